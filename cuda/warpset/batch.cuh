@@ -1,0 +1,315 @@
+// Batch kernels: loops over the vectors of a batch, or over the slots of a table, and nothing else.
+//
+// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (warp_search.cuh); on a machine with one
+// lane a warp, a thread has several searches under way that take turns.
+#pragma once
+
+#include "warpset/bucket_table.cuh"
+#include "warpset/warp_search.cuh"
+
+namespace warpset {
+
+// What kernels add to. Seen, or Absent, is what is left of `offered`. Mirrored by `Counts` in src/gpu.rs.
+struct BatchCounts {
+    u64 offered;         // vectors of the batch
+    u64 hits;            // find-or-put: New; find: Seen
+    u64 full;
+    u64 new_references;  // how many have been written
+};
+
+// One call's input and output. Mirrored by `BatchView` in src/raw/view.rs. Any output pointer may be null.
+struct BatchView {
+    const u32* vectors;   // count x width words, row-major, aligned to the largest power of two (to 16) that divides 4 x width
+    u64 count;            // at most 2^31: the caller splits longer batches
+    u8* outcomes;         // count, by position
+    u64* references;      // count, by position
+    u64* new_references;  // of the New vectors, in no order; room for count
+    BatchCounts* counts;  // added to; needed with new_references
+};
+
+// Writes out what a warp has settled: vector by vector, and its counts at the end.
+template <class Table, Operation operation>
+struct Results {
+    const Table& table;
+    const BatchView& batch;
+    u32 hits = 0;  // of the whole warp
+
+    // All lanes of a warp call it, converged; those with Outcome::Unwritten have nothing to record.
+    WARPSET_FN void record(u64 index, Outcome outcome, u64 reference)
+    {
+        if (outcome != Outcome::Unwritten) {
+            if (batch.outcomes) batch.outcomes[index] = static_cast<u8>(outcome);
+            if (batch.references) batch.references[index] = reference;
+        }
+        u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
+        hits += platform::population_count(hit);
+        // Added as it happens: it is rare, and a sum would cost every search a register.
+        if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
+            platform::add_relaxed(&batch.counts->full, 1);
+        if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);
+    }
+
+    WARPSET_FN void finish() const
+    {
+        if (platform::Warp::lane() != 0) return;
+        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(table.view.stored, hits);
+        if (batch.counts && hits != 0) platform::add_relaxed(&batch.counts->hits, hits);
+        if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
+    }
+
+private:
+    WARPSET_FN void give_reference(u32 fresh, u64 reference) const
+    {
+        const u32 lane = platform::Warp::lane(), leader = platform::lowest_bit(fresh);
+        // Relaxed: only the uniqueness of the places matters.
+        u64 start = 0;
+        if (lane == leader)
+            start = platform::fetch_add_relaxed(&batch.counts->new_references, platform::population_count(fresh));
+        start = platform::Warp::shuffle(start, leader);
+        if (fresh >> lane & 1)
+            batch.new_references[start + platform::population_count(fresh & ((1u << lane) - 1))] = reference;
+    }
+};
+
+// The largest unit in which vectors of this width may be copied.
+template <u32 width>
+struct CopyUnit {
+    using Type = typename Choose<width % 4 == 0, u128, typename Choose<width % 2 == 0, u64, u32>::Type>::Type;
+};
+
+// Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order.
+template <class Search, u32 width>
+WARPSET_FN void take_vectors(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
+{
+    using Unit = typename CopyUnit<width>::Type;
+    constexpr u32 units = width * 4 / sizeof(Unit);
+    const u32 lane = platform::Warp::lane();
+    const Unit* source = reinterpret_cast<const Unit*>(batch.vectors + static_cast<u64>(next) * width);
+    u32 rank = platform::population_count(takers & ((1u << lane) - 1));
+    if constexpr (units == 1) {
+        if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = platform::load_input(source + rank);
+    } else {
+        // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
+        constexpr u32 at_once = units < 4 ? units : 4;
+        u8* lane_of_rank = search.vectors + Search::scratch_bytes;
+        if (takers >> lane & 1) lane_of_rank[rank] = static_cast<u8>(lane);
+        platform::Warp::sync();
+        WARPSET_UNROLL_BY(1)
+        for (u32 first = lane; first < count * units; first += 32 * at_once) {
+            Unit unit[at_once];
+            WARPSET_UNROLL
+            for (u32 i = 0; i < at_once; ++i)
+                if (first + i * 32 < count * units) unit[i] = platform::load_input(source + first + i * 32);
+            WARPSET_UNROLL
+            for (u32 i = 0; i < at_once; ++i) {
+                u32 u = first + i * 32;
+                if (u < count * units) reinterpret_cast<Unit*>(search.vector_of(lane_of_rank[u / units]))[u % units] = unit[i];
+            }
+        }
+    }
+    platform::Warp::sync();
+}
+
+template <class Table, Operation operation>
+struct SearchBatch {
+    using Warp = platform::Warp;
+
+    // Scratch memory of one warp: its vectors, and 32 bytes for take_vectors.
+    WARPSET_FN static constexpr u32 scratch_bytes()
+    {
+        if constexpr (Warp::size == 1)
+            return 0;
+        else
+            return WarpSearch<Table, operation>::scratch_bytes + 32;
+    }
+
+    WARPSET_FN static void run(const Table& table, const BatchView& batch)
+    {
+        if constexpr (Warp::size == 1)
+            run_thread(table, batch);
+        else
+            run_warp(table, batch);
+    }
+
+private:
+    WARPSET_FN static void run_warp(const Table& table, const BatchView& batch)
+    {
+        constexpr u32 refill_at = Warp::size / 2;  // see warp_search.cuh
+        constexpr u32 width = WarpSearch<Table, operation>::layout.width();
+        WarpSearch<Table, operation> search(table, Warp::scratch(scratch_bytes()));
+        Results<Table, operation> results{table, batch};
+        u32 next = share(batch.count, platform::Grid::warp()), end = share(batch.count, platform::Grid::warp() + 1);
+        u32 index = 0;
+        while (true) {
+            u32 idle = Warp::ballot(search.is_idle());
+            if (next < end && platform::population_count(idle) >= refill_at) {
+                u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
+                u32 count = platform::population_count(idle);
+                if (end - next < count) count = end - next;
+                bool takes = search.is_idle() && rank < count;
+                take_vectors<WarpSearch<Table, operation>, width>(search, batch, next, count, Warp::ballot(takes));
+                if (takes) index = next + rank;
+                if (takes) search.begin();
+                next += count;
+            } else if (idle == ~0u) {
+                break;
+            }
+            Outcome outcome = search.step();
+            bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
+            results.record(index, outcome, stored ? search.reference() : no_reference);
+            Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
+        }
+        results.finish();
+    }
+
+    // Several searches take turns, one bucket a turn; each asks for its next bucket at the end of its turn, which is there when its
+    // turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns a find-or-put at fill 0.67 / 0.9: 31 / 40; hashing and
+    // asking for the first buckets of 16 vectors, then searching each to its end: 64 / 92. 8, 16 and 32 turns: 38, 31 and 33.)
+    WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
+    {
+        constexpr u32 max_turns = 24;
+        struct Turn {
+            u64 index;  // of the vector in the batch
+            Probe probe;
+            u32 probes;
+            typename Table::Classes forbidden;
+        };
+        const u32 width = table.layout.width();
+        const auto vector = [&](u64 index) { return WordVector{batch.vectors + index * width}; };
+        const auto begin = [&](u64 index) {
+            Probe probe = Probe::start(table.hash(vector(index)), table.view.buckets);
+            table.prefetch(probe);
+            return Turn{index, probe, 0, table.forbidden_classes(vector(index))};
+        };
+        Results<Table, operation> results{table, batch};
+        Turn turns[max_turns];
+        u32 count = 0;
+        u64 next = 0;
+        while (count < max_turns && next < batch.count) turns[count++] = begin(next++);
+        for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
+            Turn& turn = turns[at];
+            Found found = take_turn(table, vector(turn.index), turn.probe.bucket, turn.forbidden);
+            if (found.outcome == Outcome::Unwritten && ++turn.probes < table.view.probe_limit) {
+                turn.probe.advance(table.view.buckets);
+                table.prefetch(turn.probe);
+                continue;
+            }
+            if (found.outcome == Outcome::Unwritten)
+                found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+            results.record(turn.index, found.outcome, found.reference);
+            turn = next < batch.count ? begin(next++) : turns[--count];
+        }
+        results.finish();
+    }
+
+    WARPSET_FN static Found take_turn(const Table& table, WordVector vector, u64 bucket, const typename Table::Classes& forbidden)
+    {
+        if constexpr (operation == Operation::FindOrPut)
+            return table.find_or_put_in(bucket, vector, forbidden);
+        else
+            return table.find_in(bucket, vector, forbidden);
+    }
+
+    // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
+    WARPSET_FN static u32 share(u64 count, u64 warp)
+    {
+        u64 warps = platform::Grid::warps();
+        return static_cast<u32>(count / warps * warp + (warp < count % warps ? warp : count % warps));
+    }
+};
+
+// Writes the EMPTY pattern of each slot over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
+template <class Table>
+WARPSET_FN void clear_table(const Table& table)
+{
+    const auto& layout = table.layout;
+    u64 blocks = (table.view.buckets + layout.buckets_per_block() - 1) / layout.buckets_per_block();
+    u32 block_words = layout.block_bytes() / 4, main_words = layout.main_bytes() / 4;
+    u32 tail8 = layout.tail8_offset() / 4, tail4 = layout.tail4_offset() / 4;
+    u32 chunk_words = sizeof(typename Table::Main) / 4;
+    u32* words = reinterpret_cast<u32*>(table.view.slots);
+    const auto share = platform::Grid::share(blocks * block_words);
+    for (u64 at = share.first; at < share.last; at += share.step) {
+        u64 block = at / block_words;
+        u32 in_block = static_cast<u32>(at % block_words), slot, chunk_word;
+        if (in_block < tail8) {
+            slot = in_block / main_words;
+            chunk_word = in_block % main_words % chunk_words;
+        } else if (in_block < tail4) {
+            slot = (in_block - tail8) / 2;
+            chunk_word = (in_block - tail8) % 2;
+        } else {
+            slot = in_block - tail4;
+            chunk_word = 0;
+        }
+        u64 bucket = block * layout.buckets_per_block() + slot / layout.slots_per_bucket();
+        u32 pattern = table.empty_class(bucket, slot % layout.slots_per_bucket());
+        words[at] = table.view.empty[chunk_word] ^ (chunk_word == 0 ? pattern : 0);
+    }
+    if (platform::Grid::thread() == 0) *table.view.stored = 0;
+}
+
+// vectors[i] = the vector at references[i], for i < count. A reference to no stored vector leaves its row unwritten and adds
+// one to `invalid`.
+template <class Table>
+WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
+{
+    const u32 width = table.layout.width(), places = table.layout.slots_per_bucket();
+    for (u64 at = platform::Grid::thread(); at < count * width; at += platform::Grid::threads()) {
+        u64 reference = references[at / width];
+        u32 word = static_cast<u32>(at % width);
+        bool valid = reference / places < table.view.buckets &&
+                     table.is_complete(reference / places, static_cast<u32>(reference % places));
+        if (valid) vectors[at] = table.word(reference, word);
+        else if (word == 0) platform::add_relaxed(invalid, 1);
+    }
+}
+
+// Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
+// order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed.
+template <class Table>
+WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+{
+    using Warp = platform::Warp;
+    const u32 width = table.layout.width(), places = table.layout.slots_per_bucket();
+    for (u64 start = first + platform::Grid::warp() * Warp::size; start < last; start += platform::Grid::warps() * Warp::size) {
+        u64 slot = start + Warp::lane();
+        bool stored = slot < last && table.is_complete(slot / places, static_cast<u32>(slot % places));
+        u32 stored_lanes = Warp::ballot(stored), count = platform::population_count(stored_lanes);
+        if (count == 0) continue;
+        u64 row = 0;
+        // Relaxed: only the uniqueness of the places matters.
+        if (Warp::lane() == 0) row = platform::fetch_add_relaxed(cursor, count);
+        row = Warp::shuffle(row, 0);
+        if (references && stored)
+            references[row + platform::population_count(stored_lanes & ((1u << Warp::lane()) - 1))] = slot;
+        for (; stored_lanes != 0; stored_lanes &= stored_lanes - 1, ++row) {
+            u64 from = start + platform::lowest_bit(stored_lanes);
+            for (u32 word = Warp::lane(); word < width; word += Warp::size) vectors[row * width + word] = table.word(from, word);
+        }
+    }
+}
+
+// Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
+// probe sequence; `longest` becomes the greatest n.
+template <class Table>
+WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+{
+    struct Stored {
+        const Table& table;
+        u64 slot;
+        WARPSET_FN u32 word(u32 index) const { return table.word(slot, index); }
+        WARPSET_FN u64 pair(u32 index) const { return word(index) | static_cast<u64>(word(index + 1)) << 32; }
+    };
+    const u32 places = table.layout.slots_per_bucket();
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
+        if (!table.is_complete(slot / places, static_cast<u32>(slot % places))) continue;
+        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        u64 length = 1;
+        for (; probe.bucket != slot / places; ++length) probe.advance(table.view.buckets);
+        platform::add_relaxed(lengths + (length < bins ? length : bins) - 1, 1);
+        platform::max_relaxed(longest, length);
+    }
+}
+
+}  // namespace warpset

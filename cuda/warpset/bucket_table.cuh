@@ -1,0 +1,318 @@
+// The bucket table: a set of vectors of one width, stored in place, with find-or-put as its one writing operation.
+//
+// This header has the table as one thread uses it; warp_search.cuh lets the 32 lanes of a warp work together on the same
+// table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
+// included.
+//
+// Sources: claiming is claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch. 5).
+//
+// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4)
+// with the low bits of the first word XORed with the slot's *class*: a scrambled number of its bucket plus its place there, modulo
+// `empty_classes`, a power of two greater than the number of chunks of a vector.
+//   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over
+//     that slot, as do all vectors equal to it, so invariant 3 of claim.cuh holds, and no decided chunk ever equals EMPTY.
+//   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
+//     classes: no vector is illegal, whatever its bits.
+//   - Real vectors hold one of the patterns with a probability of about 2^-100 a chunk (16 bytes; 2^-25 for a tail of 4), so the
+//     price is one comparison a chunk while it is hashed, and one bit test a slot (`ClassSet`).
+//   In a table of very few slots a vector that was built from the table's seed may be Full although a slot is free.
+//
+// Full: the search gave up after `probe_limit` buckets. The table is unchanged by it, and so is every stored vector.
+#pragma once
+
+#include "warpset/claim.cuh"
+#include "warpset/hash.cuh"
+#include "warpset/layout.cuh"
+#include "warpset/probe.cuh"
+
+namespace warpset {
+
+// The values cross to Rust as bytes (src/outcome.rs). 0 is never written by a kernel that finished.
+enum class Outcome : u8 { Unwritten = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
+
+struct Found {
+    Outcome outcome;
+    u64 reference;  // the slot's number; no_reference if Full or Absent
+};
+
+constexpr u64 no_reference = ~0ull;
+
+// What a kernel needs to know of a table. Mirrored by `TableView` in src/raw/view.rs; tests/abi.rs compares them.
+struct TableView {
+    u8* slots;
+    u64 buckets;           // prime
+    const u128* seeds;     // width + 1, see hash.cuh
+    u64* stored;           // how many vectors the table holds
+    u64 hash_mask;         // all ones
+    u32 empty[4];          // the table's EMPTY pattern
+    u32 probe_limit;       // buckets looked at before Full
+    u32 width;             // words a vector
+};
+
+// A vector somewhere in memory, of any alignment of its words.
+struct WordVector {
+    const u32* words;
+
+    WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return words[index] | static_cast<u64>(words[index + 1]) << 32; }
+    WARPSET_FN void read(u32 index, u32& chunk) const { chunk = word(index); }
+    WARPSET_FN void read(u32 index, u64& chunk) const { chunk = pair(index); }
+    WARPSET_FN void read(u32 index, u128& chunk) const { chunk = {pair(index), pair(index + 2)}; }
+};
+
+// A vector whose every chunk is aligned to its own size, as in warp scratch memory.
+struct AlignedVector {
+    const u32* words;
+
+    WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return *reinterpret_cast<const u64*>(words + index); }
+    template <class Chunk>
+    WARPSET_FN void read(u32 index, Chunk& chunk) const
+    {
+        chunk = *reinterpret_cast<const Chunk*>(words + index);
+    }
+};
+
+// A set of EMPTY classes.
+template <u32 words>
+struct ClassSet {
+    u32 bits[words] = {};
+
+    WARPSET_FN void insert(u32 empty_class)
+    {
+        WARPSET_UNROLL
+        for (u32 word = 0; word < words; ++word)
+            if (empty_class / 32 == word) bits[word] |= 1u << empty_class % 32;
+    }
+
+    WARPSET_FN bool has(u32 empty_class) const
+    {
+        bool found = false;
+        WARPSET_UNROLL
+        for (u32 word = 0; word < words; ++word) found |= empty_class / 32 == word && (bits[word] >> empty_class % 32 & 1);
+        return found;
+    }
+};
+
+template <class Shape>
+struct BucketTable {
+    using Layout = warpset::Layout<Shape>;
+    using Main = typename Shape::Main;
+    using Classes = ClassSet<Layout::class_set_words>;
+
+    TableView view;
+    Layout layout;
+
+    WARPSET_FN u64 slot_number(u64 bucket, u32 place) const { return bucket * layout.slots_per_bucket() + place; }
+
+    // Scrambled, because a probe sequence is an arithmetic progression of buckets: with an even step it would keep to the even
+    // ones for long, and a vector barred from all classes but one might never meet that one.
+    WARPSET_FN static u32 class_of_bucket(u64 bucket)
+    {
+        u32 mixed = static_cast<u32>(bucket) * 0x9E3779B1u;
+        mixed = (mixed ^ mixed >> 15) * 0x85EBCA77u;
+        return mixed >> 16;
+    }
+    WARPSET_FN u32 class_in(u32 class_of_bucket, u32 place) const
+    {
+        return (class_of_bucket + place) & (layout.empty_classes() - 1);
+    }
+    WARPSET_FN u32 empty_class(u64 bucket, u32 place) const { return class_in(class_of_bucket(bucket), place); }
+
+    // The EMPTY pattern of a class, at each chunk size.
+    WARPSET_FN void empty_chunk(u32 empty_class, u32& chunk) const { chunk = view.empty[0] ^ empty_class; }
+    WARPSET_FN void empty_chunk(u32 empty_class, u64& chunk) const
+    {
+        chunk = (view.empty[0] ^ empty_class) | static_cast<u64>(view.empty[1]) << 32;
+    }
+    WARPSET_FN void empty_chunk(u32 empty_class, u128& chunk) const
+    {
+        u64 low;
+        empty_chunk(empty_class, low);
+        chunk = {low, view.empty[2] | static_cast<u64>(view.empty[3]) << 32};
+    }
+
+    // Calls `use(address, empty, value)` for chunk `chunk` of a slot, at the type of that chunk.
+    template <class Vector, class Use>
+    WARPSET_FN auto with_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector, Use use) const
+    {
+        if (layout.has_tails() && chunk >= layout.main_chunks()) {
+            u32 in_block = layout.place_in_block(bucket) + place;
+            u32 pattern = empty_class(bucket, place);
+            u8* block = view.slots + layout.block_offset(bucket);
+            u32 main_words = layout.main_bytes() / 4;
+            if (layout.has_tail8() && chunk == layout.main_chunks())
+                return use_chunk<u64>(block + layout.tail8_offset() + in_block * 8, pattern, vector, main_words, use);
+            return use_chunk<u32>(block + layout.tail4_offset() + in_block * 4, pattern, vector, layout.width() - 1, use);
+        }
+        return with_main(bucket, place, chunk, vector, use);
+    }
+
+    // The same for a main chunk.
+    template <class Vector, class Use>
+    WARPSET_FN auto with_main(u64 bucket, u32 place, u32 chunk, const Vector& vector, Use use) const
+    {
+        u64 slot = layout.main_offset(bucket) + place * static_cast<u64>(layout.main_bytes());
+        return use_chunk<Main>(view.slots + slot + chunk * sizeof(Main), empty_class(bucket, place), vector,
+                               chunk * static_cast<u32>(sizeof(Main) / 4), use);
+    }
+
+    template <class Vector>
+    WARPSET_FN Decision decide_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector, bool expect_empty) const
+    {
+        return with_chunk(bucket, place, chunk, vector, [expect_empty](auto* address, auto empty, auto value) {
+            return decide(address, empty, value, expect_empty);
+        });
+    }
+
+    template <class Vector>
+    WARPSET_FN Decision look_at_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector) const
+    {
+        return with_chunk(bucket, place, chunk, vector,
+                          [](auto* address, auto empty, auto value) { return look(address, empty, value); });
+    }
+
+    // The classes of the slots that must not hold this vector, because one of its chunks is EMPTY there.
+    template <class Vector>
+    WARPSET_FN Classes forbidden_classes(const Vector& vector) const
+    {
+        Classes forbidden;
+        WARPSET_UNROLL_BY(4)
+        for (u32 chunk = 0; chunk < layout.main_chunks(); ++chunk)
+            forbid_class_of<Main>(forbidden, vector, chunk * static_cast<u32>(sizeof(Main) / 4));
+        if (layout.has_tail8()) forbid_class_of<u64>(forbidden, vector, layout.main_bytes() / 4);
+        if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.width() - 1);
+        return forbidden;
+    }
+
+    WARPSET_FN bool forbids(const Classes& forbidden, u64 bucket, u32 place) const
+    {
+        return forbidden.has(empty_class(bucket, place));
+    }
+
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of claim.cuh), but
+    // relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
+    WARPSET_FN bool is_complete(u64 bucket, u32 place) const
+    {
+        struct Nothing {
+            WARPSET_FN void read(u32, u32& chunk) const { chunk = 0; }
+            WARPSET_FN void read(u32, u64& chunk) const { chunk = 0; }
+            WARPSET_FN void read(u32, u128& chunk) const { chunk = {0, 0}; }
+        };
+        bool complete = true;
+        for (u32 chunk = layout.chunks(); complete && chunk-- > 0;)
+            complete = with_chunk(bucket, place, chunk, Nothing{},
+                                  [](auto* address, auto empty, auto) { return !(platform::load_relaxed(address) == empty); });
+        return complete;
+    }
+
+    template <class Vector>
+    WARPSET_FN u64 hash(const Vector& vector) const
+    {
+        return hash_vector(view.seeds, layout.width(), view.hash_mask, vector);
+    }
+
+    // Asks for a bucket in advance.
+    WARPSET_FN void prefetch(const Probe& probe) const
+    {
+        const u8* block = view.slots + layout.block_offset(probe.bucket);
+        u32 place = layout.place_in_block(probe.bucket);
+        platform::prefetch(block + place * static_cast<u64>(layout.main_bytes()), layout.bucket_main_bytes());
+        if (layout.has_tail8()) platform::prefetch(block + layout.tail8_offset() + place * 8, layout.slots_per_bucket() * 8);
+        if (layout.has_tail4()) platform::prefetch(block + layout.tail4_offset() + place * 4, layout.slots_per_bucket() * 4);
+    }
+
+    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
+    // New: this call stored the vector. Seen: it was stored by another. Full: it is not stored.
+    template <class Vector>
+    WARPSET_FN Found find_or_put(const Vector& vector) const
+    {
+        const Classes forbidden = forbidden_classes(vector);
+        Probe probe = Probe::start(hash(vector), view.buckets);
+        Found found{Outcome::Unwritten, no_reference};
+        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Unwritten; ++probes) {
+            found = find_or_put_in(probe.bucket, vector, forbidden);
+            probe.advance(view.buckets);
+        }
+        if (found.outcome == Outcome::Unwritten) found.outcome = Outcome::Full;
+        platform::count_relaxed(view.stored, found.outcome == Outcome::New);
+        return found;
+    }
+
+    // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
+    // `*view.stored`.
+    template <class Vector>
+    WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
+    {
+        for (u32 place = 0; place < layout.slots_per_bucket(); ++place) {
+            if (forbids(forbidden, bucket, place)) continue;
+            Decision decision = Decision::Agreed;
+            for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)
+                decision = decide_chunk(bucket, place, chunk, vector, decision == Decision::Won);
+            if (decision == Decision::Different) continue;
+            return {decision == Decision::Won ? Outcome::New : Outcome::Seen, slot_number(bucket, place)};
+        }
+        return {Outcome::Unwritten, no_reference};
+    }
+
+    // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
+    template <class Vector>
+    WARPSET_FN Found find(const Vector& vector) const
+    {
+        const Classes forbidden = forbidden_classes(vector);
+        Probe probe = Probe::start(hash(vector), view.buckets);
+        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+            Found found = find_in(probe.bucket, vector, forbidden);
+            if (found.outcome != Outcome::Unwritten) return found;
+        }
+        return {Outcome::Absent, no_reference};
+    }
+
+    // The part of it that is about one bucket; Unwritten: go on with the next.
+    template <class Vector>
+    WARPSET_FN Found find_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
+    {
+        for (u32 place = 0; place < layout.slots_per_bucket(); ++place) {
+            if (forbids(forbidden, bucket, place)) continue;
+            Decision decision = Decision::Agreed;
+            for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
+                decision = look_at_chunk(bucket, place, chunk, vector);
+            // A slot that is not decided against the vector is as far as an equal vector can have come.
+            if (decision == Decision::Undecided) return {Outcome::Absent, no_reference};
+            if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, place)};
+        }
+        return {Outcome::Unwritten, no_reference};
+    }
+
+    // Word `word` of the vector in a slot that this thread has found complete, or put or found a vector in: each of its chunks was
+    // seen decided, so by coherence a relaxed load sees it too.
+    WARPSET_FN u32 word(u64 slot, u32 word) const
+    {
+        u64 bucket = slot / layout.slots_per_bucket();
+        u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
+        return platform::load_relaxed(reinterpret_cast<const u32*>(view.slots + layout.word_offset(bucket, place, word)));
+    }
+
+private:
+    // If the chunk at `first_word` is the EMPTY pattern of some class, that one is forbidden.
+    template <class Chunk, class Vector>
+    WARPSET_FN void forbid_class_of(Classes& forbidden, const Vector& vector, u32 first_word) const
+    {
+        u32 would_be = vector.word(first_word) ^ view.empty[0];
+        Chunk value, empty;
+        vector.read(first_word, value);
+        empty_chunk(would_be, empty);
+        if (would_be < layout.empty_classes() && value == empty) forbidden.insert(would_be);
+    }
+
+    template <class Chunk, class Vector, class Use>
+    WARPSET_FN auto use_chunk(u8* address, u32 pattern, const Vector& vector, u32 first_word, Use use) const
+    {
+        Chunk empty, value;
+        empty_chunk(pattern, empty);
+        vector.read(first_word, value);
+        return use(reinterpret_cast<Chunk*>(address), empty, value);
+    }
+};
+
+}  // namespace warpset

@@ -1,0 +1,136 @@
+// Where the words of a slot lie.
+//
+// A vector of `width` words is cut into chunks, each the unit of one atomic claim: as many *main* chunks as fit, of the
+// largest size that the machine can compare-and-swap (16 bytes from sm_90, else 8) and the vector can fill, then a tail of
+// 8 and a tail of 4 bytes for what is left. No width wastes a byte:
+//
+//   width        1      2      3      4      5       6       7         8       37
+//   chunks/16    4      8      8+4    16     16+4    16+8    16+8+4    2x16    9x16+4
+//   chunks/8     4      8      8+4    2x8    2x8+4   3x8     3x8+4     4x8     18x8+4
+//
+// The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
+// line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured
+// on an H200, a 64-byte request to a random place costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more
+// (35 G/s), and two 16-byte requests to one sector cost double (22 G/s): so buckets are wide, and read by one request.
+//
+// Where there are tails, 16 slots (or a bucket of more) form a *block*: the main chunks of its buckets, then its 8-byte
+// tails, then its 4-byte tails, so that every chunk is aligned to its own size:
+//
+//   | main 0 | main 1 | ... | main 15 | tail8 0 | ... | tail8 15 | tail4 0 | ... | tail4 15 |
+//
+// Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + place in the bucket; slots that only
+// pad the last block have no number.
+//
+// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width; DynamicShape computes
+// the same from a width known at run time (CPU, widths that have no kernels of their own).
+#pragma once
+
+#include "warpset/platform.cuh"
+
+namespace warpset {
+
+WARPSET_FN constexpr u32 power_of_two_at_most(u32 n)
+{
+    u32 power = 1;
+    while (power * 2 <= n) power *= 2;
+    return power;
+}
+
+WARPSET_FN constexpr u32 power_of_two_at_least(u32 n)
+{
+    u32 power = 1;
+    while (power < n) power *= 2;
+    return power;
+}
+
+template <bool condition, class A, class B>
+struct Choose {
+    using Type = A;
+};
+template <class A, class B>
+struct Choose<false, A, B> {
+    using Type = B;
+};
+
+template <u32 width_words, u32 chunk_bytes, u32 line_bytes_>
+struct StaticShape {
+    static_assert(width_words >= 1, "a vector has at least one word");
+    static_assert(chunk_bytes == 8 || chunk_bytes == 16, "chunks of 8 or 16 bytes");
+    static_assert(line_bytes_ == 32 || line_bytes_ == 64 || line_bytes_ == 128, "lines of 32, 64 or 128 bytes");
+
+    static constexpr bool is_static = true;
+    using Main = typename Choose<width_words == 1, u32,
+        typename Choose<(width_words < 4 || chunk_bytes == 8), u64, u128>::Type>::Type;
+
+    static constexpr u32 max_chunks = width_words * 4 / sizeof(Main) + 2;  // with both tails
+
+    WARPSET_FN constexpr u32 width() const { return width_words; }
+    WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
+};
+
+struct DynamicShape {
+    static constexpr bool is_static = false;
+    using Main = u64;
+    static constexpr u32 max_chunks = 128;  // 256 words
+    u32 width_words;                        // at least 2
+
+    WARPSET_FN constexpr u32 width() const { return width_words; }
+    WARPSET_FN constexpr u32 line_bytes() const { return 64; }
+};
+
+template <class Shape>
+struct Layout : Shape {
+    using Main = typename Shape::Main;
+
+    // Chunks 0 .. main_chunks() - 1 are Main; then tail8, if any; then tail4, if any.
+    WARPSET_FN constexpr u32 main_chunks() const { return this->width() * 4 / sizeof(Main); }
+    WARPSET_FN constexpr u32 main_bytes() const { return main_chunks() * sizeof(Main); }
+    WARPSET_FN constexpr bool has_tail8() const { return this->width() * 4 - main_bytes() >= 8; }
+    WARPSET_FN constexpr bool has_tail4() const { return this->width() % 2 == 1 && sizeof(Main) > 4; }
+    WARPSET_FN constexpr bool has_tails() const { return has_tail8() || has_tail4(); }
+    WARPSET_FN constexpr u32 chunks() const { return main_chunks() + has_tail8() + has_tail4(); }
+
+    WARPSET_FN constexpr u32 slots_per_bucket() const
+    {
+        return main_bytes() < this->line_bytes() ? power_of_two_at_most(this->line_bytes() / main_bytes()) : 1;
+    }
+    WARPSET_FN constexpr u32 bucket_main_bytes() const { return slots_per_bucket() * main_bytes(); }
+    WARPSET_FN constexpr u32 slots_per_block() const
+    {
+        return has_tails() && slots_per_bucket() < 16 ? 16 : slots_per_bucket();
+    }
+    WARPSET_FN constexpr u32 buckets_per_block() const { return slots_per_block() / slots_per_bucket(); }
+    WARPSET_FN constexpr u32 block_bytes() const { return slots_per_block() * this->width() * 4; }
+    WARPSET_FN constexpr u32 tail8_offset() const { return slots_per_block() * main_bytes(); }
+    WARPSET_FN constexpr u32 tail4_offset() const { return tail8_offset() + (has_tail8() ? slots_per_block() * 8 : 0); }
+
+    // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket_table.cuh).
+    WARPSET_FN constexpr u32 empty_classes() const { return power_of_two_at_least(chunks() + 1); }
+
+    // Words of a set of them, a bit each: as many as this shape needs, or any.
+    static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
+
+    // The block that holds a bucket, and the place of the bucket's first slot in it.
+    WARPSET_FN constexpr u64 block_offset(u64 bucket) const { return bucket / buckets_per_block() * block_bytes(); }
+    WARPSET_FN constexpr u32 place_in_block(u64 bucket) const
+    {
+        return static_cast<u32>(bucket % buckets_per_block()) * slots_per_bucket();
+    }
+    WARPSET_FN constexpr u64 main_offset(u64 bucket) const
+    {
+        return block_offset(bucket) + place_in_block(bucket) * static_cast<u64>(main_bytes());
+    }
+
+    // Byte offset of word `word` of slot `place` of a bucket.
+    WARPSET_FN constexpr u64 word_offset(u64 bucket, u32 place, u32 word) const
+    {
+        u32 in_block = place_in_block(bucket) + place;
+        u32 byte = word * 4;
+        if (byte < main_bytes()) return block_offset(bucket) + in_block * static_cast<u64>(main_bytes()) + byte;
+        byte -= main_bytes();
+        if (has_tail8() && byte < 8) return block_offset(bucket) + tail8_offset() + in_block * 8 + byte;
+        return block_offset(bucket) + tail4_offset() + in_block * 4;
+    }
+};
+
+}  // namespace warpset

@@ -1,0 +1,261 @@
+// Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
+//
+// Who does what:
+//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its place in its probe sequence.
+//   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
+//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
+//     which chunks are empty and which are different.
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (claim.cuh), while other lanes of the warp
+//     look or claim for theirs. The long chains of wide vectors so overlap with each other.
+//   - An owner whose vector is settled takes the next one (batch.cuh), so that the lanes of a warp do not wait for the longest
+//     probe sequence among 32.
+//
+// Why: find-or-put on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7, one-page prototypes of each:
+//
+//   | words | thread a vector | tile a vector | tile a vector, refilled | this division of work |
+//   |-------|-----------------|---------------|-------------------------|-----------------------|
+//   | 2     | 18.2 / 18.1     |               |                         | 21.9 / 21.7           |
+//   | 8     | 11.9 / 9.8      | 8.2 / 6.9     | 8.6 / 7.1               | 18.9 / 17.0           |
+//   | 16    | 7.9 / 7.7       | 5.1 / 4.5     | 4.7 / 4.1               | 11.9 / 10.0           |
+//   | 32    |                 | 2.6 / 2.4     | 2.4 / 2.2               | 5.9 / 5.0             |
+//
+// A thread a vector makes two requests for one sector, which costs double; a tile a vector has too few vectors in flight to
+// hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all, gained 22 % at
+// fill 0.7 and 41 % at 0.9 for 8 words; when a quarter of them are free it lost 1 % again (more, smaller requests for input).
+//
+// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every kernel
+// that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than one of 32).
+//
+// All functions are called by all 32 lanes, converged. Whoever uses this adds the number of its New vectors to `*view.stored`.
+#pragma once
+
+#include "warpset/bucket_table.cuh"
+
+namespace warpset {
+
+enum class Operation { FindOrPut, Find };
+
+template <class Table, Operation operation>
+struct WarpSearch {
+    using Warp = platform::Warp;
+    using Main = typename Table::Main;
+    static constexpr typename Table::Layout layout{};
+
+    // How a tile reads a bucket: `rows` times one request, `row_bytes` a lane.
+    static constexpr u32 row_bytes = layout.bucket_main_bytes() % 16 == 0 ? 16 : layout.bucket_main_bytes() % 8 == 0 ? 8 : 4;
+    static constexpr u32 row_chunks = row_bytes / sizeof(Main);
+    static constexpr u32 bucket_rows = layout.bucket_main_bytes() / row_bytes;
+    static constexpr u32 tile = bucket_rows < 32 ? power_of_two_at_least(bucket_rows) : 32;
+    static constexpr u32 rows = (bucket_rows + tile - 1) / tile;
+    static constexpr u32 bucket_chunks = layout.slots_per_bucket() * layout.main_chunks();
+    // Buckets of one tile in flight. Each costs registers, and so warps. H200, fill 0.25, with 1, 2 and 4 in flight: 4 words 18.7,
+    // 20.4 and 19.2 G/s; 8 words 14.7, 16.2 and 14.4; 16 words 10.3, 11.3 and 10.5; 32 words 5.6, 6.0 and 4.3; 64 words with 2 (36
+    // warps) and 4 (24 warps) 2.1 and 2.6.
+    static constexpr u32 in_flight = tile < 2 ? 1 : tile <= 8 ? 2 : 4 / rows;
+
+    // A vector in scratch memory starts at a multiple of `stride` bytes: an odd number of 16-byte units, so that 32 lanes that
+    // each read their own vector spread over the banks of shared memory.
+    static constexpr u32 stride = layout.width() * 4 < 16 ? power_of_two_at_least(layout.width() * 4)
+                                                          : ((layout.width() * 4 + 15) / 16 | 1) * 16;
+    static constexpr u32 scratch_bytes = Warp::size * stride;
+
+
+    const Table& table;
+    u8* vectors;  // the warp's scratch memory
+
+    // Of the vector that this lane owns:
+    static constexpr u32 idle = ~0u, look = ~0u - 1;
+    u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
+    typename Table::Classes forbidden;
+    bool expect_empty = false;
+    u32 probes = 0;
+    u32 place = 0;  // the first slot of the bucket that it has not left
+    Probe probe{};
+
+    WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
+
+    WARPSET_FN u32* vector_of(u32 lane) const { return reinterpret_cast<u32*>(vectors + lane * stride); }
+    WARPSET_FN AlignedVector mine() const { return {vector_of(Warp::lane())}; }
+    WARPSET_FN bool is_idle() const { return chunk == idle; }
+    WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, place); }
+
+    // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
+    WARPSET_FN void begin()
+    {
+        probe = Probe::start(table.hash(mine()), table.view.buckets);
+        forbidden = table.forbidden_classes(mine());
+        probes = place = 0;
+        chunk = look;
+    }
+
+    // One look or one claim for every lane that is not idle. A lane whose vector is settled by it becomes idle and gets the
+    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    WARPSET_FN Outcome step()
+    {
+        const bool looks = chunk == look, claims = chunk < look;
+        u32 looking = Warp::ballot(looks);
+        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        Main seen = claims ? request_claim() : Main{};
+        Outcome outcome = Outcome::Unwritten;
+        if (looking != 0) {
+            Report report = look_at_buckets(looking);
+            if (looks) outcome = judge(report);
+        }
+        if (claims) outcome = finish_claim(seen);
+        if (outcome != Outcome::Unwritten) chunk = idle;
+        return outcome;
+    }
+
+private:
+    // What the tile saw in the bucket of one owner. For one slot a bucket: whether some main chunk is different, and the first
+    // empty one. For several: a bit for every main chunk of the bucket.
+    struct Report {
+        u32 different = 0;
+        u32 empty = layout.slots_per_bucket() == 1 ? ~0u : 0;
+    };
+
+    WARPSET_FN Report look_at_buckets(u32 looking) const
+    {
+        const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
+        const u32 my_class = Table::class_of_bucket(probe.bucket);
+        Report report;
+        WARPSET_UNROLL_BY(1)
+        for (u32 first = 0; first < tile; first += in_flight) {
+            platform::Row<Main, row_chunks> row[in_flight][rows];
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i) {
+                u32 owner = tile_start + first + i;
+                u64 bucket = Warp::shuffle(probe.bucket, owner);
+                const u8* line = table.view.slots + table.layout.main_offset(bucket);
+                WARPSET_UNROLL
+                for (u32 r = 0; r < rows; ++r) {
+                    u32 at = r * tile + in_tile;
+                    if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
+                }
+            }
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i) {
+                u32 owner = tile_start + first + i;
+                AlignedVector vector{vector_of(owner)};
+                u32 class_of_bucket = Warp::shuffle(my_class, owner);
+                WARPSET_UNROLL
+                for (u32 r = 0; r < rows; ++r) {
+                    WARPSET_UNROLL
+                    for (u32 c = 0; c < row_chunks; ++c) {
+                        u32 at = r * tile + in_tile, chunk_in_bucket = at * row_chunks + c;
+                        u32 slot = chunk_in_bucket / layout.main_chunks(), chunk_in_slot = chunk_in_bucket % layout.main_chunks();
+                        bool here = (looking >> owner & 1) && at < bucket_rows;
+                        Main value, empty_value, seen = row[i][r].chunk[c];
+                        vector.read(here ? chunk_in_slot * (sizeof(Main) / 4) : 0, value);
+                        table.empty_chunk(table.class_in(class_of_bucket, slot), empty_value);
+                        bool is_empty = seen == empty_value;
+                        u32 empty = tile_bits(Warp::ballot(here && is_empty), tile_start);
+                        u32 different = tile_bits(Warp::ballot(here && !is_empty && !(seen == value)), tile_start);
+                        if (Warp::lane() == owner) record(report, r, c, different, empty);
+                    }
+                }
+            }
+        }
+        return report;
+    }
+
+    WARPSET_FN static u32 tile_bits(u32 ballot, u32 tile_start)
+    {
+        return tile == 32 ? ballot : ballot >> tile_start & ((1u << tile % 32) - 1);
+    }
+
+    // Bit t of `different` and `empty` is about chunk (r * tile + t) * row_chunks + c of the bucket.
+    WARPSET_FN static void record(Report& report, u32 r, u32 c, u32 different, u32 empty)
+    {
+        if constexpr (layout.slots_per_bucket() == 1) {
+            report.different |= different;
+            u32 first = empty == 0 ? ~0u : (r * tile + platform::lowest_bit(empty)) * row_chunks + c;
+            if (first < report.empty) report.empty = first;
+        } else {
+            static_assert(layout.slots_per_bucket() == 1 || (rows == 1 && bucket_chunks <= 32), "a bucket of several slots is one row");
+            report.different |= spread(different) << c;
+            report.empty |= spread(empty) << c;
+        }
+    }
+
+    // Moves bit t to bit t * row_chunks.
+    WARPSET_FN static u32 spread(u32 bits)
+    {
+        if constexpr (row_chunks == 1) return bits;
+        u32 spread_bits = 0;
+        WARPSET_UNROLL
+        for (u32 t = 0; t < tile; ++t) spread_bits |= (bits >> t & 1) << (t * row_chunks);
+        return spread_bits;
+    }
+
+    // The owner goes through the slots of its bucket in order and leaves each only over a decided, different chunk. It has left
+    // those before `place` already.
+    WARPSET_FN Outcome judge(const Report& report)
+    {
+        WARPSET_UNROLL
+        for (u32 slot = 0; slot < layout.slots_per_bucket(); ++slot) {
+            if (slot < place) continue;
+            u32 first_empty = ~0u;
+            bool different;
+            if constexpr (layout.slots_per_bucket() == 1) {
+                different = report.different != 0;
+                first_empty = report.empty;
+            } else {
+                constexpr u32 slot_mask = (1u << layout.main_chunks()) - 1;
+                different = (report.different >> (slot * layout.main_chunks()) & slot_mask) != 0;
+                u32 empty = report.empty >> (slot * layout.main_chunks()) & slot_mask;
+                if (empty != 0) first_empty = platform::lowest_bit(empty);
+            }
+            if (different) continue;
+            if (table.forbids(forbidden, probe.bucket, slot)) continue;
+            place = slot;
+            if (first_empty == ~0u && !layout.has_tails()) return Outcome::Seen;
+            if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
+            chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
+            expect_empty = false;  // of tails: those of a slot whose main chunks were decided before are most likely decided too
+            return Outcome::Unwritten;
+        }
+        return next_bucket();
+    }
+
+    // Main chunks are asked for at once; tails, which few widths have, when the claim is finished.
+    WARPSET_FN Main request_claim() const
+    {
+        Main seen{};
+        if (operation == Operation::FindOrPut && chunk < layout.main_chunks())
+            table.with_main(probe.bucket, place, chunk, mine(), [&](Main* address, Main empty, Main value) {
+                seen = platform::compare_and_swap_relaxed(address, empty, value);
+            });
+        return seen;
+    }
+
+    WARPSET_FN Outcome finish_claim(Main seen)
+    {
+        Decision decision = Decision::Different;
+        if (chunk < layout.main_chunks())
+            table.with_main(probe.bucket, place, chunk, mine(),
+                            [&](Main*, Main empty, Main value) { decision = warpset::decision(seen, empty, value); });
+        else if (operation == Operation::FindOrPut)
+            decision = table.decide_chunk(probe.bucket, place, chunk, mine(), expect_empty);
+        else
+            decision = table.look_at_chunk(probe.bucket, place, chunk, mine());
+        if (decision == Decision::Undecided) return Outcome::Absent;
+        if (decision == Decision::Different) {
+            chunk = look;  // at the slots after this one
+            return ++place == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+        }
+        expect_empty = decision == Decision::Won;
+        if (++chunk < layout.chunks()) return Outcome::Unwritten;
+        return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+    }
+
+    WARPSET_FN Outcome next_bucket()
+    {
+        probe.advance(table.view.buckets);
+        place = 0;
+        if (++probes < table.view.probe_limit) return Outcome::Unwritten;
+        return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+    }
+};
+
+}  // namespace warpset

@@ -1,0 +1,166 @@
+use crate::Spec;
+
+/// What went wrong, with the numbers in it.
+///
+/// Unless a variant says otherwise, an error is found before anything is changed: the table holds what it held, and nothing
+/// stored is lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Vectors have between 1 and 256 words.
+    #[error("a vector of {width} words is not supported: the width is 1 to {max}", max = Spec::MAX_WIDTH)]
+    Width {
+        /// The width asked for.
+        width: usize,
+    },
+    /// The words given are not a whole number of vectors.
+    #[error("{words} words are not a whole number of vectors of {width} words: {left} are left over", left = words % width)]
+    RaggedVectors {
+        /// The words given.
+        words: usize,
+        /// The words of one vector.
+        width: usize,
+    },
+    /// A capacity of zero, or more than can be counted.
+    #[error("a table of {capacity} vectors of {width} words cannot be made: its size must be more than 0 and fit 63 bits")]
+    Capacity {
+        /// The capacity asked for, in vectors.
+        capacity: u64,
+        /// The words of one vector.
+        width: usize,
+    },
+    /// The device has too little free memory.
+    #[error("{device} has {free} bytes of memory free, but {asked} were asked for")]
+    OutOfMemory {
+        /// The device, by name.
+        device: String,
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes free when it was asked.
+        free: u64,
+    },
+    /// References that no stored vector has. Nothing is returned for the others either.
+    #[error("{invalid} of {count} references are to no stored vector")]
+    InvalidReferences {
+        /// How many.
+        invalid: u64,
+        /// Of how many.
+        count: usize,
+    },
+    /// Some vectors found no free slot within the probe limit. All others of the batch are stored.
+    #[error("the table is full: {rejected} of {offered} vectors were rejected, {stored} are stored in {slots} slots")]
+    TableFull {
+        /// Vectors rejected, duplicates counted.
+        rejected: u64,
+        /// Vectors offered by the call.
+        offered: u64,
+        /// Vectors stored now.
+        stored: u64,
+        /// Slots of the table.
+        slots: u64,
+    },
+    /// A table can only grow into more slots than it has.
+    #[error("a table of {slots} slots cannot grow to a capacity of {capacity}")]
+    NotLarger {
+        /// The capacity asked for.
+        capacity: u64,
+        /// Slots of the table.
+        slots: u64,
+    },
+    /// The table grew or was cleared while its vectors were being iterated over.
+    #[error("the table grew or was cleared during the iteration, so the references it gave are no longer valid")]
+    ChangedDuringIteration,
+    /// A buffer of the caller is too short.
+    #[error("{what} has room for {given} elements, but {needed} are needed")]
+    BufferTooShort {
+        /// Which buffer.
+        what: &'static str,
+        /// Its length, in elements.
+        given: usize,
+        /// The length it needs.
+        needed: usize,
+    },
+    /// A buffer of the caller is not aligned as its vectors need.
+    #[error("{what} starts at address {address:#x}, which is not a multiple of {alignment} bytes")]
+    Misaligned {
+        /// Which buffer.
+        what: &'static str,
+        /// Where it starts.
+        address: u64,
+        /// The alignment needed.
+        alignment: u64,
+    },
+    /// A stream or buffer of one device was given to a table of another.
+    #[error("the stream belongs to GPU {given}, the table is on {table}")]
+    WrongDevice {
+        /// The GPU of what was given.
+        given: usize,
+        /// Where the table is.
+        table: String,
+    },
+    /// A shared library could not be loaded.
+    #[error(
+        "the library {library} was not found; looked for {searched} where the system's loader looks (LD_LIBRARY_PATH, ld.so.conf)"
+    )]
+    LibraryNotFound {
+        /// What it is.
+        library: &'static str,
+        /// The file names tried.
+        searched: String,
+    },
+    /// There is no such GPU.
+    #[error("there is no GPU {ordinal}: {count} found")]
+    NoSuchGpu {
+        /// The number asked for, from 0.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// No device that this build can use.
+    #[error("no usable device: {reason}")]
+    NoDevice {
+        /// Why not.
+        reason: String,
+    },
+    /// The device is of another kind than the operation needs.
+    #[error("{operation} needs a table on a GPU; this one is on {device}")]
+    NotOnGpu {
+        /// What was asked for.
+        operation: &'static str,
+        /// Where the table is.
+        device: String,
+    },
+    /// NVRTC rejected the kernels.
+    #[error("NVRTC could not compile {name} for {spec}: {status}\noptions: {options:?}\n{log}")]
+    Compile {
+        /// The source's name.
+        name: String,
+        /// The table spec it was compiled for.
+        spec: Spec,
+        /// NVRTC's status.
+        status: String,
+        /// The options given to NVRTC.
+        options: Vec<String>,
+        /// NVRTC's log.
+        log: String,
+    },
+    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
+    #[error("CUDA: {what}: {status}")]
+    Cuda {
+        /// What was being done.
+        what: &'static str,
+        /// The driver's answer.
+        status: String,
+    },
+    /// The CPU backend could not get memory from the system.
+    #[error("the system refused {bytes} bytes of memory: {reason}")]
+    Allocation {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The system's answer.
+        reason: String,
+    },
+}
+
+/// A result with warpset's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod device;
+mod error;
+mod outcome;
+mod raw;
+mod spec;
+mod table;
+mod typed;
+
+pub use device::{Device, GpuInfo};
+pub use error::{Error, Result};
+pub use outcome::{Batch, Outcome, Reference, Tally};
+pub use spec::Spec;
+pub use table::{BucketTable, Iter, Request, Stats, TableBuilder};
+pub use typed::TypedTable;
+
+#[cfg(feature = "cuda")]
+pub use cudarc;
+#[cfg(feature = "cuda")]
+pub mod gpu;

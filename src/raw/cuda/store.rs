@@ -1,0 +1,261 @@
+//! One table of a fixed size on a GPU.
+
+use super::memory::DeviceMemory;
+use super::staging::{STAGES, Stage, chunk_vectors};
+use super::{Gpu, Kernels, cuda};
+use crate::Result;
+use crate::raw::view::{BatchView, Counts, TableView};
+use crate::raw::{Output, Parameters, ProbeLengths, Progress, Search};
+use cudarc::driver::sys;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(crate) struct CudaStore {
+    gpu: Arc<Gpu>,
+    kernels: Arc<Kernels>,
+    view: TableView,
+    width: usize,
+    // What the view points to:
+    _slots: DeviceMemory,
+    _seeds: DeviceMemory,
+    stored: DeviceMemory,
+}
+
+/// The addresses of a kernel's arguments, which a launch copies.
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { &mut [$((&raw const $argument).cast_mut().cast::<std::ffi::c_void>()),*] };
+}
+
+/// Vectors that one kernel takes at most: it counts them in 32 bits.
+const MAX_BATCH: u64 = 1 << 31;
+
+impl CudaStore {
+    pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters) -> Result<Self> {
+        let kernels = gpu.kernels(parameters.spec)?;
+        let slots = DeviceMemory::new(gpu, kernels.geometry.bytes(parameters.buckets))?;
+        let seeds = DeviceMemory::new(gpu, size_of_val(&parameters.seeds[..]) as u64)?;
+        let stored = DeviceMemory::new(gpu, 8)?;
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { seeds.write_async(0, &parameters.seeds, gpu.stream.cu_stream())? };
+        let view = TableView { slots: slots.address(), seeds: seeds.address(), stored: stored.address(), ..parameters.view() };
+        let width = parameters.spec.width();
+        let store = Self { gpu: gpu.clone(), kernels, view, width, _slots: slots, _seeds: seeds, stored };
+        store.clear()?;
+        Ok(store)
+    }
+
+    pub(crate) fn view(&self) -> TableView {
+        self.view
+    }
+
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    fn stream(&self) -> sys::CUstream {
+        self.gpu.stream.cu_stream()
+    }
+
+    fn wait(&self, what: &'static str) -> Result<()> {
+        self.gpu.stream.synchronize().map_err(cuda(what))
+    }
+
+    pub(crate) fn stored(&self) -> Result<u64> {
+        self.gpu.bind()?;
+        let mut stored = [0u64];
+        // SAFETY: waited for in the next statement.
+        unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
+        self.wait("reading the number of vectors")?;
+        Ok(stored[0])
+    }
+
+    pub(crate) fn clear(&self) -> Result<()> {
+        self.gpu.synchronize()?; // the caller's streams may still be searching
+        let words = self.kernels.geometry.bytes(self.view.buckets) / 4;
+        let launch = (self.gpu.blocks_for(words), 256, 0);
+        // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
+        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![self.view])? };
+        self.wait("clearing a table")
+    }
+
+    /// Enqueues the search of a batch in device memory.
+    ///
+    /// # Safety
+    ///
+    /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
+    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
+    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        let kernel = match search {
+            Search::FindOrPut => &self.kernels.find_or_put,
+            Search::Find => &self.kernels.find,
+        };
+        let geometry = &self.kernels.geometry;
+        for first in (0..batch.count).step_by(MAX_BATCH as usize) {
+            let count = MAX_BATCH.min(batch.count - first);
+            let at = |address: u64, bytes: u64| if address == 0 { 0 } else { address + first * bytes };
+            let part = BatchView {
+                vectors: at(batch.vectors, self.width as u64 * 4),
+                count,
+                outcomes: at(batch.outcomes, 1),
+                references: at(batch.references, 8),
+                ..*batch
+            };
+            let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
+            let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
+            // SAFETY: the arguments of `warpset_find_or_put` and `warpset_find` (layouts checked when they were loaded); the rest
+            // is the caller's.
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![self.view, part])? };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn search(
+        &self,
+        search: Search,
+        vectors: &[u32],
+        mut output: Output<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
+        let count = vectors.len() / self.width;
+        let chunk = chunk_vectors(self.width).min(count.max(1));
+        let mut stages = Stage::take(&self.gpu, STAGES.min(count.div_ceil(chunk)), chunk, self.width, &output)?;
+        let mut sum = Counts::default();
+        let mut finish = |stage: &mut Stage, output: &mut Output<'_>| -> Result<()> {
+            sum += stage.finish(output, sum.new_references)?;
+            progress.report(sum.offered);
+            Ok(())
+        };
+        let chunks = (0..count).step_by(chunk).map(|first| first..count.min(first + chunk));
+        for (turn, range) in chunks.enumerate() {
+            let at = turn % stages.len();
+            let stage = &mut stages[at];
+            finish(stage, &mut output)?;
+            let words = &vectors[range.start * self.width..range.end * self.width];
+            // SAFETY: the stage's parts are sized for the chunk and its own until it is finished; the table is borrowed.
+            stage.start(range, words, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+        }
+        // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
+        let turns = count.div_ceil(chunk);
+        for turn in turns..turns + stages.len() {
+            let at = turn % stages.len();
+            finish(&mut stages[at], &mut output)?;
+        }
+        Stage::put_back(&self.gpu, stages);
+        Ok(sum)
+    }
+
+    /// The number of invalid references.
+    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let piece = chunk_vectors(self.width).min(references.len().max(1));
+        let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.width * 4) as u64)?;
+        let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
+        let mut invalid = [0u64];
+        invalid_on_gpu.zero_async(0, 8, self.stream())?;
+        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.width)) {
+            let count = references.len() as u64;
+            let launch = (self.gpu.blocks_for(vectors.len() as u64), 256, 0);
+            let (from, to, sum) = (references_on_gpu.address(), vectors_on_gpu.address(), invalid_on_gpu.address());
+            // SAFETY:
+            // - the arguments of `warpset_get`; the buffers have room for `count` references and vectors;
+            // - the host slices are borrowed until the wait below.
+            unsafe {
+                references_on_gpu.write_async(0, references, self.stream())?;
+                let arguments = arguments![self.view, from, count, to, sum];
+                self.gpu.launch(&self.kernels.get, launch, self.stream(), arguments)?;
+                vectors_on_gpu.read_async(0, vectors, self.stream())?;
+            }
+            self.wait("reading vectors back")?;
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
+        self.wait("reading vectors back")?;
+        Ok(invalid[0])
+    }
+
+    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many.
+    fn export_to(&self, slots: &Range<u64>, vectors: &DeviceMemory, references: Option<&DeviceMemory>) -> Result<u64> {
+        let cursor = DeviceMemory::new(&self.gpu, 8)?;
+        let mut count = [0u64];
+        cursor.zero_async(0, 8, self.stream())?;
+        let launch = (self.gpu.blocks_for(slots.end - slots.start), 256, 0);
+        let (to, references, at) = (vectors.address(), references.map_or(0, DeviceMemory::address), cursor.address());
+        // SAFETY: the arguments of `warpset_export`; the caller's buffers have room for all of `slots`; waited for below.
+        unsafe {
+            let arguments = arguments![self.view, slots.start, slots.end, to, references, at];
+            self.gpu.launch(&self.kernels.export, launch, self.stream(), arguments)?;
+            cursor.read_async(0, &mut count, self.stream())?;
+        }
+        self.wait("reading a table")?;
+        Ok(count[0])
+    }
+
+    pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        let room = slots.end - slots.start;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.width as u64 * 4)?;
+        let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
+        let count = self.export_to(&slots, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
+        let (mut vectors, mut references) = (vec![0u32; count * self.width], vec![0u64; count]);
+        // SAFETY: waited for in the next statement.
+        unsafe {
+            vectors_on_gpu.read_async(0, &mut vectors, self.stream())?;
+            references_on_gpu.read_async(0, &mut references, self.stream())?;
+        }
+        self.wait("reading a table")?;
+        Ok((vectors, references))
+    }
+
+    /// Puts every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
+    pub(crate) fn copy_to(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
+        self.gpu.synchronize()?;
+        let piece = chunk_vectors(self.width) as u64 * 4;
+        let vectors = DeviceMemory::new(&self.gpu, piece.min(slots) * self.width as u64 * 4)?;
+        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
+        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        for first in (0..slots).step_by(piece as usize) {
+            let batch = BatchView {
+                vectors: vectors.address(),
+                count: self.export_to(&(first..slots.min(first + piece)), &vectors, None)?,
+                counts: counts.address(),
+                outcomes: 0,
+                references: 0,
+                new_references: 0,
+            };
+            if batch.count > 0 {
+                // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
+                // aligned to 256 bytes; both tables are borrowed.
+                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream())? };
+            }
+        }
+        let mut sums = [Counts::default()];
+        // SAFETY: waited for in the next statement.
+        unsafe { counts.read_async(0, &mut sums, self.stream())? };
+        self.wait("moving a table")?;
+        Ok(sums[0])
+    }
+
+    pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        let lengths_on_gpu = DeviceMemory::new(&self.gpu, (bins as u64 + 1) * 8)?;
+        lengths_on_gpu.zero_async(0, (bins + 1) * 8, self.stream())?;
+        let (lengths_at, longest_at) = (lengths_on_gpu.address(), lengths_on_gpu.address() + bins as u64 * 8);
+        let mut lengths = vec![0u64; bins + 1];
+        let (launch, first, bins_argument) = ((self.gpu.blocks_for(slots), 256, 0), 0u64, bins as u32);
+        // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the longest fit the buffer; waited for below.
+        unsafe {
+            let arguments = arguments![self.view, first, slots, lengths_at, bins_argument, longest_at];
+            self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
+            lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
+        }
+        self.wait("measuring a table")?;
+        let longest = lengths.pop().expect("the buffer has the longest after the bins");
+        Ok(ProbeLengths { lengths, longest })
+    }
+}
+
+impl Drop for CudaStore {
+    fn drop(&mut self) {
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU.
+        let _ = self.gpu.synchronize();
+    }
+}

@@ -1,0 +1,427 @@
+//! The untyped core: one table, whatever its device; it knows words, slots and bytes.
+
+#[cfg(feature = "cpu")]
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+pub(crate) mod view;
+
+use crate::device::{Device, Machine};
+use crate::spec::{Spec, buckets_for, probe_limit};
+use crate::{Batch, Error, Outcome, Reference, Result, Tally};
+use bytemuck::{Pod, Zeroable};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::ops::Range;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use view::{Counts, Geometry, TableView};
+
+/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
+const GROW_AT_FILL: f64 = 0.85;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    FindOrPut,
+    Find,
+}
+
+/// Where a search writes its results, by position. Each has as many elements as there are vectors.
+#[derive(Default)]
+pub(crate) struct Output<'a> {
+    pub outcomes: Option<&'a mut [u8]>,
+    pub references: Option<&'a mut [u64]>,
+    /// In no order; the first `Counts::new_references` are written.
+    pub new_references: Option<&'a mut [u64]>,
+}
+
+pub(crate) struct ProbeLengths {
+    pub lengths: Vec<u64>,
+    pub longest: u64,
+}
+
+/// Tells a caller's callback how far a batch is.
+pub(crate) struct Progress<'a> {
+    pub callback: Option<&'a mut (dyn FnMut(u64, u64) + 'a)>,
+    /// Vectors of earlier parts of the same call, and of the whole call.
+    pub before: u64,
+    pub total: u64,
+}
+
+impl Progress<'_> {
+    pub(crate) fn none() -> Self {
+        Progress { callback: None, before: 0, total: 0 }
+    }
+
+    fn report(&mut self, done: u64) {
+        if let Some(callback) = &mut self.callback {
+            callback(self.before + done, self.total);
+        }
+    }
+}
+
+/// The seeds of both hash instances for one word: one 16-byte access in hash.cuh.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(crate) struct SeedPair([u64; 2]);
+
+/// What a table of one size is made from.
+pub(crate) struct Parameters {
+    pub spec: Spec,
+    pub buckets: u64,
+    pub seeds: Vec<SeedPair>,
+    pub empty: [u32; 4],
+    pub hash_mask: u64,
+}
+
+impl Parameters {
+    /// The view without the addresses.
+    fn view(&self) -> TableView {
+        TableView {
+            slots: 0,
+            buckets: self.buckets,
+            seeds: 0,
+            stored: 0,
+            hash_mask: self.hash_mask,
+            empty: self.empty,
+            probe_limit: probe_limit(self.buckets),
+            width: self.spec.width,
+        }
+    }
+}
+
+/// How a table is made; see `TableBuilder`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub width: usize,
+    pub capacity: u64,
+    pub seed: Option<u64>,
+    pub grows: bool,
+    pub hash_mask: u64,
+    pub empty: Option<[u32; 4]>,
+}
+
+pub(crate) enum Store {
+    #[cfg(feature = "cpu")]
+    Cpu(cpu::CpuStore),
+    #[cfg(feature = "cuda")]
+    Cuda(cuda::CudaStore),
+}
+
+/// Calls the same method of whichever store it is; CPU stores cannot fail.
+macro_rules! on_store {
+    ($store:expr, $cuda:ident => $on_cuda:expr, $cpu:ident => $on_cpu:expr) => {
+        match $store {
+            #[cfg(feature = "cuda")]
+            Store::Cuda($cuda) => $on_cuda,
+            #[cfg(feature = "cpu")]
+            Store::Cpu($cpu) => Ok($on_cpu),
+        }
+    };
+}
+
+impl Store {
+    fn new(device: &Device, parameters: &Parameters) -> Result<Self> {
+        match &device.machine {
+            #[cfg(feature = "cpu")]
+            Machine::Cpu { threads } => Ok(Self::Cpu(cpu::CpuStore::new(parameters, *threads)?)),
+            #[cfg(feature = "cuda")]
+            Machine::Cuda(gpu) => Ok(Self::Cuda(cuda::CudaStore::new(gpu, parameters)?)),
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_gpu(&self) -> Option<&cuda::CudaStore> {
+        match self {
+            Self::Cuda(store) => Some(store),
+            #[cfg(feature = "cpu")]
+            Self::Cpu(_) => None,
+        }
+    }
+
+    fn stored(&self) -> Result<u64> {
+        on_store!(self, cuda => cuda.stored(), cpu => cpu.stored())
+    }
+
+    fn clear(&self) -> Result<()> {
+        on_store!(self, cuda => cuda.clear(), cpu => cpu.clear())
+    }
+
+    fn search(&self, search: Search, vectors: &[u32], output: Output<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        on_store!(self, cuda => cuda.search(search, vectors, output, progress), cpu => cpu.search(search, vectors, output, progress))
+    }
+
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        on_store!(self, cuda => cuda.get(references, vectors), cpu => cpu.get(references, vectors))
+    }
+
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        on_store!(self, cuda => cuda.export(slots), cpu => cpu.export(slots))
+    }
+
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        on_store!(self, cuda => cuda.measure(slots, bins), cpu => cpu.measure(slots, bins))
+    }
+
+    /// Puts every vector of `self`, which has `slots` slots, into `larger`.
+    fn copy_to(&self, larger: &Store, slots: u64) -> Result<Counts> {
+        match (self, larger) {
+            #[cfg(feature = "cuda")]
+            (Self::Cuda(from), Self::Cuda(to)) => from.copy_to(to, slots),
+            #[cfg(feature = "cpu")]
+            (Self::Cpu(from), Self::Cpu(to)) => Ok(from.copy_to(to, slots)),
+            #[cfg(all(feature = "cuda", feature = "cpu"))]
+            _ => unreachable!("a table stays on its device"),
+        }
+    }
+}
+
+/// The part of a table that growth replaces.
+pub(crate) struct Sized {
+    pub store: Store,
+    pub buckets: u64,
+    /// Counts clears and growths: references of an earlier generation are void.
+    pub generation: u64,
+}
+
+pub(crate) struct RawTable {
+    pub device: Device,
+    pub spec: Spec,
+    pub geometry: Geometry,
+    grows: bool,
+    /// Of the table as it was made: a grown one differs in `buckets`.
+    parameters: Parameters,
+    sized: RwLock<Sized>,
+}
+
+impl RawTable {
+    pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
+        let spec = Spec::new(options.width, device.chunk_bytes())?;
+        let geometry = match &device.machine {
+            #[cfg(feature = "cpu")]
+            Machine::Cpu { .. } => cpu::geometry(spec),
+            #[cfg(feature = "cuda")]
+            Machine::Cuda(gpu) => gpu.kernels(spec)?.geometry,
+        };
+        let mut random = match options.seed {
+            Some(seed) => StdRng::seed_from_u64(seed),
+            None => StdRng::from_rng(&mut rand::rng()),
+        };
+        let seeds = (0..=options.width).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
+        let drawn = std::array::from_fn(|_| random.next_u32());
+        let empty = options.empty.unwrap_or(drawn);
+        let buckets = checked_buckets(&geometry, spec, options.capacity)?;
+        let hash_mask = options.hash_mask;
+        let parameters = Parameters { spec, buckets, seeds, empty, hash_mask };
+        let sized = RwLock::new(Sized { store: Store::new(device, &parameters)?, buckets, generation: 0 });
+        Ok(Self { device: device.clone(), spec, geometry, grows: options.grows, parameters, sized })
+    }
+
+    /// The table as it is now; it neither grows nor is cleared while this is held.
+    pub(crate) fn sized(&self) -> RwLockReadGuard<'_, Sized> {
+        self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
+        self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.geometry.slots(self.sized().buckets)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.geometry.bytes(self.sized().buckets)
+    }
+
+    pub(crate) fn stored(&self) -> Result<u64> {
+        self.sized().store.stored()
+    }
+
+    /// The number of vectors in `words`.
+    fn count(&self, words: &[u32]) -> Result<usize> {
+        let width = self.spec.width();
+        if !words.len().is_multiple_of(width) {
+            return Err(Error::RaggedVectors { words: words.len(), width });
+        }
+        Ok(words.len() / width)
+    }
+
+    pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
+        let count = self.count(words)?;
+        let Request { outcomes, references, new_references, progress } = request;
+        // A growth of its own moves vectors that the batch has put already: their references are then looked up at the end. One that
+        // another thread asks for meanwhile voids them, as it does all others.
+        let generation = self.sized().generation;
+        let rooms = |wanted| if wanted { count } else { 0 };
+        let mut kinds = vec![0u8; rooms(outcomes || self.grows)];
+        let mut places = vec![0u64; rooms(references)];
+        let mut fresh = vec![0u64; rooms(new_references)];
+        let mut progress = Progress { callback: progress, before: 0, total: count as u64 };
+        let mut tally = Tally::default();
+        let mut first = 0;
+        while first < count {
+            let len = if self.grows { self.make_room(count - first)? } else { count - first };
+            let part = first..first + len;
+            let output = Output {
+                outcomes: slice_of(&mut kinds, &part),
+                references: slice_of(&mut places, &part),
+                new_references: slice_of(&mut fresh, &(tally.new as usize..count)),
+            };
+            let words = &words[part.start * self.spec.width()..part.end * self.spec.width()];
+            progress.before = first as u64;
+            let mut of_part = self.sized().store.search(Search::FindOrPut, words, output, &mut progress)?.tally();
+            if self.grows && of_part.full > 0 {
+                of_part = self.offer_again(words, &mut kinds[part], of_part)?;
+            }
+            tally.new += of_part.new;
+            tally.seen += of_part.seen;
+            tally.full += of_part.full;
+            first += len;
+        }
+        let mut batch = Batch { tally, ..Batch::default() };
+        if self.grows && (references || new_references) && self.sized().generation != generation {
+            let (found, _) = self.find_all(words)?;
+            let is_new = |kind: &u8| *kind == Outcome::New as u8;
+            fresh = found
+                .iter()
+                .zip(&kinds)
+                .filter(|(place, kind)| new_references && is_new(kind) && **place != Reference::NONE)
+                .map(|(place, _)| *place)
+                .collect();
+            places = if references { found } else { Vec::new() };
+        }
+        fresh.truncate(tally.new as usize);
+        if outcomes {
+            batch.outcomes =
+                bytemuck::checked::try_cast_slice(&kinds).expect("kernels write an outcome for every vector").to_vec();
+        }
+        batch.references = places.into_iter().map(reference).collect();
+        batch.new_references = bytemuck::allocation::cast_vec(fresh);
+        Ok(batch)
+    }
+
+    /// How many of `offered` vectors may be put without passing `GROW_AT_FILL`, all being new; grows until that is a fair share.
+    fn make_room(&self, offered: usize) -> Result<usize> {
+        loop {
+            let (slots, stored) = (self.slots(), self.stored()?);
+            let room = ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(stored);
+            // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
+            if room >= (offered as u64).min(slots / 16).max(1) {
+                return Ok((offered as u64).min(room) as usize);
+            }
+            self.grow_from(slots, slots * 2)?;
+        }
+    }
+
+    /// Grows, and offers the vectors that were rejected again, until none is.
+    fn offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+        while tally.full > 0 {
+            let slots = self.slots();
+            self.grow_from(slots, slots * 2)?;
+            let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
+            let width = self.spec.width();
+            let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
+            let mut outcomes = vec![0u8; rejected.len()];
+            let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
+            let found = self.sized().store.search(Search::FindOrPut, &again, output, &mut Progress::none())?.tally();
+            rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
+            tally = Tally { new: tally.new + found.new, seen: tally.seen + found.seen, full: found.full };
+        }
+        Ok(tally)
+    }
+
+    /// The slot of each vector, or `Reference::NONE`; and how many were found.
+    pub(crate) fn find_all(&self, words: &[u32]) -> Result<(Vec<u64>, u64)> {
+        let mut places = vec![0u64; self.count(words)?];
+        let output = Output { references: Some(&mut places), ..Output::default() };
+        let found = self.sized().store.search(Search::Find, words, output, &mut Progress::none())?.hits;
+        Ok((places, found))
+    }
+
+    pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
+        let mut vectors = vec![0u32; references.len() * self.spec.width()];
+        match self.sized().store.get(bytemuck::cast_slice(references), &mut vectors)? {
+            0 => Ok(vectors),
+            invalid => Err(Error::InvalidReferences { invalid, count: references.len() }),
+        }
+    }
+
+    pub(crate) fn clear(&self) -> Result<()> {
+        let mut sized = self.sized_exclusively();
+        sized.generation += 1;
+        sized.store.clear()
+    }
+
+    pub(crate) fn grow(&self, capacity: u64) -> Result<()> {
+        let slots = self.slots();
+        if capacity <= slots {
+            return Err(Error::NotLarger { capacity, slots });
+        }
+        // Another thread may grow the table first, and to less than this.
+        loop {
+            let slots = self.slots();
+            if slots >= capacity {
+                return Ok(());
+            }
+            self.grow_from(slots, capacity)?;
+        }
+    }
+
+    /// Grows a table of `slots` slots to `capacity`; nothing if another thread has grown it meanwhile.
+    fn grow_from(&self, slots: u64, capacity: u64) -> Result<()> {
+        let buckets = checked_buckets(&self.geometry, self.spec, capacity)?;
+        let mut sized = self.sized_exclusively();
+        if self.geometry.slots(sized.buckets) != slots {
+            return Ok(());
+        }
+        let parameters = Parameters { buckets, seeds: self.parameters.seeds.clone(), ..self.parameters };
+        let larger = Store::new(&self.device, &parameters)?;
+        let copied = sized.store.copy_to(&larger, slots)?;
+        // Only a table that was nearly full, and grows by little, can reject some.
+        if copied.full > 0 {
+            let (offered, stored) = (copied.offered, copied.hits);
+            return Err(Error::TableFull { rejected: copied.full, offered, stored, slots: self.geometry.slots(buckets) });
+        }
+        *sized = Sized { store: larger, buckets, generation: sized.generation + 1 };
+        Ok(())
+    }
+
+    pub(crate) fn measure(&self, bins: usize) -> Result<ProbeLengths> {
+        let sized = self.sized();
+        sized.store.measure(self.geometry.slots(sized.buckets), bins)
+    }
+
+    /// The vectors stored in a range of slots, and their slots, if the table is still of this generation.
+    pub(crate) fn export(&self, generation: u64, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        let sized = self.sized();
+        if sized.generation != generation {
+            return Err(Error::ChangedDuringIteration);
+        }
+        sized.store.export(slots)
+    }
+}
+
+fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64> {
+    let error = Error::Capacity { capacity, width: spec.width() };
+    let bytes = u128::from(capacity) * 4 * u128::from(spec.width);
+    if capacity == 0 || bytes >= 1 << 62 {
+        return Err(error);
+    }
+    Ok(buckets_for(capacity, geometry.slots_per_bucket))
+}
+
+fn slice_of<'a, T>(all: &'a mut [T], part: &Range<usize>) -> Option<&'a mut [T]> {
+    if all.is_empty() { None } else { Some(&mut all[part.clone()]) }
+}
+
+pub(crate) fn reference(slot: u64) -> Option<Reference> {
+    (slot != Reference::NONE).then_some(Reference(slot))
+}
+
+/// See `Request` of the public API; what each vector's results are wanted for.
+#[derive(Default)]
+pub(crate) struct Request<'a> {
+    pub outcomes: bool,
+    pub references: bool,
+    pub new_references: bool,
+    pub progress: Option<&'a mut (dyn FnMut(u64, u64) + 'a)>,
+}

@@ -1,0 +1,106 @@
+//! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
+
+use crate::Tally;
+use bytemuck::{Pod, Zeroable};
+
+/// `warpset::TableView` of bucket_table.cuh. Addresses are of the table's device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TableView {
+    /// Where the slots are.
+    pub slots: u64,
+    /// How many buckets; prime.
+    pub buckets: u64,
+    /// Where the seeds of the hash are: `width + 1` pairs of `u64`.
+    pub seeds: u64,
+    /// Where the number of stored vectors is.
+    pub stored: u64,
+    /// All ones, but in tests of bad luck.
+    pub hash_mask: u64,
+    /// The EMPTY pattern.
+    pub empty: [u32; 4],
+    /// Buckets looked at before Full.
+    pub probe_limit: u32,
+    /// Words a vector.
+    pub width: u32,
+}
+
+/// `warpset::BatchView` of batch.cuh.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct BatchView {
+    pub vectors: u64,
+    pub count: u64,
+    pub outcomes: u64,
+    pub references: u64,
+    pub new_references: u64,
+    pub counts: u64,
+}
+
+/// What the compiled kernels of a spec know of it: layout.cuh is the only place where it is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Geometry {
+    pub slots_per_bucket: u32,
+    pub buckets_per_block: u32,
+    pub block_bytes: u32,
+    pub chunks: u32,
+    pub search_threads: u32,
+    pub search_scratch_bytes: u32,
+    pub table_view_bytes: u32,
+    pub batch_view_bytes: u32,
+}
+
+impl Geometry {
+    /// # Panics
+    ///
+    /// If the headers and this file disagree: they are built together, so that is a bug here.
+    pub(crate) fn check_abi(&self) {
+        assert_eq!(self.table_view_bytes as usize, size_of::<TableView>());
+        assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
+    }
+
+    pub(crate) fn slots(&self, buckets: u64) -> u64 {
+        buckets * u64::from(self.slots_per_bucket)
+    }
+
+    pub(crate) fn bytes(&self, buckets: u64) -> u64 {
+        buckets.div_ceil(u64::from(self.buckets_per_block)) * u64::from(self.block_bytes)
+    }
+}
+
+/// Counts that kernels add to: `warpset::BatchCounts` of batch.cuh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Counts {
+    /// Vectors searched for.
+    pub offered: u64,
+    /// By find-or-put: vectors that were new. By find: vectors that were found.
+    pub hits: u64,
+    /// Vectors not stored, because the table was full.
+    pub full: u64,
+    /// References written to `new_references`.
+    pub new_references: u64,
+}
+
+impl Counts {
+    /// What find-or-put made of its vectors.
+    pub const fn tally(&self) -> Tally {
+        Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full }
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.offered += other.offered;
+        self.hits += other.hits;
+        self.full += other.full;
+        self.new_references += other.new_references;
+    }
+}
+
+const _: () = {
+    assert!(size_of::<TableView>() == 64);
+    assert!(size_of::<BatchView>() == 48);
+    assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
+};

@@ -1,0 +1,120 @@
+use crate::{Error, Result};
+use std::fmt;
+
+/// What a table's kernels are compiled for.
+///
+/// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    pub(crate) width: u32,
+    pub(crate) chunk_bytes: u32,
+    pub(crate) line_bytes: u32,
+}
+
+impl Spec {
+    /// The widest vector, in words.
+    pub const MAX_WIDTH: usize = 256;
+
+    /// The spec for vectors of `width` words on a machine whose largest compare-and-swap is `chunk_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Width`] unless 1 ≤ `width` ≤ [`MAX_WIDTH`](Self::MAX_WIDTH).
+    pub(crate) fn new(width: usize, chunk_bytes: u32) -> Result<Self> {
+        if !(1..=Self::MAX_WIDTH).contains(&width) {
+            return Err(Error::Width { width });
+        }
+        // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
+        let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
+        Ok(Self { width: width as u32, chunk_bytes, line_bytes })
+    }
+
+    /// Words a vector.
+    pub const fn width(&self) -> usize {
+        self.width as usize
+    }
+
+    /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0, else 8.
+    pub const fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes as usize
+    }
+
+    /// Bytes looked at together, unless a vector is longer.
+    pub const fn line_bytes(&self) -> usize {
+        self.line_bytes as usize
+    }
+
+    /// The alignment that kernels expect of vectors in device memory, in bytes.
+    #[cfg(feature = "cuda")]
+    pub(crate) const fn vector_alignment(&self) -> u64 {
+        1 << if self.width.is_multiple_of(4) { 4 } else { (self.width * 4).trailing_zeros() }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "bucket table of {}-word vectors, chunks of {} bytes, lines of {}",
+            self.width, self.chunk_bytes, self.line_bytes
+        )
+    }
+}
+
+/// The number of buckets for `slots` slots or more: a prime, so that a probe sequence visits every bucket (probe.cuh).
+pub(crate) fn buckets_for(slots: u64, slots_per_bucket: u32) -> u64 {
+    let mut buckets = slots.div_ceil(u64::from(slots_per_bucket)).max(2);
+    while !is_prime(buckets) {
+        buckets += 1;
+    }
+    buckets
+}
+
+/// Trial division: at most 2^18 divisions for the largest table that a terabyte of memory holds.
+fn is_prime(n: u64) -> bool {
+    n >= 2 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
+}
+
+/// How many buckets a search looks at before it gives up.
+///
+/// 32 log2(buckets), and never fewer than 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot with
+/// probability 0.95^limit: for 2^27 buckets 2^-66, so filling them to 0.95 rejects no vector (expected rejections 2^-39); at 0.97 it
+/// is 2^-39 a vector. Buckets of several slots are fuller before they reject. A table of up to 1,024 buckets is searched
+/// completely, so it can be filled to its last slot.
+pub(crate) fn probe_limit(buckets: u64) -> u32 {
+    let log2 = u64::from(u64::BITS - buckets.leading_zeros());
+    (32 * log2).max(1024).min(buckets) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_the_next_prime() {
+        for (slots, per_bucket, buckets) in
+            [(1, 1, 2), (8, 4, 2), (9, 4, 3), (1000, 8, 127), (7920, 1, 7927), (1 << 20, 2, 524_309)]
+        {
+            assert_eq!(buckets_for(slots, per_bucket), buckets, "{slots} slots");
+            assert_eq!(buckets_for(buckets * u64::from(per_bucket), per_bucket), buckets, "idempotent");
+        }
+        // More than 2^32 buckets.
+        assert_eq!(buckets_for((1 << 32) + 1, 1), (1 << 32) + 15);
+    }
+
+    #[test]
+    fn small_tables_are_searched_completely() {
+        for buckets in [2, 3, 127, 1021] {
+            assert_eq!(u64::from(probe_limit(buckets)), buckets);
+        }
+        assert_eq!(probe_limit(1_000_003), 1024);
+        assert_eq!(probe_limit(1 << 36), 32 * 37);
+    }
+
+    #[test]
+    fn widths_are_checked() {
+        assert!(Spec::new(0, 16).is_err());
+        assert!(Spec::new(257, 16).is_err());
+        assert!(Spec::new(256, 8).is_ok());
+    }
+}

@@ -1,0 +1,590 @@
+use crate::raw::{self, RawTable};
+use crate::{Batch, Device, Outcome, Reference, Result, Spec};
+use std::fmt;
+
+/// A concurrent set of vectors of one width, stored uncompressed, with find-or-put.
+///
+/// Vectors are `width` 32-bit words, row-major in the slices given and returned; all bit patterns are legal. For a Rust type
+/// of your own instead of words, see [`TypedTable`](crate::TypedTable).
+///
+/// # Concurrency
+///
+/// All operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
+/// effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
+/// [`Outcome::New`]. No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
+/// those under way and hold up those that come. A lookup that overlaps with the put of the same vector may or may not see it.
+///
+/// # Memory
+///
+/// `bytes()` for the slots, and on a GPU up to 150 MB of buffers a device, made when batches from host slices first need them.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, Outcome};
+///
+/// let table = BucketTable::new(&Device::cpu(), 3, 1_000)?; // vectors of 3 words, room for 1,000 or more
+/// let batch = table.find_or_put_many(&[1, 2, 3, /**/ 4, 5, 6, /**/ 1, 2, 3])?;
+/// assert_eq!(batch.outcomes[1], Outcome::New);
+/// assert_eq!((batch.tally.new, batch.tally.seen), (2, 1));
+/// assert_eq!(table.len()?, 2);
+/// # Ok(()) }
+/// ```
+pub struct BucketTable {
+    pub(crate) raw: RawTable,
+}
+
+/// Chooses how a [`BucketTable`] is made.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device};
+///
+/// let table = BucketTable::builder(2).capacity(500).grows(true).seed(7).build(&Device::cpu())?;
+/// assert!(table.slots() >= 500);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct TableBuilder {
+    options: raw::Options,
+}
+
+impl TableBuilder {
+    /// How many slots the table has at least. Default: 2^20.
+    ///
+    /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
+    /// 1,024 buckets. Searches get longer with the fill: see the README's table of figures.
+    pub fn capacity(mut self, vectors: u64) -> Self {
+        self.options.capacity = vectors;
+        self
+    }
+
+    /// Whether the table grows by itself, to twice its slots, before it is 85 % full. Default: no.
+    ///
+    /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
+    /// and so voids earlier references; those returned by the batch that made it grow are of the grown table.
+    pub fn grows(mut self, grows: bool) -> Self {
+        self.options.grows = grows;
+        self
+    }
+
+    /// Makes the hash functions and the EMPTY pattern from this seed instead of the system's entropy: the same places every time.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seed = Some(seed);
+        self
+    }
+
+    /// For tests of bad luck: `hash & mask` is used for the hash. 0 sends every vector down the same probe sequence.
+    #[doc(hidden)]
+    pub fn hash_mask(mut self, mask: u64) -> Self {
+        self.options.hash_mask = mask;
+        self
+    }
+
+    /// For tests of bad luck: the EMPTY pattern, instead of a random one.
+    #[doc(hidden)]
+    pub fn empty_pattern(mut self, words: [u32; 4]) -> Self {
+        self.options.empty = Some(words);
+        self
+    }
+
+    /// Makes the table: compiles its kernels if the device has none for this width yet, allocates and clears its memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`OutOfMemory`](crate::Error::OutOfMemory),
+    /// [`Compile`](crate::Error::Compile), or what the device reports.
+    pub fn build(self, device: &Device) -> Result<BucketTable> {
+        Ok(BucketTable { raw: RawTable::new(device, self.options)? })
+    }
+}
+
+/// What a batch reports of each vector, and to whom its progress.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, Request};
+///
+/// let table = BucketTable::new(&Device::cpu(), 1, 100)?;
+/// let batch = table.find_or_put_many_with(&[7, 8, 7], Request::new().new_references(true))?;
+/// assert_eq!(batch.new_references.len(), 2);
+/// assert!(batch.outcomes.is_empty()); // not asked for
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+#[must_use]
+pub struct Request<'a> {
+    pub(crate) raw: raw::Request<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Nothing but the tally.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The outcome of each vector: 1 byte each.
+    pub fn outcomes(mut self, wanted: bool) -> Self {
+        self.raw.outcomes = wanted;
+        self
+    }
+
+    /// Where each vector is stored: 8 bytes each.
+    pub fn references(mut self, wanted: bool) -> Self {
+        self.raw.references = wanted;
+        self
+    }
+
+    /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
+    pub fn new_references(mut self, wanted: bool) -> Self {
+        self.raw.new_references = wanted;
+        self
+    }
+
+    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It must
+    /// not use the table, which the batch keeps from growing and being cleared until it returns.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Request;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// let mut show = |done, of| println!("{done} of {of}");
+    /// table.find_or_put_many_with(&[1, 1], Request::new().progress(&mut show))?;
+    /// # Ok(()) }
+    /// ```
+    pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) + 'a)) -> Self {
+        self.raw.progress = Some(callback);
+        self
+    }
+}
+
+/// How full a table is, and how long its searches are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Slots of the table.
+    pub slots: u64,
+    /// Vectors stored.
+    pub stored: u64,
+    /// Bytes of the slots.
+    pub bytes: u64,
+    /// `probe_lengths[i]`: how many stored vectors are found in bucket `i + 1` of their probe sequence. The last counts all longer.
+    pub probe_lengths: Vec<u64>,
+    /// The longest probe sequence of a stored vector, in buckets; 0 in an empty table.
+    pub longest_probe: u64,
+}
+
+impl Stats {
+    /// Vectors stored / slots.
+    pub fn fill(&self) -> f64 {
+        self.stored as f64 / self.slots as f64
+    }
+
+    /// Bytes of the table for each stored vector; infinite in an empty table.
+    pub fn bytes_per_vector(&self) -> f64 {
+        self.bytes as f64 / self.stored as f64
+    }
+
+    /// Buckets looked at to find a stored vector, on average (those beyond the last bin counted as that bin).
+    pub fn mean_probe(&self) -> f64 {
+        let sum: f64 = self.probe_lengths.iter().zip(1..).map(|(count, length)| *count as f64 * f64::from(length)).sum();
+        sum / self.stored as f64
+    }
+}
+
+impl BucketTable {
+    /// A table of vectors of `width` words with at least `capacity` slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{BucketTable, Device};
+    ///
+    /// let table = BucketTable::new(&Device::cpu(), 2, 100)?;
+    /// assert!(BucketTable::new(&Device::cpu(), 0, 100).is_err());
+    /// # assert_eq!(table.len()?, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TableBuilder::build`].
+    pub fn new(device: &Device, width: usize, capacity: u64) -> Result<Self> {
+        Self::builder(width).capacity(capacity).build(device)
+    }
+
+    /// Chooses more about a table of vectors of `width` words.
+    pub fn builder(width: usize) -> TableBuilder {
+        TableBuilder {
+            options: raw::Options { width, capacity: 1 << 20, seed: None, grows: false, hash_mask: u64::MAX, empty: None },
+        }
+    }
+
+    /// Words a vector.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!(table.width(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn width(&self) -> usize {
+        self.raw.spec.width()
+    }
+
+    /// Where the table is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(!table.device().is_gpu());
+    /// # Ok(()) }
+    /// ```
+    pub fn device(&self) -> &Device {
+        &self.raw.device
+    }
+
+    /// What its kernels were compiled for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!((table.spec().width(), table.spec().chunk_bytes()), (2, 8));
+    /// # Ok(()) }
+    /// ```
+    pub fn spec(&self) -> Spec {
+        self.raw.spec
+    }
+
+    /// How many slots the table has: the capacity asked for, rounded up.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(table.slots() >= 100);
+    /// # Ok(()) }
+    /// ```
+    pub fn slots(&self) -> u64 {
+        self.raw.slots()
+    }
+
+    /// Bytes of the slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!(table.bytes(), table.slots() * 2 * 4);
+    /// # Ok(()) }
+    /// ```
+    pub fn bytes(&self) -> u64 {
+        self.raw.bytes()
+    }
+
+    /// How many vectors are stored. Exact once the operations that put them have returned (and streams are synchronised).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2, 1, 1])?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn len(&self) -> Result<u64> {
+        self.raw.stored()
+    }
+
+    /// Whether no vector is stored.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(table.is_empty()?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Find-or-put for each vector of a batch: is it stored, and if not, put it there.
+    ///
+    /// `vectors`: any number of vectors of `width` words, one after another; duplicates are fine. The batch's vectors are put
+    /// concurrently, in no order. Blocks until all are done; on a GPU they are staged through pinned memory, transfers overlapping
+    /// with kernels. Returns the tally and each vector's outcome; [`find_or_put_many_with`](Self::find_or_put_many_with) for more.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Outcome;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?;
+    /// let batch = table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// assert_eq!(batch.outcomes, [Outcome::Seen, Outcome::New]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`RaggedVectors`](crate::Error::RaggedVectors) before anything is put. What the device reports otherwise; then some of the
+    /// batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] makes it one.
+    pub fn find_or_put_many(&self, vectors: &[u32]) -> Result<Batch> {
+        self.find_or_put_many_with(vectors, Request::new().outcomes(true))
+    }
+
+    /// The same, with the results that `request` asks for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Request;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// let batch = table.find_or_put_many_with(&[1, 1, 1, 1], Request::new().references(true))?;
+    /// assert_eq!(batch.references[0], batch.references[1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn find_or_put_many_with(&self, vectors: &[u32], request: Request<'_>) -> Result<Batch> {
+        self.raw.find_or_put(vectors, request.raw)
+    }
+
+    /// Whether each vector is stored.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// assert_eq!(table.contains_many(&[2, 2, 3, 3])?, [true, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn contains_many(&self, vectors: &[u32]) -> Result<Vec<bool>> {
+        Ok(self.raw.find_all(vectors)?.0.into_iter().map(|slot| slot != Reference::NONE).collect())
+    }
+
+    /// Where each vector is stored, if it is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?;
+    /// let places = table.locate_many(&[1, 1, 9, 9])?;
+    /// assert!(places[0].is_some() && places[1].is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn locate_many(&self, vectors: &[u32]) -> Result<Vec<Option<Reference>>> {
+        Ok(self.raw.find_all(vectors)?.0.into_iter().map(raw::reference).collect())
+    }
+
+    /// The vectors at these references, one after another.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device, Request};
+    /// # let table = BucketTable::new(&Device::cpu(), 2, 100)?;
+    /// let batch = table.find_or_put_many_with(&[5, 6], Request::new().references(true))?;
+    /// assert_eq!(table.get_many(&[batch.references[0].unwrap()])?, [5, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
+    pub fn get_many(&self, references: &[Reference]) -> Result<Vec<u32>> {
+        self.raw.get(references)
+    }
+
+    /// Removes every vector. Waits for operations under way (on a GPU, for all its streams); voids all references.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?;
+    /// table.clear()?;
+    /// assert_eq!(table.contains_many(&[1, 1])?, [false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn clear(&self) -> Result<()> {
+        self.raw.clear()
+    }
+
+    /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
+    /// streams); voids all references. Needs memory for both tables at once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// table.grow(10_000)?;
+    /// assert_eq!(table.contains_many(&[1, 1, 2, 2])?, [true, true]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotLarger`](crate::Error::NotLarger), [`OutOfMemory`](crate::Error::OutOfMemory),
+    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no place in the larger
+    /// one, or what the device reports: the table is as it was.
+    pub fn grow(&self, capacity: u64) -> Result<()> {
+        self.raw.grow(capacity)
+    }
+
+    /// How full the table is, and how long its searches are. Reads the whole table.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// let stats = table.stats()?;
+    /// assert_eq!((stats.stored, stats.longest_probe, stats.probe_lengths[0]), (2, 1, 2));
+    /// assert!(stats.fill() < 0.03 && stats.mean_probe() == 1.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        const BINS: usize = 64;
+        let measured = self.raw.measure(BINS)?;
+        Ok(Stats {
+            slots: self.slots(),
+            stored: measured.lengths.iter().sum(),
+            bytes: self.bytes(),
+            probe_lengths: measured.lengths,
+            longest_probe: measured.longest,
+        })
+    }
+
+    /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
+    ///
+    /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew or
+    /// was cleared meanwhile; it is then the last.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 2, 3, 4])?;
+    /// let mut vectors = table.iter().map(|row| row.map(|(_, vector)| vector)).collect::<Result<Vec<_>, _>>()?;
+    /// vectors.sort();
+    /// assert_eq!(vectors, [[1, 2], [3, 4]]);
+    /// # Ok(()) }
+    /// ```
+    pub fn iter(&self) -> Iter<'_> {
+        let sized = self.raw.sized();
+        let (generation, end) = (sized.generation, self.raw.geometry.slots(sized.buckets));
+        Iter { table: self, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
+    }
+}
+
+impl<'a> IntoIterator for &'a BucketTable {
+    type Item = Result<(Reference, Vec<u32>)>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for BucketTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BucketTable")
+            .field("width", &self.width())
+            .field("slots", &self.slots())
+            .field("device", self.device())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Iterator over the vectors of a table; see [`BucketTable::iter`].
+#[derive(Debug)]
+pub struct Iter<'a> {
+    table: &'a BucketTable,
+    generation: u64,
+    next_slot: u64,
+    end: u64,
+    part: (Vec<u32>, Vec<u64>),
+    at: usize,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<(Reference, Vec<u32>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let width = self.table.width();
+        while self.at == self.part.1.len() {
+            if self.next_slot == self.end {
+                return None;
+            }
+            let last = self.end.min(self.next_slot + ((16 << 20) / (width as u64 * 4)));
+            match self.table.raw.export(self.generation, self.next_slot..last) {
+                Ok(part) => (self.part, self.at, self.next_slot) = (part, 0, last),
+                Err(error) => {
+                    self.next_slot = self.end;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let (at, (vectors, references)) = (self.at, &self.part);
+        self.at += 1;
+        Some(Ok((Reference(references[at]), vectors[at * width..][..width].to_vec())))
+    }
+}
+
+impl Batch {
+    /// The batch, or an error if the table was too full for some of its vectors.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 1, 10)?;
+    /// let vectors: Vec<u32> = (0..1000).collect();
+    /// assert!(table.find_or_put_many(&vectors)?.complete(&table).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TableFull`](crate::Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`].
+    pub fn complete(self, table: &BucketTable) -> Result<Self> {
+        if self.tally.full == 0 {
+            return Ok(self);
+        }
+        let Self { tally, .. } = self;
+        Err(crate::Error::TableFull {
+            rejected: tally.full,
+            offered: tally.offered(),
+            stored: table.len()?,
+            slots: table.slots(),
+        })
+    }
+
+    /// The positions of the vectors with this outcome, if outcomes were asked for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Outcome;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// let batch = table.find_or_put_many(&[1, 1, 1, 1, 2, 2])?;
+    /// assert_eq!(batch.positions(Outcome::New).count(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
+        self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
+    }
+}
