@@ -1,0 +1,158 @@
+//! Layouts: what Rust and C++ must agree on, as far as it shows from outside. That the fields of a view also arrive intact on a
+//! GPU is checked there, by a kernel: `table_views_arrive_intact` in tests/suite/device_memory.rs.
+
+use warpset::{Outcome, Reference};
+
+#[test]
+fn results_have_the_sizes_that_kernels_write() {
+    assert_eq!((size_of::<Outcome>(), size_of::<Reference>()), (1, 8));
+    assert_eq!([Outcome::New, Outcome::Seen, Outcome::Full].map(|outcome| outcome as u8), [1, 2, 3]);
+}
+
+#[cfg(feature = "cpu")]
+mod tables {
+    use std::collections::HashSet;
+    use warpset::{BucketTable, Device, Reference, Request};
+
+    /// Slots of the widest bucket, and of a block: with a word a vector, 64 bytes.
+    const MOST_SLOTS_A_BLOCK: u64 = 16;
+
+    #[test]
+    fn no_width_wastes_memory() {
+        let device = Device::cpu_with_threads(1);
+        for width in 1..=256 {
+            let vector_bytes = 4 * width as u64;
+            for capacity in [1, 2, 3, 15, 16, 17, 100, 1000] {
+                let table = BucketTable::new(&device, width, capacity).unwrap();
+                let (slots, bytes) = (table.slots(), table.bytes());
+                assert!(slots >= capacity, "width {width}: {slots} slots, not {capacity}");
+                let waste = bytes.checked_sub(slots * vector_bytes).expect("a slot holds a vector");
+                assert!(
+                    waste < MOST_SLOTS_A_BLOCK * vector_bytes,
+                    "width {width}, capacity {capacity}: {waste} bytes more than slots"
+                );
+                // The next prime is near: at most 34 further for numbers below 10,000 (from 1,327 to 1,361).
+                let most = capacity.max(2 * MOST_SLOTS_A_BLOCK) + 34 * MOST_SLOTS_A_BLOCK;
+                assert!(slots < most, "width {width}: {slots} slots for {capacity}");
+                assert_eq!(table.stats().unwrap().bytes, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn specs_say_what_the_cpu_does() {
+        let spec = BucketTable::new(&Device::cpu(), 7, 10).unwrap().spec();
+        assert_eq!((spec.width(), spec.chunk_bytes(), spec.line_bytes()), (7, 8, 64));
+        for number in [7, 8, 64] {
+            assert!(spec.to_string().contains(&number.to_string()), "{number} is not in: {spec}");
+        }
+    }
+
+    /// A table filled to its last slot with vectors that share no word: two words in one place would show, and so would one that is
+    /// read from where it was not written.
+    #[test]
+    fn every_word_of_every_width_has_a_place_of_its_own() {
+        let device = Device::cpu_with_threads(1);
+        for width in 1..=256 {
+            let table = BucketTable::builder(width).capacity(33).seed(4).build(&device).unwrap();
+            let slots = table.slots() as usize;
+            let vectors: Vec<u32> = (1..=(slots * width) as u32).map(|word| word.wrapping_mul(0x9E37_79B1)).collect();
+            let batch = table.find_or_put_many_with(&vectors, Request::new().references(true)).unwrap();
+            assert_eq!(batch.tally.new as usize, slots, "width {width}");
+            let references: Vec<Reference> = batch.references.into_iter().map(|reference| reference.expect("it fits")).collect();
+            assert!(table.get_many(&references).unwrap() == vectors, "width {width}");
+            let numbers: HashSet<u64> = references.iter().map(|reference| reference.slot()).collect();
+            assert!(numbers.len() == slots && numbers.iter().all(|number| *number < slots as u64), "width {width}");
+            assert!(table.contains_many(&vectors).unwrap().iter().all(|contained| *contained), "width {width}");
+            let rows: HashSet<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+            assert_eq!(rows, vectors.chunks(width).map(<[u32]>::to_vec).collect::<HashSet<_>>(), "width {width}");
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod headers {
+    use std::mem::offset_of;
+    use warpset::gpu::{Counts, HEADERS, TableView};
+
+    fn header(name: &str) -> &'static str {
+        HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
+    }
+
+    /// What is between the braces of a definition, without comments.
+    fn body(header: &'static str, definition: &str) -> String {
+        let start = header.find(definition).unwrap_or_else(|| panic!("no `{definition}`")) + definition.len();
+        let body = &header[start..start + header[start..].find("};").expect("its end")];
+        body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// (name, offset) of each field of a C++ struct of words, counts and pointers, and the struct's size, by the rules of C.
+    fn fields(header: &'static str, definition: &str) -> (Vec<(String, usize)>, usize) {
+        let (mut fields, mut end, mut alignment) = (Vec::new(), 0usize, 1);
+        for field in body(header, definition).split(';').map(str::trim).filter(|field| !field.is_empty()) {
+            let (kind, name) = field.rsplit_once([' ', '*']).expect("a type and a name");
+            let size = match kind.trim() {
+                _ if field.contains('*') => 8,
+                "u64" => 8,
+                "u32" => 4,
+                other => panic!("the type `{other}` of `{field}`"),
+            };
+            let (name, count) = match name.split_once('[') {
+                Some((name, count)) => (name, count.trim_end_matches(']').parse().expect("a count")),
+                None => (name, 1),
+            };
+            let offset = end.next_multiple_of(size);
+            fields.push((name.to_string(), offset));
+            (end, alignment) = (offset + size * count, alignment.max(size));
+        }
+        (fields, end.next_multiple_of(alignment))
+    }
+
+    fn named(fields: &[(&str, usize)]) -> Vec<(String, usize)> {
+        fields.iter().map(|(name, offset)| (name.to_string(), *offset)).collect()
+    }
+
+    #[test]
+    fn table_views_have_the_fields_of_the_header() {
+        let expected = named(&[
+            ("slots", offset_of!(TableView, slots)),
+            ("buckets", offset_of!(TableView, buckets)),
+            ("seeds", offset_of!(TableView, seeds)),
+            ("stored", offset_of!(TableView, stored)),
+            ("hash_mask", offset_of!(TableView, hash_mask)),
+            ("empty", offset_of!(TableView, empty)),
+            ("probe_limit", offset_of!(TableView, probe_limit)),
+            ("width", offset_of!(TableView, width)),
+        ]);
+        assert_eq!(fields(header("warpset/bucket_table.cuh"), "struct TableView {"), (expected, size_of::<TableView>()));
+    }
+
+    #[test]
+    fn counts_have_the_fields_of_the_header() {
+        let expected = named(&[
+            ("offered", offset_of!(Counts, offered)),
+            ("hits", offset_of!(Counts, hits)),
+            ("full", offset_of!(Counts, full)),
+            ("new_references", offset_of!(Counts, new_references)),
+        ]);
+        assert_eq!(fields(header("warpset/batch.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
+    }
+
+    #[test]
+    fn outcomes_have_the_numbers_of_the_header() {
+        let outcomes = body(header("warpset/bucket_table.cuh"), "enum class Outcome : u8 {");
+        let outcomes: Vec<&str> = outcomes.split(',').map(str::trim).collect();
+        assert_eq!(outcomes, ["Unwritten = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
+    }
+
+    /// Each `#include` of the headers is one of the headers: NVRTC has no others, nor has a stranger.
+    #[test]
+    fn headers_include_nothing_else() {
+        for (name, text) in HEADERS {
+            for line in text.lines().filter(|line| line.trim_start().starts_with("#include")) {
+                let included = line.split('"').nth(1).unwrap_or(line);
+                assert!(HEADERS.iter().any(|header| header.0 == included), "{name} includes {included}");
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What the tests share: machines to run on, vectors to offer, and a checker of everything that a set promises.
+
+pub mod checker;
+pub mod faulty;
+pub mod histories;
+pub mod machines;
+pub mod set;
+pub mod vectors;
+
+use warpset::{BucketTable, Device};
+
+/// A test that runs on every machine.
+pub struct Test {
+    /// The module it is in, as `module_path!` says it.
+    pub module: &'static str,
+    pub name: &'static str,
+    pub run: fn(&Device),
+}
+
+impl Test {
+    /// The last part of the module's path, and the function.
+    pub fn label(&self) -> String {
+        format!("{}::{}", self.module.rsplit("::").next().unwrap_or(self.module), self.name)
+    }
+}
+
+/// Lists the tests of a module. One that is forgotten is dead code, which the compiler reports.
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        pub const TESTS: &[crate::common::Test] =
+            &[$(crate::common::Test { module: module_path!(), name: stringify!($name), run: $name }),*];
+    };
+}
+pub(crate) use tests;
+
+/// Whether sizes are to be small: `WARPSET_TEST_FAST=1`, for runs under compute-sanitizer, which is some 50 times slower.
+pub fn fast() -> bool {
+    static FAST: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *FAST.get_or_init(|| std::env::var_os("WARPSET_TEST_FAST").is_some_and(|value| value != "0" && !value.is_empty()))
+}
+
+/// A size for this run.
+pub fn scaled<T>(normal: T, fast_one: T) -> T {
+    if fast() { fast_one } else { normal }
+}
+
+/// Slots of one bucket of tables of this width: the smallest table has two buckets.
+pub fn slots_per_bucket(device: &Device, width: usize) -> u64 {
+    BucketTable::new(device, width, 1).expect("the smallest table").slots() / 2
+}

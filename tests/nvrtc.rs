@@ -1,0 +1,54 @@
+//! Compiles the kernels of every spec that the tests use, and of every kind of GPU, with NVRTC: no GPU is needed.
+//!
+//! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Compute capabilities: before 9.0, chunks are of 8 bytes.
+const CAPABILITIES: [(u32, u32); 4] = [(7, 5), (8, 0), (9, 0), (12, 0)];
+
+/// Every width has a layout of its own; compiling takes a third of a second, so most widths are compiled for one GPU of each kind.
+fn widths(capability: (u32, u32)) -> Vec<usize> {
+    let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 132, 160, 192, 200, 255, 256];
+    match capability {
+        (8, 0) | (9, 0) => (1..=40).chain(wide).collect(),
+        _ => vec![1, 2, 3, 4, 7, 8, 10, 19, 32, 37, 129, 256],
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn compile(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_kernels(width, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile(_: usize, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("ignored without the feature `cuda`")
+}
+
+/// Why nothing can be compiled here, if so.
+fn missing() -> Option<String> {
+    #[cfg(not(feature = "cuda"))]
+    return Some("feature `cuda` is off".into());
+    #[cfg(feature = "cuda")]
+    match warpset::gpu::compile_kernels(1, (9, 0)) {
+        Err(error @ warpset::Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
+            Some(error.to_string().split(';').next().unwrap_or_default().into())
+        }
+        _ => None,
+    }
+}
+
+fn main() {
+    let missing = missing();
+    let trials = CAPABILITIES.into_iter().flat_map(|capability| {
+        let (missing, (major, minor)) = (missing.clone(), capability);
+        widths(capability).into_iter().map(move |width| {
+            let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+            let name = format!("compute_{major}{minor}::{width}_words{reason}");
+            Trial::test(name, move || compile(width, capability)).with_ignored_flag(missing.is_some())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}

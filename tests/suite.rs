@@ -1,0 +1,108 @@
+//! One suite for every machine. A test is a function of a device; it is registered once for the CPU with one thread, once for
+//! the CPU with several, and once for each GPU. Where there is no GPU, it is also listed as a skipped test, and the last line
+//! says how many were.
+//!
+//! `WARPSET_TEST_FAST=1` makes sizes small, for runs under compute-sanitizer. `--include-ignored` makes skipped tests fail: use it
+//! where there must be a GPU.
+
+mod common;
+
+/// In tests/suite/.
+mod suite {
+    pub mod errors;
+    pub mod full_tables;
+    pub mod growth;
+    pub mod helpers;
+    pub mod histories;
+    pub mod lookalikes;
+    pub mod many_offers;
+    pub mod overlapping_calls;
+    pub mod reading;
+    pub mod results;
+    pub mod seeds;
+    pub mod typed_keys;
+    pub mod unlucky_hashes;
+    pub mod unlucky_patterns;
+
+    #[cfg(feature = "cuda")]
+    pub mod device_memory;
+}
+
+use common::Test;
+use common::machines::{Gpus, Machine, cpus, gpus};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Tests for all machines.
+const MODULES: &[&[Test]] = &[
+    suite::errors::TESTS,
+    suite::full_tables::TESTS,
+    suite::growth::TESTS,
+    suite::histories::TESTS,
+    suite::lookalikes::TESTS,
+    suite::many_offers::TESTS,
+    suite::overlapping_calls::TESTS,
+    suite::reading::TESTS,
+    suite::results::TESTS,
+    suite::seeds::TESTS,
+    suite::typed_keys::TESTS,
+    suite::unlucky_hashes::TESTS,
+    suite::unlucky_patterns::TESTS,
+];
+
+#[cfg(feature = "cuda")]
+const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS];
+#[cfg(not(feature = "cuda"))]
+const GPU_MODULES: &[&[Test]] = &[];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = suite::helpers::trials();
+    for machine in cpus() {
+        trials.extend(MODULES.iter().copied().flatten().map(|test| trial(&machine, test)));
+    }
+    let on_gpus = || MODULES.iter().chain(GPU_MODULES).copied().flatten();
+    let mut no_gpu = None;
+    match gpus() {
+        Gpus::Here(gpus) => trials.extend(gpus.iter().flat_map(|gpu| on_gpus().map(|test| trial(gpu, test)))),
+        Gpus::NotHere(why) => {
+            trials.extend(on_gpus().map(skipped));
+            no_gpu = Some(why);
+        }
+        Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(why) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
+        println!("{} GPU tests skipped: no CUDA device ({why})\n", conclusion.num_ignored);
+    }
+    conclusion.exit_code()
+}
+
+fn trial(machine: &Machine, test: &'static Test) -> Trial {
+    let (device, name) = (machine.device.clone(), format!("{}::{}", machine.name, test.label()));
+    Trial::test(name.clone(), move || {
+        guarded(name, || (test.run)(&device));
+        Ok(())
+    })
+}
+
+fn skipped(test: &'static Test) -> Trial {
+    let fails = || Err(Failed::from("there is no CUDA device to run it on"));
+    Trial::test(format!("gpu::{} (skipped: no CUDA device)", test.label()), fails).with_ignored_flag(true)
+}
+
+/// Ends the process with the test's name if the test does not end: a search that goes round in circles would hang the suite, on
+/// a GPU also the context that all others use. The limit is far beyond what any test takes, and no result depends on it.
+fn guarded(name: String, test: impl FnOnce()) {
+    let limit = Duration::from_secs(common::scaled(300, 1200));
+    let (_ended, end) = channel::<()>();
+    std::thread::spawn(move || {
+        if end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{name} has not ended after {limit:?}");
+            std::process::abort();
+        }
+    });
+    test();
+}

@@ -1,0 +1,348 @@
+//! What only a GPU has: batches in its memory, streams, kernels of the user's own, and the errors of these.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::set::everything;
+use crate::common::vectors::{Pool, distinct};
+use crate::common::{scaled, tests};
+use std::collections::HashSet;
+use std::sync::Arc;
+use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::gpu::{Counts, DeviceBatch, TableView, compile_kernels};
+use warpset::{BucketTable, Device, Error, Reference, Request};
+
+tests![
+    table_views_arrive_intact,
+    equal_vectors_from_all_multiprocessors,
+    distinct_vectors_each_offered_256_times_by_threads,
+    distinct_vectors_each_offered_256_times_by_warps,
+    device_batches_report_what_host_batches_do,
+    device_lookups_put_nothing,
+    batches_on_several_streams_and_from_the_host,
+    kernel_arguments_follow_a_growth,
+    buffers_that_are_too_short,
+    vectors_that_are_not_aligned,
+    streams_of_another_gpu,
+    sources_that_do_not_compile,
+    kernels_compile_for_other_architectures,
+];
+
+const KERNELS: &str = include_str!("kernels.cu");
+
+fn context(device: &Device) -> &Arc<CudaContext> {
+    device.cuda_context().expect("these tests are registered for GPUs only")
+}
+
+fn stream(device: &Device) -> Arc<CudaStream> {
+    context(device).new_stream().unwrap()
+}
+
+/// Blocks enough for every multiprocessor to have several.
+const EVERYWHERE: LaunchConfig = LaunchConfig { grid_dim: (1024, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+
+/// Every field with a value of its own, and with all of its bits.
+fn table_views_arrive_intact(device: &Device) {
+    let (table, stream) = (BucketTable::new(device, 3, 10).unwrap(), stream(device));
+    let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("read_view").unwrap();
+    let numbered = TableView {
+        slots: 0x0101_0101_0101_0101,
+        buckets: 0x0202_0202_0202_0202,
+        seeds: 0x0303_0303_0303_0303,
+        stored: 0x0404_0404_0404_0404,
+        hash_mask: 0x0505_0505_0505_0505,
+        empty: [0x0606_0606, 0x0707_0707, 0x0808_0808, 0x0909_0909],
+        probe_limit: 0x0A0A_0A0A,
+        width: 0x0B0B_0B0B,
+    };
+    let all_bits: TableView = bytemuck::cast([u64::MAX; 8]);
+    for view in [numbered, all_bits, table.kernel_argument().unwrap()] {
+        let mut fields = stream.alloc_zeros::<u64>(12).unwrap();
+        let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: the kernel's arguments in its order; it writes 12 elements and follows none of the view's addresses.
+        unsafe { stream.launch_builder(&kernel).arg(&view).arg(&mut fields).launch(one) }.unwrap();
+        let e = view.empty.map(u64::from);
+        let (limit, width) = (u64::from(view.probe_limit), u64::from(view.width));
+        let expected =
+            [view.slots, view.buckets, view.seeds, view.stored, view.hash_mask, e[0], e[1], e[2], e[3], limit, width, 64];
+        assert_eq!(stream.clone_dtoh(&fields).unwrap(), expected);
+    }
+    assert_eq!(u64::from(table.kernel_argument().unwrap().width), 3);
+    assert_eq!(size_of::<TableView>(), 64);
+}
+
+/// 2^28 in all, 2^22 in one launch, on streams that overlap.
+fn equal_vectors_from_all_multiprocessors(device: &Device) {
+    let (offers, launch) = (scaled(1 << 28, 1 << 17), scaled(1 << 22, 1 << 15));
+    for width in [1, 7] {
+        let table = BucketTable::new(device, width, 1000).unwrap();
+        let vectors = distinct(width, 1, 1).repeat(launch);
+        let streams: Vec<_> = (0..4).map(|_| stream(device)).collect();
+        let buffer = streams[0].clone_htod(&vectors).unwrap();
+        streams[0].synchronize().unwrap();
+        let mut counts: Vec<CudaSlice<Counts>> = streams.iter().map(|stream| stream.alloc_zeros(1).unwrap()).collect();
+        for turn in 0..offers / launch {
+            let batch = DeviceBatch { counts: Some(&mut counts[turn % 4]), ..DeviceBatch::new(&buffer, launch) };
+            table.find_or_put_device(&streams[turn % 4], batch).unwrap();
+        }
+        let mut sum = Counts::default();
+        streams.iter().zip(&counts).for_each(|(stream, counts)| sum += stream.clone_dtoh(counts).unwrap()[0]);
+        let tally = sum.tally();
+        assert_eq!((tally.new, tally.seen, tally.full), (1, offers as u64 - 1, 0), "width {width}");
+        assert_eq!((table.len().unwrap(), table.iter().count()), (1, 1), "width {width}");
+    }
+}
+
+/// How often each of `vectors` vectors is offered.
+const COPIES: u64 = 256;
+
+/// One thread a vector: the path that a user's kernel takes, beside the warps' of the library.
+fn distinct_vectors_each_offered_256_times_by_threads(device: &Device) {
+    let vectors: u64 = scaled(1 << 20, 1 << 9);
+    for width in [1, 5, 8] {
+        let (table, stream) = (BucketTable::new(device, width, 2 * vectors).unwrap(), stream(device));
+        let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("offer").unwrap();
+        let view = table.kernel_argument().unwrap();
+        let mut news = stream.alloc_zeros::<u32>(vectors as usize).unwrap();
+        let mut places = stream.clone_htod(&vec![u64::MAX; vectors as usize]).unwrap();
+        let mut wrong = stream.alloc_zeros::<u64>(1).unwrap();
+        let (offers, turn) = (vectors * COPIES, 0u64);
+        // SAFETY: the kernel's arguments in its order; `news` and `places` have an element for each vector; the table lives
+        // until the stream has been waited for (the copies below), and neither grows nor is cleared.
+        unsafe {
+            let mut launch = stream.launch_builder(&kernel);
+            launch.arg(&view).arg(&offers).arg(&vectors).arg(&turn);
+            launch.arg(&mut news).arg(&mut places).arg(&mut wrong).launch(EVERYWHERE)
+        }
+        .unwrap();
+        let news = stream.clone_dtoh(&news).unwrap();
+        assert!(news.iter().all(|news| *news == 1), "width {width}: {:?}", news.iter().position(|news| *news != 1));
+        assert_eq!(stream.clone_dtoh(&wrong).unwrap(), [0], "width {width}");
+        let places: HashSet<u64> = stream.clone_dtoh(&places).unwrap().into_iter().collect();
+        assert_eq!(places.len() as u64, vectors, "width {width}: two vectors in one place");
+        assert_eq!((table.len().unwrap(), table.stats().unwrap().stored), (vectors, vectors), "width {width}");
+    }
+}
+
+fn distinct_vectors_each_offered_256_times_by_warps(device: &Device) {
+    let vectors: u64 = scaled(1 << 20, 1 << 9);
+    let (offers, piece) = (vectors * COPIES, (vectors * COPIES).min(1 << 22));
+    for width in [1, 3, 5, 16] {
+        let (table, stream) = (BucketTable::new(device, width, 2 * vectors).unwrap(), stream(device));
+        let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("make_batch").unwrap();
+        let mut buffer = stream.alloc_zeros::<u32>(piece as usize * width).unwrap();
+        let mut fresh = stream.alloc_zeros::<u64>(piece as usize).unwrap();
+        let mut new = Vec::new();
+        for first in (0..offers).step_by(piece as usize) {
+            // SAFETY: the kernel's arguments in its order; the buffer has room for `piece` vectors.
+            unsafe {
+                let mut launch = stream.launch_builder(&kernel);
+                launch.arg(&mut buffer).arg(&first).arg(&piece).arg(&offers).arg(&vectors).launch(EVERYWHERE)
+            }
+            .unwrap();
+            let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+            let batch = DeviceBatch {
+                new_references: Some(&mut fresh),
+                counts: Some(&mut counts),
+                ..DeviceBatch::new(&buffer, piece as usize)
+            };
+            table.find_or_put_device(&stream, batch).unwrap();
+            let counts = stream.clone_dtoh(&counts).unwrap()[0];
+            assert_eq!((counts.offered, counts.full), (piece, 0), "width {width}");
+            assert_eq!(counts.new_references, counts.hits, "width {width}");
+            if counts.hits > 0 {
+                new.extend(stream.clone_dtoh(&fresh.slice(..counts.hits as usize)).unwrap());
+            }
+        }
+        assert_eq!(new.len() as u64, vectors, "width {width}: New in all");
+        let places: Vec<Reference> = new.into_iter().map(Reference::from_slot).collect();
+        let got = table.get_many(&places).unwrap();
+        assert_eq!(got.chunks(width).collect::<HashSet<_>>().len() as u64, vectors, "width {width}: a vector is New twice");
+        assert_eq!(table.len().unwrap(), vectors, "width {width}");
+    }
+}
+
+/// The same checker judges what a device batch reports.
+fn device_batches_report_what_host_batches_do(device: &Device) {
+    for width in [1, 3, 4, 7, 16, 33] {
+        let (pool, stream) = (Pool::distinct(width, 500), stream(device));
+        let table = BucketTable::new(device, width, 2000).unwrap();
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.all()[..100]).or_fail(width);
+        let positions = pool.shuffled(3, 1);
+        let vectors = stream.clone_htod(&pool.batch(&positions)).unwrap();
+        let mut outcomes = stream.alloc_zeros::<u8>(positions.len()).unwrap();
+        let mut references = stream.alloc_zeros::<u64>(positions.len()).unwrap();
+        let mut fresh = stream.alloc_zeros::<u64>(positions.len()).unwrap();
+        let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+        let batch = DeviceBatch {
+            vectors: &vectors,
+            count: positions.len(),
+            outcomes: Some(&mut outcomes),
+            references: Some(&mut references),
+            new_references: Some(&mut fresh),
+            counts: Some(&mut counts),
+        };
+        table.find_or_put_device(&stream, batch).unwrap();
+        let counts = stream.clone_dtoh(&counts).unwrap()[0];
+        assert_eq!((counts.hits, counts.new_references), (400, 400), "width {width}");
+        let reported = warpset::Batch {
+            tally: counts.tally(),
+            outcomes: bytemuck::checked::cast_slice(&stream.clone_dtoh(&outcomes).unwrap()).to_vec(),
+            references: stream
+                .clone_dtoh(&references)
+                .unwrap()
+                .into_iter()
+                .map(|slot| Some(Reference::from_slot(slot)))
+                .collect(),
+            new_references: stream.clone_dtoh(&fresh).unwrap()[..400].iter().map(|slot| Reference::from_slot(*slot)).collect(),
+        };
+        checker.accept(&positions, &reported).or_fail(width);
+        checker.check().or_fail(width);
+    }
+}
+
+fn device_lookups_put_nothing(device: &Device) {
+    const SEEN: u8 = 2;
+    const ABSENT: u8 = 4;
+    for width in [1, 3, 16] {
+        let (table, stream) = (BucketTable::new(device, width, 2000).unwrap(), stream(device));
+        let words = distinct(width, 0, 600);
+        let stored = table.find_or_put_many_with(&words[..300 * width], everything()).unwrap();
+        let vectors = stream.clone_htod(&words).unwrap();
+        let mut outcomes = stream.alloc_zeros::<u8>(600).unwrap();
+        let mut references = stream.alloc_zeros::<u64>(600).unwrap();
+        let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+        let batch = DeviceBatch {
+            outcomes: Some(&mut outcomes),
+            references: Some(&mut references),
+            counts: Some(&mut counts),
+            ..DeviceBatch::new(&vectors, 600)
+        };
+        table.find_device(&stream, batch).unwrap();
+        let outcomes = stream.clone_dtoh(&outcomes).unwrap();
+        let references = stream.clone_dtoh(&references).unwrap();
+        assert!(outcomes[..300].iter().all(|outcome| *outcome == SEEN), "width {width}");
+        assert!(outcomes[300..].iter().all(|outcome| *outcome == ABSENT), "width {width}");
+        assert!(references[..300].iter().zip(&stored.references).all(|(slot, place)| Some(*slot) == place.map(Reference::slot)));
+        assert!(references[300..].iter().all(|slot| *slot == u64::MAX), "width {width}");
+        let counts = stream.clone_dtoh(&counts).unwrap()[0];
+        assert_eq!(counts, Counts { offered: 600, hits: 300, ..Counts::default() }, "width {width}");
+        assert_eq!(table.len().unwrap(), 300);
+    }
+}
+
+fn batches_on_several_streams_and_from_the_host(device: &Device) {
+    for width in [3, 8] {
+        let count = scaled(200_000, 2000);
+        let vectors = distinct(width, 0, count);
+        let table = BucketTable::new(device, width, 2 * count as u64).unwrap();
+        let streams: Vec<_> = (0..3).map(|_| stream(device)).collect();
+        let buffers: Vec<_> = streams.iter().map(|stream| stream.clone_htod(&vectors).unwrap()).collect();
+        let mut counts: Vec<CudaSlice<Counts>> = streams.iter().map(|stream| stream.alloc_zeros(1).unwrap()).collect();
+        for ((stream, buffer), counts) in streams.iter().zip(&buffers).zip(&mut counts) {
+            let batch = DeviceBatch { counts: Some(counts), ..DeviceBatch::new(buffer, count) };
+            table.find_or_put_device(stream, batch).unwrap();
+        }
+        let host = table.find_or_put_many_with(&vectors, Request::new()).unwrap().tally;
+        let mut sum = Counts::default();
+        streams.iter().zip(&counts).for_each(|(stream, counts)| sum += stream.clone_dtoh(counts).unwrap()[0]);
+        assert_eq!((host.full, sum.full, sum.offered), (0, 0, 3 * count as u64), "width {width}");
+        assert_eq!(host.new + sum.hits, count as u64, "width {width}: New to the host and to the streams");
+        assert_eq!(table.len().unwrap(), count as u64);
+        assert!(table.contains_many(&vectors).unwrap().iter().all(|contained| *contained));
+    }
+}
+
+fn kernel_arguments_follow_a_growth(device: &Device) {
+    let table = BucketTable::new(device, 3, 100).unwrap();
+    let before = table.kernel_argument().unwrap();
+    assert_eq!(table.kernel_argument().unwrap(), before);
+    table.grow(10_000).unwrap();
+    let after = table.kernel_argument().unwrap();
+    assert!(after.buckets > before.buckets && after.slots != 0 && after.stored != 0 && after.seeds != 0);
+    assert_eq!((after.empty, after.hash_mask, after.width), (before.empty, u64::MAX, 3));
+}
+
+#[track_caller]
+fn is_short<'a>(table: &BucketTable, stream: &'a CudaStream, batch: DeviceBatch<'a>, expected: (usize, usize)) {
+    let error = table.find_or_put_device(stream, batch).expect_err("a short buffer");
+    let Error::BufferTooShort { given, needed, what } = &error else { panic!("{error:?}") };
+    assert_eq!((*given, *needed), expected, "{what}");
+    let message = error.to_string();
+    assert!(message.contains(&given.to_string()) && message.contains(&needed.to_string()), "{message}");
+}
+
+/// Each buffer in turn, by one element.
+fn buffers_that_are_too_short(device: &Device) {
+    let (table, stream) = (BucketTable::new(device, 3, 100).unwrap(), stream(device));
+    let vectors = stream.clone_htod(&distinct(3, 0, 10)).unwrap();
+    let mut bytes = stream.alloc_zeros::<u8>(9).unwrap();
+    let mut places = stream.alloc_zeros::<u64>(9).unwrap();
+    let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+    is_short(&table, &stream, DeviceBatch::new(&vectors, 11), (30, 33));
+    is_short(&table, &stream, DeviceBatch { outcomes: Some(&mut bytes), ..DeviceBatch::new(&vectors, 10) }, (9, 10));
+    is_short(&table, &stream, DeviceBatch { references: Some(&mut places), ..DeviceBatch::new(&vectors, 10) }, (9, 10));
+    let short = DeviceBatch { new_references: Some(&mut places), counts: Some(&mut counts), ..DeviceBatch::new(&vectors, 10) };
+    is_short(&table, &stream, short, (9, 10));
+    is_short(&table, &stream, DeviceBatch { new_references: Some(&mut places), ..DeviceBatch::new(&vectors, 9) }, (0, 1));
+    stream.synchronize().unwrap();
+    assert_eq!(table.len().unwrap(), 0, "nothing was enqueued");
+    table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 0)).unwrap();
+    table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 10)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(table.len().unwrap(), 10);
+}
+
+fn vectors_that_are_not_aligned(device: &Device) {
+    // Words of alignment that each width needs: the largest power of two, to four, that divides it.
+    for (width, words) in [(1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 4), (12, 4)] {
+        let (table, stream) = (BucketTable::new(device, width, 100).unwrap(), stream(device));
+        let buffer = stream.alloc_zeros::<u32>(10 * width + 3).unwrap();
+        for offset in 0..4 {
+            let view = buffer.slice(offset..);
+            let done = table.find_or_put_device(&stream, DeviceBatch::new(&view, 10));
+            if offset % words == 0 {
+                done.unwrap();
+                continue;
+            }
+            let error = done.expect_err("not aligned");
+            let Error::Misaligned { address, alignment, .. } = error else { panic!("{error:?}") };
+            assert_eq!((alignment, address % alignment), (4 * words as u64, 4 * (offset % words) as u64), "width {width}");
+        }
+        stream.synchronize().unwrap();
+    }
+}
+
+/// Where there are two.
+fn streams_of_another_gpu(device: &Device) {
+    let own = context(device).ordinal();
+    let Some(other) = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own) else { return };
+    let (table, other_device) = (BucketTable::new(device, 3, 100).unwrap(), Device::gpu(other.ordinal).unwrap());
+    let foreign = stream(&other_device);
+    let vectors = foreign.clone_htod(&distinct(3, 0, 10)).unwrap();
+    let error = table.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 10)).expect_err("another GPU's stream");
+    assert!(matches!(error, Error::WrongDevice { given, .. } if given == other.ordinal), "{error:?}");
+    assert_eq!(table.len().unwrap(), 0);
+}
+
+fn sources_that_do_not_compile(device: &Device) {
+    let table = BucketTable::new(device, 3, 100).unwrap();
+    let error = table.compile("mine.cu", "#include \"warpset/table.cuh\"\nint nonsense = unknown_name;").expect_err("nonsense");
+    let message = error.to_string();
+    let Error::Compile { name, spec, options, log, .. } = error else { panic!("{error:?}") };
+    assert_eq!((name.as_str(), spec), ("mine.cu", table.spec()));
+    assert!(options.iter().any(|option| option == "-DWARPSET_WIDTH=3"), "{options:?}");
+    assert!(log.contains("unknown_name") && log.contains("mine.cu"), "{log}");
+    assert!(message.contains(&log) && message.contains("-DWARPSET_WIDTH=3"), "{message}");
+    // The GPU is none the worse.
+    assert_eq!(table.find_or_put_many(&[1, 2, 3]).unwrap().tally.new, 1);
+}
+
+/// With chunks of 8 bytes and of 16, whatever this GPU is.
+fn kernels_compile_for_other_architectures(_device: &Device) {
+    for capability in [(8, 0), (9, 0)] {
+        for width in scaled(vec![1, 3, 8, 33], vec![3]) {
+            assert!(!compile_kernels(width, capability).unwrap().is_empty(), "{capability:?}, width {width}");
+        }
+    }
+    assert!(matches!(compile_kernels(257, (9, 0)), Err(Error::Width { width: 257 })));
+}

@@ -1,0 +1,245 @@
+//! Each error that can be provoked, with its numbers, and the table as it was before.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::tests;
+use crate::common::vectors::{Pool, distinct};
+use warpset::{BucketTable, Device, Error, Reference, Request, TypedTable};
+
+tests![
+    widths_out_of_range,
+    capacities_out_of_range,
+    more_memory_than_there_is,
+    growing_into_more_memory_than_there_is,
+    words_that_are_no_whole_vectors,
+    references_out_of_range,
+    references_to_empty_slots,
+    references_from_before_a_clearing,
+    growing_to_fewer_slots,
+    iterating_over_a_cleared_table,
+    iterating_over_a_grown_table,
+    an_iteration_that_noticed_a_change_is_over,
+    a_builder_of_another_width,
+    gpus_that_are_not_there,
+    gpu_operations_on_another_device,
+];
+
+/// Every number is in the message, for a person who has nothing else.
+#[track_caller]
+fn says(error: &Error, numbers: &[u64]) {
+    let message = error.to_string();
+    for number in numbers {
+        assert!(message.contains(&number.to_string()), "{number} is not in: {message}");
+    }
+}
+
+/// A table with some vectors, and what it holds.
+fn with_table(device: &Device, provoke: impl FnOnce(&BucketTable)) {
+    let (table, pool) = (BucketTable::new(device, 3, 100).unwrap(), Pool::distinct(3, 60));
+    let mut checker = Checker::new(&table, &pool);
+    checker.offer(&pool.all()[..40]).or_fail("before");
+    let (slots, bytes) = (table.slots(), table.bytes());
+    provoke(&table);
+    assert_eq!((table.slots(), table.bytes()), (slots, bytes));
+    checker.check().or_fail("the table is as it was");
+    checker.offer(&pool.all()).or_fail("it goes on working");
+    checker.check().or_fail("it goes on working");
+}
+
+fn widths_out_of_range(device: &Device) {
+    for asked in [0, 257, usize::MAX] {
+        let error = BucketTable::new(device, asked, 10).expect_err("not a width");
+        assert!(matches!(error, Error::Width { width } if width == asked), "{error:?}");
+        says(&error, &[asked as u64, 256]);
+    }
+    assert!(BucketTable::new(device, 256, 10).is_ok());
+}
+
+fn capacities_out_of_range(device: &Device) {
+    for (asked, words) in [(0, 3), (u64::MAX, 1), (u64::MAX, 256), (1 << 60, 1), (1 << 52, 256)] {
+        let error = BucketTable::new(device, words, asked).expect_err("not a capacity");
+        assert!(matches!(error, Error::Capacity { capacity, width } if (capacity, width) == (asked, words)), "{error:?}");
+        says(&error, &[asked, words as u64]);
+    }
+    with_table(device, |table| {
+        let error = table.grow(u64::MAX).expect_err("not a capacity");
+        assert!(matches!(error, Error::Capacity { capacity: u64::MAX, width: 3 }), "{error:?}");
+    });
+}
+
+/// 64 TiB of slots.
+const HUGE: u64 = (1 << 46) / 12;
+
+#[track_caller]
+fn is_out_of_memory(error: &Error, table_on: &Device) {
+    let Error::OutOfMemory { device, asked, free } = error else { panic!("{error:?}") };
+    assert_eq!(device, &table_on.to_string());
+    assert!(*asked >= 12 * HUGE && free < asked, "{asked} asked, {free} free");
+    says(error, &[*asked, *free]);
+}
+
+fn more_memory_than_there_is(device: &Device) {
+    is_out_of_memory(&BucketTable::new(device, 3, HUGE).expect_err("64 TiB"), device);
+    // Nothing is kept of it: an ordinary table is made as before.
+    with_table(device, |_| ());
+}
+
+fn growing_into_more_memory_than_there_is(device: &Device) {
+    with_table(device, |table| is_out_of_memory(&table.grow(HUGE).expect_err("64 TiB"), device));
+}
+
+fn words_that_are_no_whole_vectors(device: &Device) {
+    with_table(device, |table| {
+        let vectors = distinct(3, 1000, 3);
+        for count in [1, 2, 4, 7, 8] {
+            let given = &vectors[..count];
+            let errors = [
+                table.find_or_put_many(given).map(drop).expect_err("find-or-put"),
+                table.find_or_put_many_with(given, Request::new()).map(drop).expect_err("find-or-put"),
+                table.contains_many(given).map(drop).expect_err("contains"),
+                table.locate_many(given).map(drop).expect_err("locate"),
+            ];
+            for error in errors {
+                assert!(matches!(error, Error::RaggedVectors { words, width: 3 } if words == count), "{error:?}");
+                says(&error, &[count as u64, 3, count as u64 % 3]);
+            }
+        }
+    });
+}
+
+#[track_caller]
+fn are_invalid(table: &BucketTable, references: &[Reference], expected: u64) {
+    let error = table.get_many(references).expect_err("invalid references");
+    let said = matches!(error, Error::InvalidReferences { invalid, count } if (invalid, count) == (expected, references.len()));
+    assert!(said, "{expected} of {} expected: {error:?}", references.len());
+    says(&error, &[expected, references.len() as u64]);
+}
+
+fn references_out_of_range(device: &Device) {
+    with_table(device, |table| {
+        let valid = table.iter().next().expect("40 are stored").unwrap().0;
+        let slots = table.slots();
+        let outside =
+            [slots, slots + 1, 2 * slots, u64::from(u32::MAX), 1 << 40, u64::MAX - 1, u64::MAX].map(Reference::from_slot);
+        for reference in outside {
+            are_invalid(table, &[reference], 1);
+            are_invalid(table, &[valid, reference, valid, reference], 2);
+        }
+        are_invalid(table, &outside, outside.len() as u64);
+        // Whatever thread looks at them: a few among many.
+        let mut many = vec![valid; 20_000];
+        [0, 4095, 4096, 12_345, 19_999].into_iter().for_each(|at| many[at] = Reference::from_slot(slots));
+        are_invalid(table, &many, 5);
+    });
+}
+
+fn references_to_empty_slots(device: &Device) {
+    with_table(device, |table| {
+        let stored: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();
+        let empty: Vec<Reference> = (0..table.slots()).filter(|slot| !stored.contains(slot)).map(Reference::from_slot).collect();
+        assert_eq!(empty.len() as u64, table.slots() - 40);
+        are_invalid(table, &empty, empty.len() as u64);
+        empty.iter().for_each(|reference| are_invalid(table, &[*reference], 1));
+    });
+}
+
+fn references_from_before_a_clearing(device: &Device) {
+    let table = BucketTable::new(device, 3, 100).unwrap();
+    let batch = table.find_or_put_many_with(&distinct(3, 0, 40), Request::new().new_references(true)).unwrap();
+    table.clear().unwrap();
+    are_invalid(&table, &batch.new_references, 40);
+}
+
+fn growing_to_fewer_slots(device: &Device) {
+    with_table(device, |table| {
+        for asked in [0, 1, 99, table.slots() - 1, table.slots()] {
+            let error = table.grow(asked).expect_err("not larger");
+            let said = matches!(error, Error::NotLarger { capacity, slots } if (capacity, slots) == (asked, table.slots()));
+            assert!(said, "{error:?}");
+            says(&error, &[asked, table.slots()]);
+        }
+    });
+}
+
+fn iterating_over_a_cleared_table(device: &Device) {
+    let table = BucketTable::new(device, 3, 100).unwrap();
+    table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
+    let mut rows = table.iter();
+    table.clear().unwrap();
+    assert!(matches!(rows.next(), Some(Err(Error::ChangedDuringIteration))));
+    assert!(rows.next().is_none());
+    assert_eq!(table.iter().count(), 0, "a new iteration is right again");
+}
+
+fn iterating_over_a_grown_table(device: &Device) {
+    with_table(device, |_| ());
+    let table = BucketTable::new(device, 3, 100).unwrap();
+    table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
+    let mut rows = table.iter();
+    table.grow(1000).unwrap();
+    assert!(matches!(rows.next(), Some(Err(Error::ChangedDuringIteration))));
+    assert!(rows.next().is_none());
+    assert_eq!(table.iter().filter(Result::is_ok).count(), 40, "a new iteration is right again");
+}
+
+/// Between two parts of 16 MiB: vectors of the first part are given before the error.
+fn an_iteration_that_noticed_a_change_is_over(device: &Device) {
+    let table = BucketTable::new(device, 256, 33_000).unwrap();
+    table.find_or_put_many(&distinct(256, 0, 1000)).unwrap();
+    let mut rows = table.iter();
+    assert!(rows.next().is_some_and(|row| row.is_ok()));
+    table.clear().unwrap();
+    let rest: Vec<_> = rows.by_ref().collect();
+    assert!(matches!(rest.last(), Some(Err(Error::ChangedDuringIteration))));
+    assert_eq!(rest.iter().filter(|row| row.is_err()).count(), 1);
+    assert!(rest.len() < 999, "vectors of later parts are gone");
+    assert!(rows.next().is_none());
+}
+
+fn a_builder_of_another_width(device: &Device) {
+    let error = TypedTable::<[u32; 3]>::build(BucketTable::builder(4).capacity(10), device).expect_err("4 words are not 3");
+    assert!(matches!(error, Error::Width { width: 4 }), "{error:?}");
+    assert!(TypedTable::<[u32; 3]>::build(BucketTable::builder(3).capacity(10), device).is_ok());
+}
+
+/// Whether there is none, or fewer.
+#[cfg(feature = "cuda")]
+fn gpus_that_are_not_there(_device: &Device) {
+    match Device::gpu(9999).map(drop).expect_err("nobody has so many") {
+        error @ Error::NoSuchGpu { ordinal: 9999, count } => {
+            says(&error, &[9999, count as u64]);
+            assert_eq!(Device::gpus().unwrap().len(), count);
+        }
+        error @ Error::LibraryNotFound { .. } => {
+            let Error::LibraryNotFound { library, searched } = &error else { unreachable!("matched above") };
+            assert!(error.to_string().contains(library) && error.to_string().contains(searched) && !searched.is_empty());
+        }
+        error => panic!("{error:?}"),
+    }
+}
+
+/// A device without GPUs is the best there is.
+#[cfg(not(feature = "cuda"))]
+fn gpus_that_are_not_there(device: &Device) {
+    assert!(!Device::best().unwrap().is_gpu() && !device.is_gpu());
+}
+
+#[cfg(feature = "cuda")]
+fn gpu_operations_on_another_device(device: &Device) {
+    if device.is_gpu() {
+        return; // device_memory.rs has what a GPU rejects
+    }
+    with_table(device, |table| {
+        let errors =
+            [table.kernel_argument().map(drop).expect_err("no GPU"), table.compile("mine.cu", "").map(drop).expect_err("no GPU")];
+        for error in errors {
+            assert!(matches!(error, Error::NotOnGpu { .. }), "{error:?}");
+            assert!(error.to_string().contains(&device.to_string()), "{error}");
+        }
+    });
+    assert!(device.cuda_context().is_none());
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu_operations_on_another_device(device: &Device) {
+    assert!(device.to_string().starts_with("CPU ("), "{device}");
+}

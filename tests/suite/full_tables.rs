@@ -1,0 +1,132 @@
+//! Tables without a free slot: what does not fit is rejected and said so, and nothing else changes.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::vectors::{Pool, distinct, some_widths};
+use crate::common::{scaled, slots_per_bucket, tests};
+use warpset::{BucketTable, Device, Error, Outcome, Request};
+
+tests![
+    small_tables_fill_to_the_last_slot,
+    the_largest_completely_searched_table_fills_to_the_last_slot,
+    stored_vectors_are_seen_in_a_full_table,
+    rejected_vectors_fit_after_growing,
+    one_batch_far_too_large,
+    complete_says_how_many_were_rejected,
+    nothing_is_rejected_up_to_95_percent,
+];
+
+/// Offers so many vectors more than there are slots, in several batches: each slot is used.
+fn fill(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usize) {
+    let context = || format!("width {width}, capacity {capacity}, {surplus} vectors too many");
+    let table = BucketTable::builder(width).capacity(capacity).seed(11).build(device).unwrap();
+    let slots = table.slots() as usize;
+    let pool = Pool::distinct(width, slots + surplus);
+    let mut checker = Checker::of_small(&table, &pool);
+    for part in pool.shuffled(2, 1).chunks((2 * pool.len()).div_ceil(parts)) {
+        checker.offer(part).or_fail(context());
+    }
+    assert_eq!((checker.stored().len(), checker.rejected().len()), (slots, pool.len() - slots), "{}", context());
+    checker.check().or_fail(context());
+    assert_eq!(table.stats().unwrap().fill(), 1.0, "{}", context());
+}
+
+fn small_tables_fill_to_the_last_slot(device: &Device) {
+    for width in some_widths() {
+        for capacity in [1, 2, 3, 7, 17, 100, 331] {
+            // Without a surplus the last vectors must find the last slots, wherever they are.
+            fill(device, width, capacity, 0, 1);
+            fill(device, width, capacity, 100, 5);
+        }
+    }
+}
+
+/// 1,021 is the largest prime up to 1,024, to which a search looks at every bucket.
+fn the_largest_completely_searched_table_fills_to_the_last_slot(device: &Device) {
+    for width in scaled(vec![1, 3, 5, 8, 16, 17], vec![7]) {
+        fill(device, width, 1021 * slots_per_bucket(device, width), 0, 2);
+        fill(device, width, 1021 * slots_per_bucket(device, width), 300, 2);
+    }
+}
+
+fn stored_vectors_are_seen_in_a_full_table(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::builder(width).capacity(50).seed(11).build(device).unwrap();
+        let pool = Pool::distinct(width, 2 * table.slots() as usize);
+        let mut checker = Checker::of_small(&table, &pool);
+        checker.offer(&pool.all()).or_fail(width);
+        let (stored, rejected) = (checker.stored(), checker.rejected());
+        let again = checker.offer(&stored).or_fail(width);
+        assert!(again.outcomes.iter().all(|outcome| *outcome == Outcome::Seen));
+        let refused = checker.offer(&rejected).or_fail(width);
+        assert!(refused.outcomes.iter().all(|outcome| *outcome == Outcome::Full));
+        assert!(refused.references.iter().all(Option::is_none));
+        checker.check().or_fail(width);
+    }
+}
+
+fn rejected_vectors_fit_after_growing(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::builder(width).capacity(50).seed(11).build(device).unwrap();
+        let pool = Pool::distinct(width, 2 * table.slots() as usize);
+        let mut checker = Checker::of_small(&table, &pool);
+        checker.offer(&pool.all()).or_fail(width);
+        let rejected = checker.rejected();
+        checker.grow(2 * table.slots()).or_fail(width);
+        checker.check().or_fail(width);
+        let batch = checker.offer(&rejected).or_fail(width);
+        assert_eq!(batch.tally.new, rejected.len() as u64, "width {width}");
+        checker.check().or_fail(width);
+    }
+}
+
+/// More than the threads of a machine take at a time, for a table of a few slots.
+fn one_batch_far_too_large(device: &Device) {
+    for width in [1, 5, 16] {
+        let table = BucketTable::builder(width).capacity(3).seed(11).build(device).unwrap();
+        let count = scaled(20_000, 1000);
+        let batch = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
+        let slots = table.slots();
+        assert_eq!((batch.tally.new, batch.tally.seen, batch.tally.full), (slots, 0, count as u64 - slots), "width {width}");
+        assert_eq!(table.len().unwrap(), slots);
+    }
+}
+
+fn complete_says_how_many_were_rejected(device: &Device) {
+    let table = BucketTable::builder(2).capacity(10).seed(11).build(device).unwrap();
+    let vectors = distinct(2, 0, 500);
+    let first = table.find_or_put_many(&vectors).unwrap();
+    assert_eq!(first.positions(Outcome::Full).count() as u64, first.tally.full);
+    assert_eq!(first.positions(Outcome::New).count() as u64, table.slots());
+    let error = first.complete(&table).expect_err("500 vectors do not fit");
+    let slots_now = table.slots();
+    let message = error.to_string();
+    let Error::TableFull { rejected, offered, stored, slots } = error else { panic!("{error:?}") };
+    assert_eq!((rejected, offered, stored, slots), (500 - slots_now, 500, slots_now, slots_now));
+    for number in [rejected, offered, stored] {
+        assert!(message.contains(&number.to_string()), "{number} is not in: {message}");
+    }
+    // What fits is complete, whatever was asked for; an incomplete batch is an error also without outcomes.
+    let empty = table.find_or_put_many(&[]).unwrap();
+    assert_eq!(empty.clone().complete(&table).unwrap(), empty);
+    let unasked = table.find_or_put_many_with(&vectors, Request::new()).unwrap();
+    assert!(unasked.outcomes.is_empty());
+    assert!(matches!(unasked.complete(&table), Err(Error::TableFull { offered: 500, .. })));
+}
+
+/// A million slots, in buckets of one and of several.
+fn nothing_is_rejected_up_to_95_percent(device: &Device) {
+    for width in [2, 16] {
+        let table = BucketTable::builder(width).capacity(scaled(1_000_000, 50_000)).build(device).unwrap();
+        let count = (table.slots() as f64 * 0.95) as usize;
+        let part = count.div_ceil(4);
+        for first in (0..count).step_by(part) {
+            let vectors = distinct(width, first as u64, part.min(count - first));
+            let tally = table.find_or_put_many_with(&vectors, Request::new()).unwrap().tally;
+            assert_eq!((tally.new, tally.full), (vectors.len() as u64 / width as u64, 0), "width {width}, from {first}");
+            assert_eq!(table.find_or_put_many_with(&vectors, Request::new()).unwrap().tally.seen, tally.new);
+        }
+        let stats = table.stats().unwrap();
+        assert_eq!(stats.stored, count as u64);
+        assert!(stats.fill() > 0.9499 && stats.fill() <= 0.95, "{stats:?}");
+    }
+}

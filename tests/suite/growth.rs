@@ -1,0 +1,134 @@
+//! Growth: every vector moves, none is lost, none is New again.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::set::everything;
+use crate::common::vectors::{Pool, distinct, some_widths};
+use crate::common::{scaled, tests};
+use std::collections::HashSet;
+use warpset::{BucketTable, Device, Outcome, Request};
+
+tests![
+    grow_moves_every_vector,
+    grow_by_one_slot,
+    tables_grow_from_nothing_in_one_batch,
+    tables_grow_over_many_batches,
+    duplicates_are_counted_once_over_a_growth,
+    references_after_a_growth_are_of_the_grown_table,
+    tables_grow_before_they_are_85_percent_full,
+    a_table_that_does_not_grow_keeps_its_slots,
+];
+
+fn grow_moves_every_vector(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::new(device, width, 200).unwrap();
+        let pool = Pool::distinct(width, 150);
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.all()[..100]).or_fail(width);
+        for capacity in [500, 501 + table.slots(), 5000] {
+            checker.grow(capacity).or_fail(width);
+            assert!(table.slots() >= capacity, "{} slots, not {capacity}", table.slots());
+            checker.check().or_fail(width);
+            checker.offer(&pool.all()).or_fail(width);
+        }
+        checker.check().or_fail(width);
+    }
+}
+
+fn grow_by_one_slot(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::builder(width).capacity(1).seed(2).build(device).unwrap();
+        let pool = Pool::distinct(width, table.slots() as usize);
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.all()).or_fail(width);
+        for _ in 0..5 {
+            let slots = table.slots();
+            checker.grow(slots + 1).or_fail(width);
+            assert!(table.slots() > slots);
+            checker.check().or_fail(width);
+        }
+    }
+}
+
+fn growing(device: &Device, width: usize) -> BucketTable {
+    BucketTable::builder(width).capacity(1).grows(true).build(device).unwrap()
+}
+
+fn tables_grow_from_nothing_in_one_batch(device: &Device) {
+    for width in some_widths() {
+        let (table, pool) = (growing(device, width), Pool::distinct(width, scaled(5_000, 300)));
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        assert!(table.slots() >= pool.len() as u64);
+        checker.check().or_fail(width);
+    }
+}
+
+fn tables_grow_over_many_batches(device: &Device) {
+    for width in some_widths() {
+        let (table, pool) = (growing(device, width), Pool::distinct(width, scaled(900, 300)));
+        let mut checker = Checker::new(&table, &pool);
+        for part in pool.shuffled(3, 1).chunks(scaled(97, 200)) {
+            checker.offer(part).or_fail(width);
+        }
+        checker.check().or_fail(width);
+        checker.clear().or_fail(width);
+        checker.offer(&pool.all()).or_fail(width);
+        checker.check().or_fail(width);
+    }
+}
+
+/// Parts of the batch see the table before and after it grew.
+fn duplicates_are_counted_once_over_a_growth(device: &Device) {
+    for width in [1, 3, 8] {
+        let table = growing(device, width);
+        let (count, copies) = (scaled(2000, 200), 8);
+        let vectors = distinct(width, 0, count).repeat(copies);
+        let batch = table.find_or_put_many(&vectors).unwrap();
+        assert_eq!((batch.tally.new, batch.tally.full), (count as u64, 0), "width {width}");
+        assert_eq!(batch.tally.seen, (count * (copies - 1)) as u64, "width {width}");
+        let fresh: HashSet<usize> = batch.positions(Outcome::New).map(|at| at % count).collect();
+        assert_eq!(fresh.len(), count, "width {width}: a vector is New twice, another never");
+    }
+}
+
+/// Whatever subset of the results is asked for.
+fn references_after_a_growth_are_of_the_grown_table(device: &Device) {
+    for width in [1, 3, 8] {
+        let vectors = distinct(width, 0, scaled(3000, 300));
+        for (references, new_references) in [(true, false), (false, true), (true, true)] {
+            let (table, request) = (growing(device, width), Request::new().references(references).new_references(new_references));
+            let batch = table.find_or_put_many_with(&vectors, request).unwrap();
+            if references {
+                let places: Vec<_> = batch.references.iter().map(|place| place.expect("nothing is rejected")).collect();
+                assert_eq!(table.get_many(&places).unwrap(), vectors);
+            }
+            if new_references {
+                assert_eq!(batch.new_references.len() as u64, batch.tally.new);
+                let got = table.get_many(&batch.new_references).unwrap();
+                let (got, given): (HashSet<_>, HashSet<_>) = (got.chunks(width).collect(), vectors.chunks(width).collect());
+                assert_eq!(got, given);
+            }
+        }
+    }
+}
+
+fn tables_grow_before_they_are_85_percent_full(device: &Device) {
+    let table = growing(device, 2);
+    let mut slots = table.slots();
+    for first in 0..scaled(100, 20) {
+        table.find_or_put_many_with(&distinct(2, first * 50, 50), everything()).unwrap();
+        let stats = table.stats().unwrap();
+        assert!(stats.fill() <= 0.85, "{} of {} slots", stats.stored, stats.slots);
+        assert!(stats.slots >= slots, "a table does not shrink");
+        slots = stats.slots;
+    }
+    assert!(table.stats().unwrap().fill() > 0.2, "it grows no more than it needs to");
+}
+
+fn a_table_that_does_not_grow_keeps_its_slots(device: &Device) {
+    let table = BucketTable::new(device, 2, 100).unwrap();
+    let slots = table.slots();
+    let tally = table.find_or_put_many(&distinct(2, 0, 1000)).unwrap().tally;
+    assert_eq!((table.slots(), tally.new + tally.full), (slots, 1000));
+    assert!(tally.full > 0);
+}

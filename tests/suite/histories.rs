@@ -1,0 +1,119 @@
+//! Random histories against a model set (`HashSet` of positions, checker.rs), over widths, families of vectors, and bad luck.
+
+use crate::common::checker::Checker;
+use crate::common::histories::{Step, play};
+use crate::common::vectors::{Family, Pool, all_widths};
+use crate::common::{fast, scaled, slots_per_bucket, tests};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::ops::RangeInclusive;
+use warpset::{BucketTable, Device};
+
+tests![widths_1_to_8, widths_9_to_16, widths_17_to_28, widths_29_to_40, widths_41_to_100, widths_127_to_160, widths_192_to_256,];
+
+fn widths_1_to_8(device: &Device) {
+    sweep(device, 1..=8);
+}
+
+fn widths_9_to_16(device: &Device) {
+    sweep(device, 9..=16);
+}
+
+fn widths_17_to_28(device: &Device) {
+    sweep(device, 17..=28);
+}
+
+fn widths_29_to_40(device: &Device) {
+    sweep(device, 29..=40);
+}
+
+fn widths_41_to_100(device: &Device) {
+    sweep(device, 41..=100);
+}
+
+fn widths_127_to_160(device: &Device) {
+    sweep(device, 127..=160);
+}
+
+fn widths_192_to_256(device: &Device) {
+    sweep(device, 192..=256);
+}
+
+/// Everything that a case depends on, so that a failing one can be read and repeated.
+#[derive(Clone, Debug)]
+struct History {
+    family: Family,
+    vectors: usize,
+    table_seed: u64,
+    luck: Luck,
+    grows: bool,
+    steps: Vec<Step>,
+}
+
+/// What the table is made to suffer from.
+#[derive(Clone, Debug)]
+enum Luck {
+    Usual,
+    /// The hashes agree but for these bits.
+    HashMask(u64),
+    /// The EMPTY pattern, which the vectors may hold.
+    Empty([u32; 4]),
+}
+
+fn history() -> impl Strategy<Value = History> {
+    let positions = |most| prop::collection::vec(any::<u16>(), 1..most);
+    let offer = (positions(150), 1..4usize).prop_map(|(positions, copies)| Step::Offer { positions, copies });
+    // More vectors than four threads take at once: what races there are between the threads of one batch are here.
+    let storm = scaled(16_500, 600);
+    let storms = positions(60).prop_map(move |positions| Step::Offer { copies: storm / positions.len(), positions });
+    let step = prop_oneof![6 => offer, 1 => storms, 1 => Just(Step::Clear), 1 => Just(Step::Grow)];
+    let empties = prop::sample::select(vec![[0; 4], [1, 0, 0, 0], [u32::MAX; 4], [1 << 31, 0, u32::MAX, 1]]);
+    let luck = prop_oneof![
+        4 => Just(Luck::Usual),
+        1 => prop::sample::select(vec![0, 1 << 63, 3 << 62, 0xFF << 56, 0xFF]).prop_map(Luck::HashMask),
+        2 => empties.prop_map(Luck::Empty),
+    ];
+    let family = prop::sample::select(Family::ALL.to_vec());
+    (family, 1..200usize, any::<u64>(), luck, prop::bool::weighted(0.25), prop::collection::vec(step, 1..8)).prop_map(
+        |(family, vectors, table_seed, luck, grows, mut steps)| {
+            // Growths beyond two make a case slow, and no new state.
+            let mut growths = 0;
+            steps.retain(|step| {
+                growths += usize::from(matches!(step, Step::Grow));
+                growths <= 2 || !matches!(step, Step::Grow)
+            });
+            History { family, vectors, table_seed, luck, grows, steps }
+        },
+    )
+}
+
+fn run(device: &Device, width: usize, history: &History) -> Result<(), TestCaseError> {
+    let pool = Pool::of(history.family, width, history.vectors);
+    // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
+    // (bucket_table.cuh), and the vectors here are barred from half of the classes at most.
+    let capacity = match history.luck {
+        Luck::Empty(_) => 600 * slots_per_bucket(device, width),
+        _ if history.grows => 1,
+        _ => pool.len() as u64 * 2,
+    };
+    let builder = BucketTable::builder(width).capacity(capacity).seed(history.table_seed).grows(history.grows);
+    let builder = match history.luck {
+        Luck::Usual => builder,
+        Luck::HashMask(mask) => builder.hash_mask(mask),
+        Luck::Empty(pattern) => builder.empty_pattern(pattern),
+    };
+    let table = builder.build(device).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let played = play(&mut Checker::new(&table, &pool), &table, &pool, &history.steps);
+    played.map_err(|violation| TestCaseError::fail(violation.to_string()))
+}
+
+/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them); a failing one is made small before it is shown.
+fn sweep(device: &Device, widths: RangeInclusive<usize>) {
+    // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
+    let cases = if fast() { 2 } else { 8 };
+    let config = Config { cases, max_shrink_iters: 400, failure_persistence: None, ..Config::default() };
+    for width in all_widths().into_iter().filter(|width| widths.contains(width)) {
+        let ran = TestRunner::new(config.clone()).run(&history(), |history| run(device, width, &history));
+        ran.unwrap_or_else(|failure| panic!("width {width} on {device}: {failure}"));
+    }
+}

@@ -1,0 +1,57 @@
+// Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
+#include "warpset/table.cuh"
+
+using warpset::Found;
+using warpset::Outcome;
+using warpset::TableView;
+using warpset::u32;
+using warpset::u64;
+
+// Every field of the view, in order, as the GPU sees it, and the size of the whole.
+extern "C" __global__ void read_view(TableView view, u64* fields)
+{
+    u64 seen[] = {reinterpret_cast<u64>(view.slots), view.buckets, reinterpret_cast<u64>(view.seeds),
+                  reinterpret_cast<u64>(view.stored), view.hash_mask, view.empty[0], view.empty[1], view.empty[2],
+                  view.empty[3], view.probe_limit, view.width, sizeof(TableView)};
+    for (u32 i = 0; i < sizeof(seen) / 8; ++i) fields[i] = seen[i];
+}
+
+// Number `i` of `offers` (a power of two) offers, in an order that looks random: odd multiplication, addition and a shift
+// are bijections modulo a power of two, so each of the low bits' values comes up equally often.
+__device__ u64 scrambled(u64 i, u64 offers, u64 turn)
+{
+    u64 x = (i * 0x9E3779B97F4A7C15ull + turn * 0xD1B54A32D192ED03ull) & (offers - 1);
+    return x ^ (x >> 9);
+}
+
+// Vectors of equal ids are equal, of different ids different, in the first and in the last word.
+__device__ void make_vector(u64 id, u32* words)
+{
+    for (u32 word = 0; word < WARPSET_WIDTH; ++word) words[word] = 77 * word;
+    words[0] ^= static_cast<u32>(id);
+    if (WARPSET_WIDTH > 1) words[WARPSET_WIDTH - 1] ^= static_cast<u32>(id) * 0x9E3779B1u;
+}
+
+// Makes `offers` offers of `distinct` vectors, each as often as the others, by single threads. Adds to news[id], and to `wrong`
+// for each Full, and for each reference that differs from the vector's first one (places, all ones before).
+extern "C" __global__ void offer(TableView view, u64 offers, u64 distinct, u64 turn, u32* news, u64* places, u64* wrong)
+{
+    u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < offers; i += threads) {
+        u64 id = scrambled(i, offers, turn) & (distinct - 1);
+        u32 words[WARPSET_WIDTH];
+        make_vector(id, words);
+        Found found = warpset::table(view).find_or_put(warpset::WordVector{words});
+        if (found.outcome == Outcome::New) atomicAdd(news + id, 1u);
+        u64 first = atomicCAS(places + id, ~0ull, found.reference);
+        if (found.outcome == Outcome::Full || (first != ~0ull && first != found.reference)) atomicAdd(wrong, 1ull);
+    }
+}
+
+// Writes the vectors of offers `first .. first + count` out, for a batch in device memory.
+extern "C" __global__ void make_batch(u32* vectors, u64 first, u64 count, u64 offers, u64 distinct)
+{
+    u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count; i += threads)
+        make_vector(scrambled(first + i, offers, 0) & (distinct - 1), vectors + i * WARPSET_WIDTH);
+}

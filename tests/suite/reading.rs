@@ -1,0 +1,103 @@
+//! Reading a table: by reference, by iteration over several parts, in numbers.
+
+use crate::common::vectors::{Pool, distinct, some_widths};
+use crate::common::{scaled, tests};
+use std::collections::{HashMap, HashSet};
+use warpset::{BucketTable, Device, Reference, Request};
+
+tests![
+    references_may_repeat_and_come_in_any_order,
+    references_by_the_thousand,
+    slot_numbers_make_references,
+    iteration_over_several_parts,
+    iteration_over_an_empty_table,
+    statistics_of_an_empty_and_of_a_known_table,
+    every_word_of_the_widest_vector_arrives,
+];
+
+fn put(table: &BucketTable, vectors: &[u32]) -> Vec<Reference> {
+    let batch = table.find_or_put_many_with(vectors, Request::new().references(true)).unwrap();
+    batch.references.into_iter().map(|reference| reference.expect("it fits")).collect()
+}
+
+fn references_may_repeat_and_come_in_any_order(device: &Device) {
+    for width in some_widths() {
+        let (table, pool) = (BucketTable::new(device, width, 200).unwrap(), Pool::distinct(width, 100));
+        let references = put(&table, pool.words());
+        let order = pool.shuffled(3, 1);
+        let asked: Vec<Reference> = order.iter().map(|at| references[*at]).collect();
+        assert!(table.get_many(&asked).unwrap() == pool.batch(&order), "width {width}");
+    }
+}
+
+/// More than one thread takes part.
+fn references_by_the_thousand(device: &Device) {
+    let count = scaled(30_000, 500);
+    let table = BucketTable::new(device, 5, 2 * count as u64).unwrap();
+    let vectors = distinct(5, 0, count);
+    let references = put(&table, &vectors);
+    assert!(table.get_many(&references).unwrap() == vectors);
+    let distinct: HashSet<u64> = references.iter().map(|reference| reference.slot()).collect();
+    assert_eq!(distinct.len(), count);
+    assert!(distinct.iter().all(|slot| *slot < table.slots()));
+}
+
+fn slot_numbers_make_references(device: &Device) {
+    let table = BucketTable::new(device, 2, 100).unwrap();
+    let references = put(&table, &[1, 2, 3, 4]);
+    let again: Vec<Reference> = references.iter().map(|reference| Reference::from_slot(reference.slot())).collect();
+    assert_eq!(again, references);
+    assert_eq!(table.get_many(&again).unwrap(), [1, 2, 3, 4]);
+}
+
+/// A part is about 16 MiB of slots, so wide slots make several. The table is as good as full: a slot at the seam of two parts
+/// that is left out, or given twice, shows.
+fn iteration_over_several_parts(device: &Device) {
+    let width = 256;
+    let table = BucketTable::new(device, width, (20 << 20) / 1024).unwrap();
+    let vectors = distinct(width, 0, table.slots() as usize + 1000);
+    let batch = table.find_or_put_many_with(&vectors, Request::new().references(true)).unwrap();
+    assert!(batch.tally.new > table.slots() * 99 / 100, "{} of {} slots", batch.tally.new, table.slots());
+    let stored: HashMap<Reference, usize> =
+        batch.references.iter().zip(0..).filter_map(|(place, at)| Some(((*place)?, at))).collect();
+    let mut given = HashSet::new();
+    for row in &table {
+        let (reference, vector) = row.unwrap();
+        assert!(given.insert(reference), "{reference:?} twice");
+        assert!(stored.get(&reference).is_some_and(|at| vectors[at * width..][..width] == vector), "{reference:?}");
+    }
+    assert_eq!((given.len(), given.len() as u64), (stored.len(), table.len().unwrap()));
+}
+
+fn iteration_over_an_empty_table(device: &Device) {
+    let table = BucketTable::new(device, 3, 1000).unwrap();
+    assert_eq!(table.iter().count(), 0);
+    table.find_or_put_many(&[1, 2, 3]).unwrap();
+    let mut rows = table.iter();
+    assert!(rows.next().is_some());
+    assert!(rows.next().is_none() && rows.next().is_none(), "it stays at its end");
+}
+
+fn statistics_of_an_empty_and_of_a_known_table(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::new(device, width, 1000).unwrap();
+        let empty = table.stats().unwrap();
+        assert_eq!((empty.stored, empty.longest_probe, empty.fill()), (0, 0, 0.0));
+        assert!(empty.bytes_per_vector().is_infinite());
+        assert!(table.is_empty().unwrap());
+        table.find_or_put_many(&distinct(width, 0, 300)).unwrap();
+        let stats = table.stats().unwrap();
+        assert_eq!((stats.stored, stats.slots, stats.bytes), (300, table.slots(), table.bytes()));
+        assert_eq!(stats.fill(), 300.0 / table.slots() as f64);
+        assert_eq!(stats.bytes_per_vector(), table.bytes() as f64 / 300.0);
+        assert!(stats.mean_probe() >= 1.0 && stats.mean_probe() <= stats.longest_probe as f64);
+        assert!(!table.is_empty().unwrap());
+    }
+}
+
+fn every_word_of_the_widest_vector_arrives(device: &Device) {
+    let table = BucketTable::new(device, 256, 100).unwrap();
+    let vectors: Vec<u32> = (0..256 * 50u32).map(|word| word.wrapping_mul(0x0100_0193)).collect();
+    let references = put(&table, &vectors);
+    assert!(table.get_many(&references).unwrap() == vectors);
+}

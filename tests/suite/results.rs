@@ -1,0 +1,153 @@
+//! What a batch reports: each result if it was asked for, nothing else, and always the same truth.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::vectors::{Pool, distinct, some_widths};
+use crate::common::{scaled, tests};
+use std::collections::HashSet;
+use warpset::{BucketTable, Device, Outcome, Request};
+
+tests![
+    every_combination_of_results,
+    the_tally_needs_no_results,
+    batches_of_one_vector,
+    batches_around_the_size_that_a_thread_takes,
+    an_empty_batch_changes_nothing,
+    batches_at_any_address,
+    progress_only_grows_and_ends_at_the_total,
+    lookups_put_nothing,
+];
+
+/// With and without growth; duplicates in the batch, and vectors that were stored before.
+fn every_combination_of_results(device: &Device) {
+    for (width, grows) in [1, 3, 4, 16, 17].into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        for wanted in 0..8 {
+            let [outcomes, references, new_references] = [1, 2, 4].map(|bit| wanted & bit != 0);
+            let builder = BucketTable::builder(width).grows(grows);
+            let table = builder.capacity(if grows { 300 } else { 2000 }).build(device).unwrap();
+            let words = distinct(width, 0, 600);
+            table.find_or_put_many(&words[..100 * width]).unwrap();
+            let vectors = [&words[..], &words[50 * width..]].concat();
+            let request = Request::new().outcomes(outcomes).references(references).new_references(new_references);
+            let batch = table.find_or_put_many_with(&vectors, request).unwrap();
+            let context = format!("width {width}, grows {grows}, wanted {wanted:b}");
+            assert_eq!((batch.tally.new, batch.tally.seen, batch.tally.full), (500, 650, 0), "{context}");
+            assert_eq!(batch.tally.offered(), 1150);
+            assert_eq!(batch.outcomes.len(), if outcomes { 1150 } else { 0 }, "{context}");
+            assert_eq!(batch.references.len(), if references { 1150 } else { 0 }, "{context}");
+            assert_eq!(batch.new_references.len(), if new_references { 500 } else { 0 }, "{context}");
+            if outcomes {
+                let fresh: HashSet<&[u32]> = batch.positions(Outcome::New).map(|at| &vectors[at * width..][..width]).collect();
+                assert_eq!(fresh, words[100 * width..].chunks(width).collect(), "{context}");
+            }
+            if references {
+                let places: Vec<_> = batch.references.iter().map(|place| place.expect("it fits")).collect();
+                assert!(table.get_many(&places).unwrap() == vectors, "{context}");
+            }
+            if new_references {
+                let fresh = table.get_many(&batch.new_references).unwrap();
+                let fresh: HashSet<&[u32]> = fresh.chunks(width).collect();
+                assert_eq!(fresh, words[100 * width..].chunks(width).collect(), "{context}");
+            }
+        }
+    }
+}
+
+fn the_tally_needs_no_results(device: &Device) {
+    let table = BucketTable::new(device, 3, scaled(40_000, 2000)).unwrap();
+    let count = scaled(20_000, 1000);
+    let vectors = distinct(3, 0, count);
+    for (new, seen) in [(count, 0), (0, count)] {
+        let batch = table.find_or_put_many_with(&vectors, Request::new()).unwrap();
+        assert_eq!((batch.tally.new, batch.tally.seen, batch.tally.full), (new as u64, seen as u64, 0));
+        assert!(batch.outcomes.is_empty() && batch.references.is_empty() && batch.new_references.is_empty());
+    }
+}
+
+fn batches_of_one_vector(device: &Device) {
+    for width in some_widths() {
+        let (table, pool) = (BucketTable::new(device, width, 100).unwrap(), Pool::distinct(width, 20));
+        let mut checker = Checker::new(&table, &pool);
+        for at in pool.shuffled(2, 1) {
+            checker.offer(&[at]).or_fail(width);
+        }
+        checker.check().or_fail(width);
+    }
+}
+
+/// The CPU's threads take 4,096 vectors at a time, a GPU's warps 32: the seams are where results could be put side by side.
+fn batches_around_the_size_that_a_thread_takes(device: &Device) {
+    for width in [1, 3, 8] {
+        let sizes = [31, 32, 33, 255, 257, 4095, 4096, 4097, 8192, 8193, 12_289];
+        for count in &sizes[..scaled(sizes.len(), 5)] {
+            let (table, pool) = (BucketTable::new(device, width, 20_000).unwrap(), Pool::distinct(width, *count));
+            let mut checker = Checker::new(&table, &pool);
+            checker.offer(&pool.all()).or_fail(format!("width {width}, {count} vectors"));
+            checker.check().or_fail(format!("width {width}, {count} vectors"));
+        }
+    }
+}
+
+fn an_empty_batch_changes_nothing(device: &Device) {
+    for grows in [false, true] {
+        let table = BucketTable::builder(3).capacity(10).grows(grows).build(device).unwrap();
+        table.find_or_put_many(&[1, 2, 3]).unwrap();
+        let request = || Request::new().outcomes(true).references(true).new_references(true);
+        assert_eq!(table.find_or_put_many_with(&[], request()).unwrap(), warpset::Batch::default());
+        assert_eq!(table.contains_many(&[]).unwrap(), [false; 0]);
+        assert!(table.locate_many(&[]).unwrap().is_empty());
+        assert!(table.get_many(&[]).unwrap().is_empty());
+        assert_eq!(table.len().unwrap(), 1);
+        assert_eq!(table.contains_many(&[1, 2, 3]).unwrap(), [true]);
+    }
+}
+
+/// Words are aligned to 4 bytes and no more; chunks are larger.
+fn batches_at_any_address(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::new(device, width, 500).unwrap();
+        let vectors = distinct(width, 0, 100);
+        for offset in 0..4 {
+            let buffer = [&vec![0; offset][..], &vectors].concat();
+            let batch = table.find_or_put_many(&buffer[offset..]).unwrap();
+            assert_eq!(batch.tally.new, if offset == 0 { 100 } else { 0 }, "width {width}, offset {offset}");
+            assert!(table.contains_many(&buffer[offset..]).unwrap().iter().all(|contained| *contained));
+        }
+        assert_eq!(table.len().unwrap(), 100);
+    }
+}
+
+fn progress_only_grows_and_ends_at_the_total(device: &Device) {
+    for grows in [false, true] {
+        let count = scaled(1 << 18, 5000);
+        let table = BucketTable::builder(2).capacity(if grows { 1000 } else { 1 << 19 }).grows(grows).build(device).unwrap();
+        let vectors = distinct(2, 0, count);
+        let (mut reports, caller) = (Vec::new(), std::thread::current().id());
+        let mut report = |done, total| {
+            assert_eq!(std::thread::current().id(), caller, "the callback may not be Send");
+            reports.push((done, total));
+        };
+        let batch = table.find_or_put_many_with(&vectors, Request::new().progress(&mut report)).unwrap();
+        assert_eq!(batch.tally.new, count as u64);
+        assert!(reports.iter().all(|(done, total)| *total == count as u64 && done <= total), "grows {grows}: {reports:?}");
+        assert!(reports.is_sorted(), "grows {grows}: {reports:?}");
+        // On several threads of a CPU another than the caller's may do the last piece, or all.
+        if device.is_gpu() || device.to_string() == "CPU (1 thread)" {
+            assert_eq!(reports.last(), Some(&(count as u64, count as u64)), "grows {grows}");
+        }
+    }
+}
+
+fn lookups_put_nothing(device: &Device) {
+    for width in some_widths() {
+        let table = BucketTable::new(device, width, 400).unwrap();
+        let words = distinct(width, 0, 200);
+        let (stored, absent) = words.split_at(100 * width);
+        let batch = table.find_or_put_many_with(stored, Request::new().references(true)).unwrap();
+        for _ in 0..2 {
+            assert!(table.contains_many(absent).unwrap().iter().all(|contained| !contained), "width {width}");
+            assert!(table.locate_many(absent).unwrap().iter().all(Option::is_none), "width {width}");
+            assert_eq!(table.locate_many(stored).unwrap(), batch.references, "width {width}");
+        }
+        assert_eq!(table.len().unwrap(), 100);
+    }
+}

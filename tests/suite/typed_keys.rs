@@ -1,0 +1,136 @@
+//! Keys of Rust types: any alignment, any size that is a multiple of 4 bytes.
+
+use crate::common::tests;
+use crate::common::vectors::mix;
+use bytemuck::{Pod, Zeroable};
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::hash::Hash;
+use warpset::{BucketTable, Device, Outcome, Request, TypedTable};
+
+tests![
+    keys_aligned_to_1_byte,
+    keys_aligned_to_2_bytes,
+    keys_aligned_to_4_bytes,
+    keys_aligned_to_8_bytes,
+    keys_aligned_to_16_bytes,
+    keys_at_any_address,
+    floats_are_equal_when_their_bits_are,
+    typed_and_untyped_see_the_same_words,
+];
+
+/// All that a typed table does, with keys made from numbers; distinct numbers must make distinct keys.
+fn check<K: Pod + Eq + Hash + Debug>(device: &Device, key: impl Fn(u64) -> K) {
+    let keys: Vec<K> = (0..200).map(key).collect();
+    let (stored, absent) = keys.split_at(150);
+    let table = TypedTable::<K>::new(device, 400).unwrap();
+    assert_eq!(TypedTable::<K>::WIDTH * 4, size_of::<K>());
+    assert_eq!(table.table().width(), TypedTable::<K>::WIDTH);
+    let twice = [stored, &stored[50..]].concat();
+    let request = Request::new().outcomes(true).references(true).new_references(true);
+    let batch = table.find_or_put_many_with(&twice, request).unwrap();
+    assert_eq!((batch.tally.new, batch.tally.seen), (150, 100));
+    let fresh: HashSet<K> = batch.positions(Outcome::New).map(|at| twice[at]).collect();
+    let expected: HashSet<K> = stored.iter().copied().collect();
+    assert_eq!(fresh, expected);
+    let places: Vec<_> = batch.references.iter().map(|place| place.expect("it fits")).collect();
+    assert_eq!(table.get_many(&places).unwrap(), twice);
+    assert_eq!(table.locate_many(stored).unwrap(), batch.references[..150]);
+    assert!(table.locate_many(absent).unwrap().iter().all(Option::is_none));
+    let contained = table.contains_many(&keys).unwrap();
+    assert!(contained.iter().enumerate().all(|(at, contained)| *contained == (at < 150)));
+    let rows: Vec<(_, K)> = table.iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!((rows.len(), rows.iter().map(|row| row.1).collect::<HashSet<K>>()), (150, expected));
+    assert!(rows.iter().all(|(reference, key)| table.get_many(&[*reference]).unwrap() == [*key]));
+}
+
+fn bytes<const N: usize>(number: u64) -> [u8; N] {
+    std::array::from_fn(|at| (mix(number) >> (at % 4 * 8)) as u8 ^ at as u8 ^ if at == 0 { number as u8 } else { 0 })
+}
+
+fn keys_aligned_to_1_byte(device: &Device) {
+    check(device, |number| [number as u8, 0, 255, number as u8]);
+    check(device, bytes::<12>);
+    check(device, bytes::<64>);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+struct Halves {
+    one: u16,
+    bytes: [u8; 4],
+    other: u16,
+}
+
+fn keys_aligned_to_2_bytes(device: &Device) {
+    check(device, |number| [number as u16, !number as u16]);
+    check(device, |number| [7u16, 7, 7, 7, 7, number as u16]);
+    check(device, |number| Halves { one: 1, bytes: bytes::<4>(0), other: number as u16 });
+    check(device, |number| [number as u16; 32]);
+}
+
+fn keys_aligned_to_4_bytes(device: &Device) {
+    check(device, |number| number as u32);
+    check(device, |number| -(number as i32));
+    check(device, |number| [number as u32; 9]);
+    check(device, |number| [[0u32, number as u32], [u32::MAX, 0]]);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+struct Mixed {
+    wide: u64,
+    narrow: u32,
+    halves: [u16; 2],
+}
+
+fn keys_aligned_to_8_bytes(device: &Device) {
+    check(device, |number| number << 32);
+    check(device, |number| [u64::MAX, number]);
+    check(device, |number| Mixed { wide: 0, narrow: 1, halves: [2, number as u16] });
+    check(device, |number| [number; 8]);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C, align(16))]
+struct Aligned {
+    words: [u32; 8],
+}
+
+fn keys_aligned_to_16_bytes(device: &Device) {
+    check(device, |number| u128::from(number) << 96);
+    check(device, |number| [0u128, u128::from(number), 0, u128::MAX]);
+    check(device, |number| Aligned { words: [number as u32; 8] });
+}
+
+/// Keys of bytes may start anywhere, those of half-words at any even address.
+fn keys_at_any_address(device: &Device) {
+    let bytes: Vec<u8> = (0..8 * 101).map(|at| mix(at) as u8).collect();
+    for offset in 0..8 {
+        let keys: &[[u8; 8]] = bytemuck::cast_slice(&bytes[offset..offset + 800]);
+        let table = TypedTable::<[u8; 8]>::new(device, 200).unwrap();
+        assert_eq!(table.find_or_put_many(keys).unwrap().tally.new, 100, "offset {offset}");
+        assert!(table.contains_many(keys).unwrap().iter().all(|contained| *contained), "offset {offset}");
+        let found: HashSet<[u8; 8]> = table.iter().map(|row| row.unwrap().1).collect();
+        assert_eq!(found, keys.iter().copied().collect(), "offset {offset}");
+    }
+}
+
+/// Unlike `==`, under which a NaN is equal to nothing, and zero to minus zero.
+fn floats_are_equal_when_their_bits_are(device: &Device) {
+    let table = TypedTable::<f32>::new(device, 10).unwrap();
+    let batch = table.find_or_put_many(&[f32::NAN, f32::NAN, 0.0, -0.0, 0.0]).unwrap();
+    assert_eq!((batch.tally.new, batch.tally.seen), (3, 2));
+    assert_eq!(table.contains_many(&[f32::NAN, -0.0, -f32::NAN]).unwrap(), [true, true, false]);
+}
+
+fn typed_and_untyped_see_the_same_words(device: &Device) {
+    let table = TypedTable::<Mixed>::build(TypedTable::<Mixed>::builder().capacity(10).seed(1), device).unwrap();
+    let key = Mixed { wide: 0x1111_2222_3333_4444, narrow: 5, halves: [6, 7] };
+    table.find_or_put_many(&[key]).unwrap();
+    let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&key));
+    assert_eq!(table.table().contains_many(words).unwrap(), [true]);
+    assert_eq!(table.table().find_or_put_many(words).unwrap().tally.seen, 1);
+    let untyped: &BucketTable = table.table();
+    assert_eq!(untyped.iter().map(|row| row.unwrap().1).collect::<Vec<_>>(), [words]);
+}

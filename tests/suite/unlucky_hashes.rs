@@ -1,0 +1,60 @@
+//! Hashes that agree: probe sequences are long, and all that a table has to tell vectors apart is the comparison.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::vectors::{Pool, some_widths};
+use crate::common::{scaled, slots_per_bucket, tests};
+use warpset::{BucketTable, Device};
+
+tests![masks_that_keep_few_bits, one_probe_sequence_is_filled_without_gaps, tables_that_grow_with_one_probe_sequence];
+
+fn masks_that_keep_few_bits(device: &Device) {
+    let high = |bits: u32| u64::MAX << (64 - bits);
+    // Low bits only: the first bucket is the same for all, the step is not.
+    for mask in [0, high(1), high(2), high(8), 0xFF, u64::from(u32::MAX)] {
+        for width in some_widths() {
+            let pool = Pool::distinct(width, scaled(400, 60));
+            let table = BucketTable::builder(width).capacity(700).seed(3).hash_mask(mask).build(device).unwrap();
+            let mut checker = Checker::new(&table, &pool);
+            let context = || format!("width {width}, mask {mask:#x}");
+            checker.offer(&pool.shuffled(3, 1)).or_fail(context());
+            checker.check().or_fail(context());
+            checker.grow(table.slots() * 2).or_fail(context());
+            checker.offer(&pool.shuffled(1, 2)).or_fail(context());
+            checker.check().or_fail(context());
+            checker.clear().or_fail(context());
+        }
+    }
+}
+
+/// A slot is left only over a vector that stays there. So vectors that all walk the same slots fill them without a gap, also if
+/// they race.
+fn one_probe_sequence_is_filled_without_gaps(device: &Device) {
+    for width in some_widths() {
+        let places = slots_per_bucket(device, width) as usize;
+        let table = BucketTable::builder(width).capacity(1021).hash_mask(0).build(device).unwrap();
+        let pool = Pool::distinct(width, 400);
+        // Many copies: more than one thread takes part in the batch.
+        Checker::new(&table, &pool).offer(&pool.shuffled(scaled(45, 3), 1)).or_fail(format!("width {width}"));
+        let stats = table.stats().unwrap();
+        let buckets = 400_usize.div_ceil(places);
+        assert_eq!(stats.longest_probe, buckets as u64, "width {width}");
+        let bins = stats.probe_lengths.len();
+        let expected = |bin: usize| if bin + 1 < bins { places } else { 400 };
+        for (bin, count) in stats.probe_lengths.iter().enumerate() {
+            let before = (bin * places).min(400);
+            assert_eq!(*count as usize, expected(bin).min(400 - before), "width {width}, bucket {bin} of the sequence");
+        }
+    }
+}
+
+fn tables_that_grow_with_one_probe_sequence(device: &Device) {
+    for width in some_widths() {
+        let pool = Pool::distinct(width, scaled(300, 60));
+        let table = BucketTable::builder(width).capacity(1).grows(true).hash_mask(0).build(device).unwrap();
+        let mut checker = Checker::new(&table, &pool);
+        for part in pool.shuffled(3, 1).chunks(100) {
+            checker.offer(part).or_fail(format!("width {width}"));
+        }
+        checker.check().or_fail(format!("width {width}"));
+    }
+}
