@@ -1,0 +1,32 @@
+// Random vectors made where they are used: thesis 4.2 (Bergsma 2019), without internal duplication.
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+// SplitMix64 (Steele, Lea, Flood 2014): a bijection with well-mixed bits.
+__device__ u64 mix(u64 x)
+{
+    x += 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. The top bit of each word is clear and
+// the first word is not 0, as the thesis' table needs it.
+extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u64 seed)
+{
+    for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count * width; at += gridDim.x * (u64)blockDim.x) {
+        u64 member = __umul64hi(mix(at / width + seed), pool);
+        u32 word = (u32)(mix((member * width + at % width) ^ (seed << 40)) >> 33);
+        vectors[at] = at % width == 0 ? word | 1 : word;
+    }
+}
+
+// places[i] = the slot of vector i, with the top bit set where it was new.
+extern "C" __global__ void mark_new(u64* places, const unsigned char* outcomes, u64 count, u32 keep_new)
+{
+    for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) {
+        u64 is_new = keep_new && outcomes[at] == 1;
+        places[at] = (places[at] & ~(1ull << 63)) | is_new << 63;
+    }
+}

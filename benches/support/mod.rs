@@ -1,0 +1,192 @@
+//! What the GPU benchmarks and the example `replay` share: vectors made on the GPU, times from device events, and the placement floor.
+
+#![allow(dead_code)] // each user uses a part
+
+pub mod thesis;
+
+use std::sync::Arc;
+use warpset::cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
+};
+use warpset::gpu::{Counts, DeviceBatch};
+use warpset::{BucketTable, Device};
+
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// A GPU with a stream and the kernels that make vectors.
+pub struct Bench {
+    pub device: Device,
+    pub context: Arc<CudaContext>,
+    pub stream: Arc<CudaStream>,
+}
+
+/// Vectors in device memory, and room for what find-or-put reports of them.
+pub struct Vectors {
+    pub width: usize,
+    pub count: usize,
+    pub words: CudaSlice<u32>,
+    pub outcomes: CudaSlice<u8>,
+}
+
+/// Blocks of 256 threads that fill any GPU of today, for grid-stride loops.
+pub const FILL: LaunchConfig = LaunchConfig { grid_dim: (132 * 8, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+
+impl Bench {
+    /// The best GPU, or `None` with the reason printed.
+    pub fn open() -> Result<Option<Self>> {
+        let device = match Device::gpus() {
+            Ok(gpus) if !gpus.is_empty() => Device::best()?,
+            Ok(_) => {
+                println!("skipped: no CUDA device");
+                return Ok(None);
+            }
+            Err(error) => {
+                println!("skipped: no CUDA device ({error})");
+                return Ok(None);
+            }
+        };
+        Ok(Some(Self::on(&device)?))
+    }
+
+    /// A stream on a GPU.
+    pub fn on(device: &Device) -> Result<Self> {
+        let context = device.cuda_context().ok_or("not a GPU")?.clone();
+        let stream = context.new_stream()?;
+        Ok(Self { device: device.clone(), context, stream })
+    }
+
+    /// `count` vectors drawn from a pool of `count / duplication`.
+    pub fn vectors(&self, width: usize, count: usize, duplication: f64) -> Result<Vectors> {
+        let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", include_str!("../kernels/data.cu"))?;
+        // SAFETY: written by the kernel below before it is read.
+        let mut words = unsafe { self.stream.alloc::<u32>(width * count)? };
+        let (width_argument, count_argument, pool, seed) =
+            (width as u32, count as u64, (count as f64 / duplication) as u64, 1u64);
+        let make = kernels.load_function("make_vectors")?;
+        let mut launch = self.stream.launch_builder(&make);
+        launch.arg(&mut words).arg(&count_argument).arg(&width_argument).arg(&pool).arg(&seed);
+        // SAFETY: the arguments of `make_vectors`; there is room for `count` vectors.
+        unsafe { launch.launch(FILL)? };
+        let outcomes = self.stream.alloc_zeros(count)?;
+        Ok(Vectors { width, count, words, outcomes })
+    }
+
+    /// Vectors from host memory.
+    pub fn upload(&self, width: usize, words: &[u32]) -> Result<Vectors> {
+        let count = words.len() / width;
+        Ok(Vectors { width, count, words: self.stream.clone_htod(words)?, outcomes: self.stream.alloc_zeros(count)? })
+    }
+
+    /// Milliseconds of what `work` enqueues, by device events.
+    pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let timing = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let start = self.stream.record_event(timing)?;
+        work()?;
+        let end = self.stream.record_event(timing)?;
+        end.synchronize()?;
+        Ok(f64::from(start.elapsed_ms(&end)?))
+    }
+
+    /// One find-or-put of all vectors; its time in milliseconds, and its counts.
+    pub fn find_or_put(&self, table: &BucketTable, vectors: &mut Vectors) -> Result<(f64, Counts)> {
+        self.search(vectors, |stream, batch| table.find_or_put_device(stream, batch))
+    }
+
+    /// One lookup of all vectors.
+    pub fn find(&self, table: &BucketTable, vectors: &mut Vectors) -> Result<(f64, Counts)> {
+        self.search(vectors, |stream, batch| table.find_device(stream, batch))
+    }
+
+    fn search(
+        &self,
+        vectors: &mut Vectors,
+        search: impl for<'a> FnOnce(&'a CudaStream, DeviceBatch<'a>) -> warpset::Result<()>,
+    ) -> Result<(f64, Counts)> {
+        let mut counts = self.stream.alloc_zeros::<Counts>(1)?;
+        let Vectors { words, outcomes, count, .. } = vectors;
+        let milliseconds = self.time(|| {
+            let batch = DeviceBatch { outcomes: Some(outcomes), counts: Some(&mut counts), ..DeviceBatch::new(words, *count) };
+            Ok(search(&self.stream, batch)?)
+        })?;
+        Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
+    }
+
+    /// Where `table`, which holds them all, has each vector.
+    pub fn places(&self, table: &BucketTable, vectors: &Vectors) -> Result<CudaSlice<u64>> {
+        let mut places = self.stream.alloc_zeros::<u64>(vectors.count)?;
+        let batch = DeviceBatch { references: Some(&mut places), ..DeviceBatch::new(&vectors.words, vectors.count) };
+        table.find_device(&self.stream, batch)?;
+        Ok(places)
+    }
+}
+
+/// The placement floor of one batch (kernels/floor.cu).
+pub struct Floor<'a> {
+    bench: &'a Bench,
+    floor: CudaFunction,
+    mark: CudaFunction,
+    slots: CudaSlice<u32>,
+    places: CudaSlice<u64>,
+}
+
+impl<'a> Floor<'a> {
+    /// For vectors that `table` has just been given: their outcomes are still in `vectors`.
+    pub fn new(bench: &'a Bench, table: &BucketTable, vectors: &Vectors) -> Result<Self> {
+        let module: Arc<CudaModule> = table.compile("floor.cu", include_str!("../kernels/floor.cu"))?;
+        let data = table.compile("data.cu", include_str!("../kernels/data.cu"))?;
+        let mut floor = Self {
+            bench,
+            floor: module.load_function("placement_floor")?,
+            mark: data.load_function("mark_new")?,
+            slots: bench.stream.alloc_zeros(table.slots() as usize * vectors.width)?,
+            places: bench.places(table, vectors)?,
+        };
+        floor.mark(vectors, true)?;
+        Ok(floor)
+    }
+
+    fn mark(&mut self, vectors: &Vectors, keep_new: bool) -> Result<()> {
+        let (count, keep_new) = (vectors.count as u64, u32::from(keep_new));
+        let mut launch = self.bench.stream.launch_builder(&self.mark);
+        launch.arg(&mut self.places).arg(&vectors.outcomes).arg(&count).arg(&keep_new);
+        // SAFETY: the arguments of `mark_new`; both arrays have `count` elements.
+        unsafe { launch.launch(FILL)? };
+        Ok(())
+    }
+
+    fn run(&mut self, vectors: &Vectors, outcomes: &mut CudaSlice<u8>) -> std::result::Result<(), DriverError> {
+        let count = vectors.count as u64;
+        let mut launch = self.bench.stream.launch_builder(&self.floor);
+        launch.arg(&mut self.slots).arg(&self.places).arg(&vectors.words).arg(&count).arg(outcomes);
+        // SAFETY: the arguments of `placement_floor`; every place is a slot of `slots`.
+        unsafe { launch.launch(FILL) }.map(drop)
+    }
+
+    /// Median milliseconds for the batch as it was given: some vectors new.
+    pub fn fresh(&mut self, vectors: &Vectors, repeats: usize) -> Result<f64> {
+        let mut outcomes = self.bench.stream.alloc_zeros::<u8>(vectors.count)?;
+        let mut times = Vec::new();
+        for _ in 0..repeats {
+            self.bench.stream.memset_zeros(&mut self.slots)?;
+            times.push(self.bench.time(|| Ok(self.run(vectors, &mut outcomes)?))?);
+        }
+        Ok(median(times))
+    }
+
+    /// Median milliseconds for the same vectors, all seen; after `fresh`.
+    pub fn seen(&mut self, vectors: &Vectors, repeats: usize) -> Result<f64> {
+        self.mark(vectors, false)?;
+        let mut outcomes = self.bench.stream.alloc_zeros::<u8>(vectors.count)?;
+        let mut times = Vec::new();
+        for _ in 0..repeats {
+            times.push(self.bench.time(|| Ok(self.run(vectors, &mut outcomes)?))?);
+        }
+        Ok(median(times))
+    }
+}
+
+/// The middle one of an odd number of times.
+pub fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

@@ -1,0 +1,106 @@
+//! The thesis' table (kernels/thesis.cu), in its variants.
+
+use super::{Bench, FILL, Result, Vectors, median};
+use std::fmt;
+use warpset::BucketTable;
+use warpset::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
+
+/// Hash functions that a vector is rehashed with before it is rejected.
+const REHASHES: usize = 256;
+
+/// A choice of the thesis' parameters.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    pub bucket_entries: usize,
+    pub parallel_hash: bool,
+    pub linear_probing: bool,
+}
+
+impl Variant {
+    /// Those that apply to a width: buckets hold a vector, and linear probing to 8 entries is for buckets of 4.
+    pub fn all(width: usize) -> Vec<Self> {
+        let buckets = [4, 8, 16, 32].into_iter().filter(|entries| *entries >= width);
+        let variants = buckets.flat_map(|bucket_entries| {
+            [(false, false), (true, false), (false, true), (true, true)].map(|(parallel_hash, linear_probing)| Self {
+                bucket_entries,
+                parallel_hash,
+                linear_probing,
+            })
+        });
+        variants.filter(|variant| !variant.linear_probing || variant.bucket_entries == 4).collect()
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = if self.parallel_hash { "parallel" } else { "sequential" };
+        write!(f, "{}, {hash}{}", self.bucket_entries, if self.linear_probing { ", lp8" } else { "" })
+    }
+}
+
+/// A table of one variant.
+pub struct Thesis<'a> {
+    bench: &'a Bench,
+    put: CudaFunction,
+    table: CudaSlice<u32>,
+    buckets: u64,
+    seeds: CudaSlice<u64>,
+}
+
+impl<'a> Thesis<'a> {
+    /// With at least `slots` slots, lost entries not counted.
+    pub fn new(bench: &'a Bench, width: usize, slots: u64, variant: Variant) -> Result<Self> {
+        let Variant { bucket_entries, parallel_hash, linear_probing } = variant;
+        let source = format!(
+            "#define THESIS_WIDTH {width}\n#define THESIS_BUCKET {bucket_entries}\n#define THESIS_PARALLEL_HASH {}\n\
+             #define THESIS_LINEAR_PROBING {}\n{}",
+            u8::from(parallel_hash),
+            u8::from(linear_probing),
+            include_str!("../kernels/thesis.cu")
+        );
+        let module = BucketTable::new(&bench.device, width, 1)?.compile("thesis.cu", &source)?;
+        let buckets = slots.div_ceil((bucket_entries / width) as u64).next_multiple_of(2);
+        // SplitMix64, as in data.cu, of numbers that it is not given there.
+        let seed = |i: u64| {
+            (i ^ 0xA5A5_0000_0000_0000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+        };
+        let seeds: Vec<u64> = (1..=(REHASHES * (width + 1)) as u64).map(seed).collect();
+        Ok(Self {
+            bench,
+            put: module.load_function("thesis_find_or_put")?,
+            table: bench.stream.alloc_zeros(buckets as usize * bucket_entries)?,
+            buckets,
+            seeds: bench.stream.clone_htod(&seeds)?,
+        })
+    }
+
+    fn run(&mut self, vectors: &mut Vectors) -> Result<f64> {
+        let count = vectors.count as u64;
+        let Self { bench, put, table, buckets, seeds } = self;
+        bench.time(|| {
+            let mut launch = bench.stream.launch_builder(put);
+            launch.arg(table).arg(&*buckets).arg(&*seeds).arg(&vectors.words).arg(&count).arg(&mut vectors.outcomes);
+            // SAFETY: the arguments of `thesis_find_or_put`; the table has `buckets` buckets of the variant's entries.
+            unsafe { launch.launch(FILL)? };
+            Ok(())
+        })
+    }
+
+    /// Median milliseconds for the vectors in an empty table, and again when all are seen. Checks that `distinct` are new,
+    /// but for those that no rehash found room for.
+    pub fn measure(&mut self, vectors: &mut Vectors, distinct: u64, repeats: usize) -> Result<(f64, f64)> {
+        let (mut fresh, mut seen) = (Vec::new(), Vec::new());
+        for repeat in 0..repeats {
+            self.bench.stream.memset_zeros(&mut self.table)?;
+            fresh.push(self.run(vectors)?);
+            if repeat == 0 {
+                let outcomes = self.bench.stream.clone_dtoh(&vectors.outcomes)?;
+                let count = |outcome| outcomes.iter().filter(|of| **of == outcome).count() as u64;
+                let (new, rejected) = (count(1), count(3));
+                assert!(new <= distinct && distinct <= new + rejected, "{new} new, {rejected} rejected of {distinct} distinct");
+            }
+            seen.push(self.run(vectors)?);
+        }
+        Ok((median(fresh), median(seen)))
+    }
+}
