@@ -1,0 +1,119 @@
+//! The placement floor: what a find-or-put cannot be faster than.
+//!
+//! A pass that is told each vector's final slot and does only the accesses that nobody can avoid: it reads the vector, reads that
+//! slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches nothing, so a
+//! table's share of the floor is the part of its time that every hash table must spend.
+
+use super::vectors::{Vectors, free_memory};
+use anyhow::{Context, Result};
+use memmap2::{MmapMut, MmapOptions};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+use warpset::{Batch, BucketTable, Outcome, Reference};
+
+/// Passes; the median counts.
+const PASSES: usize = 3;
+
+/// Vectors that a thread takes at a time.
+const PIECE: usize = 4096;
+
+/// Vectors whose slots are asked for together, so that their cache misses overlap.
+const GROUP: usize = 16;
+
+/// Memory beside the slots: twice its reference, as it comes and unpacked, its task and its outcome.
+const BYTES_A_VECTOR: u64 = 8 + 16 + 8 + 1;
+
+/// What the pass is told of a vector: its slot's number, and whether this call stores it, in the highest bit.
+#[derive(Clone, Copy)]
+struct Task(u64);
+
+impl Task {
+    const STORES: u64 = 1 << 63;
+
+    fn new(outcome: Outcome, place: Reference) -> Self {
+        Self(place.slot() | if outcome == Outcome::New { Self::STORES } else { 0 })
+    }
+
+    fn stores(self) -> bool {
+        self.0 & Self::STORES != 0
+    }
+
+    /// The words of its slot.
+    fn slot(self, slots: &[AtomicU32], width: usize) -> &[AtomicU32] {
+        &slots[(self.0 & !Self::STORES) as usize * width..][..width]
+    }
+}
+
+/// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
+///
+/// `None` if it is not measured: for no vectors, for a table that was too full for some, for one on a GPU, and where memory for a
+/// second table is short.
+pub fn placement_floor_gops(table: &BucketTable, vectors: &Vectors, batch: &Batch, threads: usize) -> Result<Option<f64>> {
+    let bytes = table.slots() * vectors.width as u64 * 4;
+    let needed = bytes + vectors.count() as u64 * BYTES_A_VECTOR;
+    if table.device().is_gpu() || vectors.count() == 0 || batch.tally.full > 0 || needed > free_memory() {
+        return Ok(None);
+    }
+    let references = table.locate_many(&vectors.words)?;
+    let stored = references.into_iter().map(|reference| reference.context("a vector that was put is not found"));
+    let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, place)| Ok(Task::new(*outcome, place?)));
+    let tasks = tasks.collect::<Result<Vec<_>>>()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let mut memory = memory_like_a_table(bytes as usize)?;
+    let mut seconds: Vec<f64> = (0..PASSES).map(|_| pass(&pool, vectors, &tasks, &mut memory)).collect();
+    seconds.sort_by(f64::total_cmp);
+    Ok(Some(vectors.count() as f64 / seconds[PASSES / 2] / 1e9))
+}
+
+/// Memory in huge pages where the system has them: a table on the CPU has them too, and without them random accesses cost more.
+fn memory_like_a_table(bytes: usize) -> Result<MmapMut> {
+    let memory = MmapOptions::new().len(bytes).map_anon()?;
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    Ok(memory)
+}
+
+/// The seconds of one pass over empty slots, each of which is in memory already.
+fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapMut) -> f64 {
+    memory.fill(0);
+    let slots = as_atomic(bytemuck::cast_slice_mut(memory));
+    let mut outcomes = vec![u8::MAX; tasks.len()];
+    let width = vectors.width;
+    let start = Instant::now();
+    pool.install(|| {
+        let pieces = vectors.words.par_chunks(width * PIECE).zip(tasks.par_chunks(PIECE)).zip(outcomes.par_chunks_mut(PIECE));
+        pieces.for_each(|((words, tasks), outcomes)| {
+            let groups = words.chunks(width * GROUP).zip(tasks.chunks(GROUP)).zip(outcomes.chunks_mut(GROUP));
+            groups.for_each(|((words, tasks), outcomes)| place(slots, width, words, tasks, outcomes));
+        });
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    black_box(outcomes);
+    seconds
+}
+
+/// Places the vectors of one group.
+fn place(slots: &[AtomicU32], width: usize, words: &[u32], tasks: &[Task], outcomes: &mut [u8]) {
+    // Relaxed, here and below: slots are atomic only so that threads may read one while another writes it.
+    black_box(tasks.iter().fold(0, |bits, task| bits ^ task.slot(slots, width)[0].load(Ordering::Relaxed)));
+    for ((vector, task), outcome) in words.chunks_exact(width).zip(tasks).zip(outcomes) {
+        let words = task.slot(slots, width).iter().zip(vector);
+        *outcome = if task.stores() {
+            words.for_each(|(place, word)| place.store(*word, Ordering::Relaxed));
+            Outcome::New as u8
+        } else {
+            let differing = words.fold(0, |bits, (place, word)| bits | (place.load(Ordering::Relaxed) ^ word));
+            // They may differ: the call that stores the vector may come later in this pass than it did in the table's.
+            if differing == 0 { Outcome::Seen as u8 } else { 0 }
+        };
+    }
+}
+
+fn as_atomic(words: &mut [u32]) -> &[AtomicU32] {
+    // SAFETY: an `AtomicU32` has the size and alignment of a `u32`, and the exclusive borrow lasts as long as the result, so that
+    // no access but through it happens meanwhile.
+    unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
+}

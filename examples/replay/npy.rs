@@ -1,0 +1,125 @@
+//! The `.npy` format (NumPy's `numpy.lib.format`): a magic, a version, the length of the header, and as header a Python
+//! dictionary that says how the rest is to be read.
+//!
+//! Read here, step by step, because a header is a stranger's: nothing it claims may overflow, nor be allocated before it was
+//! compared with the size of its file. (npyz 0.9 multiplies the shape unchecked.)
+
+use super::progress::Progress;
+use super::vectors::{allocate, check_width};
+use anyhow::{Context, Result, bail, ensure};
+use py_literal::Value;
+use std::io::{ErrorKind, Read};
+
+pub const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// The longest header read. NumPy refuses longer ones than 10,000 bytes; real ones have 118.
+const MAX_HEADER_BYTES: usize = 1 << 16;
+
+/// Words read at a time.
+const PIECE: usize = 1 << 18;
+
+/// The vectors of a `.npy` file of `file_bytes` bytes: their words and their width.
+pub fn read_vectors(mut reader: impl Read, file_bytes: u64) -> Result<(Vec<u32>, usize)> {
+    let header = Header::read(&mut reader)?;
+    let (count, width) = header.vectors()?;
+    let found = file_bytes.saturating_sub(header.bytes);
+    let needed = count.checked_mul(width as u64 * 4);
+    ensure!(
+        needed == Some(found),
+        "its shape {} needs {} bytes of data, but {found} follow its header",
+        header.shape_text(),
+        needed.map_or("more than 2^64".into(), |bytes| bytes.to_string()),
+    );
+    let mut words = allocate(count, width)?;
+    read_words(&mut reader, &mut words)?;
+    Ok((words, width))
+}
+
+fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
+    let progress = Progress::new("reading", words.len() as u64);
+    let total_bytes = words.len() * 4;
+    let mut read_bytes = 0;
+    for piece in words.chunks_mut(PIECE) {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(piece);
+        reader.read_exact(bytes).with_context(|| format!("its data cannot be read beyond byte {read_bytes} of {total_bytes}"))?;
+        read_bytes += bytes.len();
+        if cfg!(target_endian = "big") {
+            piece.iter_mut().for_each(|word| *word = u32::from_le(*word));
+        }
+        progress.advance(piece.len() as u64);
+    }
+    // Archives compare checksums when they are read to their end.
+    reader.read(&mut [0]).context("its data is damaged")?;
+    Ok(())
+}
+
+struct Header {
+    /// The dtype, as NumPy writes it: `'<u4'`, or a list of fields.
+    descr: Value,
+    fortran_order: bool,
+    shape: Vec<u64>,
+    /// From the start of the file to its data.
+    bytes: u64,
+}
+
+impl Header {
+    fn read(reader: &mut impl Read) -> Result<Self> {
+        let [.., major, minor] = read_bytes::<8>(reader)?;
+        let (length_bytes, length) = match major {
+            1 => (2, u16::from_le_bytes(read_bytes(reader)?).into()),
+            2 | 3 => (4, u32::from_le_bytes(read_bytes(reader)?) as usize),
+            _ => bail!("it has format version {major}.{minor}; 1.0 to 3.0 are known"),
+        };
+        ensure!(length <= MAX_HEADER_BYTES, "its header claims {length} bytes; at most {MAX_HEADER_BYTES} are read");
+        let mut text = vec![0; length];
+        read_exact(reader, &mut text)?;
+        let bytes = (MAGIC.len() + 2 + length_bytes + length) as u64;
+        Self::parse(&String::from_utf8_lossy(&text), bytes).context("its header is not one of NumPy's")
+    }
+
+    fn parse(text: &str, bytes: u64) -> Option<Self> {
+        let Value::Dict(entries) = text.trim_end().parse().ok()? else { return None };
+        let value =
+            |name: &str| entries.iter().find(|(key, _)| key.as_string().is_some_and(|key| key == name)).map(|(_, value)| value);
+        let size = |value: &Value| value.as_integer().and_then(|size| u64::try_from(size).ok());
+        Some(Self {
+            descr: value("descr")?.clone(),
+            fortran_order: value("fortran_order")?.as_boolean()?,
+            shape: value("shape")?.as_tuple()?.iter().map(size).collect::<Option<_>>()?,
+            bytes,
+        })
+    }
+
+    /// How many vectors of how many words the array holds, if it is one of vectors.
+    fn vectors(&self) -> Result<(u64, usize)> {
+        match self.descr.as_string().map(String::as_str) {
+            Some("<u4") => {}
+            Some(">u4") => bail!("its words are big-endian ('>u4'); little-endian ones ('<u4') are needed"),
+            _ => bail!("its elements have dtype {}; words ('<u4', uint32) are needed", self.descr),
+        }
+        ensure!(!self.fortran_order, "its words are in Fortran order; C order is needed, one vector after another");
+        let &[count, width] = &self.shape[..] else {
+            bail!("its shape {} has {} dimensions; 2 are needed, (vectors, words)", self.shape_text(), self.shape.len())
+        };
+        Ok((count, check_width(width)?))
+    }
+
+    /// The shape as Python writes it.
+    fn shape_text(&self) -> String {
+        let sizes: Vec<_> = self.shape.iter().map(u64::to_string).collect();
+        format!("({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
+    }
+}
+
+fn read_bytes<const N: usize>(reader: &mut impl Read) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    read_exact(reader, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_exact(reader: &mut impl Read, bytes: &mut [u8]) -> Result<()> {
+    match reader.read_exact(bytes) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it ends within its header"),
+        result => Ok(result.context("its header cannot be read")?),
+    }
+}

@@ -1,0 +1,219 @@
+//! The command line.
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+use warpset::Device;
+
+/// The exit code for a table that was too full for some vector; 1 is for every other error.
+pub const EXIT_FULL: u8 = 2;
+
+const AFTER_HELP: &str = "\
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
+Exits with 0, with 2 if the table was too full for some vector, and with 1 on any other error.";
+
+/// Find-or-puts vectors of 32-bit words, from a NumPy file or random ones, and reports outcomes, speed and memory.
+#[derive(Debug, Parser)]
+#[command(name = "replay", after_help = AFTER_HELP)]
+pub struct Options {
+    /// A .npy or .npz file: little-endian uint32, shape (vectors, words), C order. Without one, random vectors are generated.
+    pub file: Option<PathBuf>,
+
+    /// The array of an .npz file of several [default: `vectors`, if there is one]
+    #[arg(long, value_name = "NAME", requires = "file", help_heading = "Vectors")]
+    pub array: Option<String>,
+
+    /// Generate random vectors: what happens without FILE anyway.
+    #[arg(long, conflicts_with = "file", help_heading = "Vectors")]
+    pub random: bool,
+
+    /// Words of a random vector: 1 to 256.
+    #[arg(long, default_value = "8", conflicts_with = "file", help_heading = "Vectors")]
+    pub width: u64,
+
+    /// Random vectors to offer, duplicates counted.
+    #[arg(long, default_value = "2^20", value_parser = parse_count, conflicts_with = "file", help_heading = "Vectors")]
+    pub count: u64,
+
+    /// Vectors offered / distinct vectors: 1 or more. Every distinct vector is offered at least once; what is offered again is
+    /// drawn uniformly, and all come in random order.
+    #[arg(long, value_name = "D", default_value = "2", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
+    pub duplication: f64,
+
+    /// Words of all distinct vectors / values these words have: 1 or more. Every word is drawn uniformly from
+    /// distinct vectors x width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves much
+    /// where the square of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
+    #[arg(long, value_name = "I", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
+    pub internal_duplication: Option<f64>,
+
+    /// Makes the random vectors and the table's hash functions the same each time.
+    #[arg(long, default_value = "1", help_heading = "Vectors")]
+    pub seed: u64,
+
+    /// Where the table is: best, cpu, cpu:THREADS, gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
+    /// or else the CPU.
+    #[arg(long, default_value = "best", help_heading = "Table")]
+    pub device: DeviceChoice,
+
+    /// The kind of table.
+    #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]
+    pub table: TableKind,
+
+    /// Slots of the table, rounded up [default: as --fill says]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
+    pub capacity: Option<u64>,
+
+    /// Chooses as many slots as make the table this full in the end: distinct vectors / F. How many vectors of a file are distinct
+    /// is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication.
+    #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
+    pub fill: f64,
+
+    /// Lets the table grow to twice its slots whenever it gets full.
+    #[arg(long, help_heading = "Table")]
+    pub grow: bool,
+
+    /// Passes over the vectors. The first puts them into the empty table, later ones only find them.
+    #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
+    pub repeat: u32,
+
+    /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody can
+    /// avoid. `auto` does if there are at most 2^24 vectors..
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        default_missing_value = "yes",
+        num_args = 0..=1,
+        require_equals = true,
+        help_heading = "Measurement"
+    )]
+    pub floor: When,
+
+    /// Compares with a hash set of the standard library: the distinct count, each outcome and reference, and the table's content.
+    /// The references are part of the timed work then.
+    #[arg(long, help_heading = "Measurement")]
+    pub verify: bool,
+
+    /// Prints the report as one JSON object.
+    #[arg(long, help_heading = "Measurement")]
+    pub json: bool,
+}
+
+impl Options {
+    /// The options of this process; ends it if it was asked for help, or wrongly.
+    pub fn parse_or_exit() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            // Nothing is left to be done if this cannot be printed.
+            let _ = error.print();
+            // clap's own code for a wrong command line is 2.
+            std::process::exit(i32::from(error.use_stderr()))
+        })
+    }
+
+    /// Whether to measure the placement floor of so many vectors.
+    pub fn measures_floor(&self, vectors: usize) -> bool {
+        match self.floor {
+            When::Auto => vectors <= 1 << 24,
+            When::Yes => true,
+            When::No => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TableKind {
+    /// Vectors in place, uncompressed.
+    Bucket,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum When {
+    Auto,
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum DeviceChoice {
+    Best,
+    Cpu { threads: usize },
+    Gpu { ordinal: usize },
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
+        let number = number.map(|number| number.parse().map_err(|_| format!("`{number}` is not a whole number"))).transpose()?;
+        match (kind, number) {
+            ("best", None) => Ok(Self::Best),
+            ("cpu", Some(0)) => Err("a CPU has at least 1 thread".into()),
+            ("cpu", threads) => Ok(Self::Cpu { threads: threads.unwrap_or_else(cores) }),
+            ("gpu", ordinal) => Ok(Self::Gpu { ordinal: ordinal.unwrap_or(0) }),
+            _ => Err("it must be best, cpu, cpu:THREADS, gpu or gpu:NUMBER".into()),
+        }
+    }
+}
+
+impl DeviceChoice {
+    pub fn open(self) -> Result<Device> {
+        match self {
+            Self::Best => Ok(Device::best()?),
+            #[cfg(feature = "cpu")]
+            Self::Cpu { threads } => Ok(Device::cpu_with_threads(threads)),
+            #[cfg(not(feature = "cpu"))]
+            Self::Cpu { .. } => anyhow::bail!("this build cannot use the CPU: warpset's feature `cpu` is off"),
+            #[cfg(feature = "cuda")]
+            Self::Gpu { ordinal } => Ok(Device::gpu(ordinal)?),
+            #[cfg(not(feature = "cuda"))]
+            Self::Gpu { ordinal } => anyhow::bail!("this build cannot use GPU {ordinal}: warpset's feature `cuda` is off"),
+        }
+    }
+
+    /// The threads of a table on the CPU.
+    pub fn threads(self) -> usize {
+        match self {
+            Self::Cpu { threads } => threads,
+            Self::Best | Self::Gpu { .. } => cores(),
+        }
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A number, written 1_000, 1k, 1.5M, 2G or 2^20.
+fn parse_number(text: &str) -> Result<f64, String> {
+    let plain = |text: &str| text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    let scaled = || {
+        if let Some((base, exponent)) = text.split_once('^') {
+            return Some(plain(base)?.powf(plain(exponent)?));
+        }
+        let suffixes = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
+        match suffixes.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(*suffix)?, factor))) {
+            Some((digits, factor)) => Some(plain(digits)? * factor),
+            None => plain(text),
+        }
+    };
+    scaled().ok_or_else(|| "it is not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    let number = parse_number(text)?;
+    let is_exact = number.fract() == 0.0 && number <= (1u64 << 53) as f64;
+    if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
+}
+
+fn parse_factor(text: &str) -> Result<f64, String> {
+    let number = parse_number(text)?;
+    if number >= 1.0 { Ok(number) } else { Err("it must be 1 or more".into()) }
+}
+
+fn parse_fill(text: &str) -> Result<f64, String> {
+    let number = parse_number(text)?;
+    if number > 0.0 && number <= 1.0 { Ok(number) } else { Err("it must be more than 0 and at most 1".into()) }
+}

@@ -1,0 +1,158 @@
+//! What is printed of a replay.
+
+use super::vectors::Vectors;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+use warpset::{BucketTable, Stats, Tally};
+
+/// One pass over the vectors.
+pub struct Pass {
+    pub seconds: f64,
+    pub tally: Tally,
+}
+
+impl Pass {
+    /// 10^9 vectors a second; 0 for no vectors.
+    pub fn gops(&self) -> f64 {
+        self.tally.offered() as f64 / self.seconds / 1e9
+    }
+}
+
+pub struct Report<'a> {
+    pub vectors: &'a Vectors,
+    pub table: &'a BucketTable,
+    pub stats: Stats,
+    /// The first put the vectors into the empty table.
+    pub passes: Vec<Pass>,
+    /// Of the first pass with its vectors in device memory, if it was measured.
+    pub gpu_gops: Option<f64>,
+    /// Of the first pass.
+    pub floor_gops: Option<f64>,
+    /// Whether a verification found no difference, if there was one.
+    pub verified: Option<bool>,
+}
+
+impl Report<'_> {
+    fn first(&self) -> &Pass {
+        &self.passes[0]
+    }
+
+    /// The first pass' rate: of the GPU alone where that was measured, else from end to end.
+    fn gops(&self) -> f64 {
+        self.gpu_gops.unwrap_or(self.first().gops())
+    }
+
+    /// Its share of the placement floor.
+    fn floor_share(&self) -> Option<f64> {
+        self.floor_gops.map(|floor| self.gops() / floor)
+    }
+
+    pub fn json(&self) -> Value {
+        let (Tally { new, seen, full }, stats) = (self.first().tally, &self.stats);
+        json!({
+            "input": self.vectors.origin,
+            "vectors": self.vectors.count(),
+            "width": self.vectors.width,
+            // At least, if the table was too full for some.
+            "distinct": stats.stored,
+            "new": new,
+            "seen": seen,
+            "full": full,
+            "seconds": self.first().seconds,
+            "gops": self.gops(),
+            "gops_end_to_end": self.first().gops(),
+            "floor_gops": self.floor_gops,
+            "floor_share": self.floor_share(),
+            "passes": self.passes.iter().map(Pass::json).collect::<Vec<_>>(),
+            "slots": stats.slots,
+            "bytes": stats.bytes,
+            "fill": stats.fill(),
+            // JSON has no infinity; it becomes null.
+            "bytes_per_vector": stats.bytes_per_vector(),
+            "longest_probe": stats.longest_probe,
+            "device": self.table.device().to_string(),
+            "table": self.table.spec().to_string(),
+            "verified": self.verified,
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let mut rows = vec![
+            ("vectors", self.vectors_text()),
+            ("device", self.table.device().to_string()),
+            ("table", self.table.spec().to_string()),
+            ("slots", format!("{}, {}", HumanCount(self.stats.slots), HumanBytes(self.stats.bytes))),
+            ("", String::new()),
+            ("distinct", self.distinct_text()),
+            ("outcomes", outcomes_text(self.first().tally)),
+            ("fill", self.fill_text()),
+            ("memory", self.memory_text()),
+            ("", String::new()),
+            ("first pass", pass_text(self.first().seconds, self.first().gops())),
+        ];
+        rows.extend(self.later_passes_text().map(|text| ("later passes", text)));
+        if self.table.device().is_gpu() {
+            rows.push(("", "end to end: vectors go from host memory to the GPU, and outcomes back".into()));
+            let alone = self.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
+            rows.push(("on the GPU", alone));
+        }
+        rows.push(("placement floor", self.floor_text()));
+        rows.extend(self.verified.map(|verified| ("verification", if verified { "verified" } else { "FAILED" }.into())));
+        rows.iter().map(|(label, text)| format!("{label:<17}{text}").trim_end().to_string() + "\n").collect()
+    }
+
+    fn vectors_text(&self) -> String {
+        let Vectors { words, width, origin, .. } = self.vectors;
+        let bytes = HumanBytes(size_of_val(&words[..]) as u64);
+        format!("{} of width {width}, {bytes}: {origin}", HumanCount(self.vectors.count() as u64))
+    }
+
+    fn distinct_text(&self) -> String {
+        let at_least = if self.first().tally.full == 0 { "" } else { "at least " };
+        format!("{at_least}{}", HumanCount(self.stats.stored))
+    }
+
+    fn fill_text(&self) -> String {
+        let Stats { stored, longest_probe, .. } = self.stats;
+        let mean = if stored == 0 { 0.0 } else { self.stats.mean_probe() };
+        format!("{:.1} %; longest probe {longest_probe} buckets, mean {mean:.2}", 100.0 * self.stats.fill())
+    }
+
+    fn memory_text(&self) -> String {
+        match self.stats.stored {
+            0 => "no vector stored".into(),
+            _ => format!("{:.1} bytes a vector stored", self.stats.bytes_per_vector()),
+        }
+    }
+
+    /// The median of the passes after the first.
+    fn later_passes_text(&self) -> Option<String> {
+        let mut later: Vec<&Pass> = self.passes[1..].iter().collect();
+        later.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let median = later.get(later.len() / 2)?;
+        let (count, outcomes) = (later.len(), outcomes_text(median.tally));
+        Some(format!("{}: median of {count}, {outcomes}", pass_text(median.seconds, median.gops())))
+    }
+
+    fn floor_text(&self) -> String {
+        match (self.floor_gops, self.floor_share()) {
+            (Some(floor), Some(share)) => format!("{floor:.4} G/s, of which the first pass reaches {:.0} %", 100.0 * share),
+            _ => "not measured".into(),
+        }
+    }
+}
+
+impl Pass {
+    fn json(&self) -> Value {
+        let Tally { new, seen, full } = self.tally;
+        json!({ "seconds": self.seconds, "gops": self.gops(), "new": new, "seen": seen, "full": full })
+    }
+}
+
+fn outcomes_text(tally: Tally) -> String {
+    format!("{} new, {} seen, {} full", HumanCount(tally.new), HumanCount(tally.seen), HumanCount(tally.full))
+}
+
+fn pass_text(seconds: f64, gops: f64) -> String {
+    format!("{gops:.4} G/s, {seconds:.4} s")
+}

@@ -1,0 +1,65 @@
+//! The vectors of a replay, and memory for them.
+
+use anyhow::{Context, Result, ensure};
+use indicatif::{HumanBytes, HumanCount};
+use warpset::Spec;
+
+/// Vectors in the order in which they are offered.
+pub struct Vectors {
+    /// Row-major: `count()` x `width` words.
+    pub words: Vec<u32>,
+    pub width: usize,
+    /// How many differ, where that is known beforehand.
+    pub distinct: Option<u64>,
+    /// Where they come from, for the report.
+    pub origin: String,
+}
+
+impl Vectors {
+    pub fn count(&self) -> usize {
+        self.words.len() / self.width
+    }
+
+    pub fn get(&self, at: usize) -> &[u32] {
+        &self.words[at * self.width..][..self.width]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.words.chunks_exact(self.width)
+    }
+}
+
+/// The width, if a table can have it.
+pub fn check_width(width: u64) -> warpset::Result<usize> {
+    let width = usize::try_from(width).unwrap_or(usize::MAX);
+    if (1..=Spec::MAX_WIDTH).contains(&width) { Ok(width) } else { Err(warpset::Error::Width { width }) }
+}
+
+/// Zeroed words of `count` vectors; an error, not an abort, if memory is short.
+pub fn allocate(count: u64, width: usize) -> Result<Vec<u32>> {
+    let too_many = || format!("{} vectors of width {width} are more than this machine can address", HumanCount(count));
+    let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
+    let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
+    // The system grants more than it has and kills the process when the memory is touched, so ask before.
+    let free = free_memory();
+    ensure!(
+        bytes <= free,
+        "{} vectors of width {width} need {} of memory, but {} are free",
+        HumanCount(count),
+        HumanBytes(bytes),
+        HumanBytes(free)
+    );
+    Ok(vec![0; words])
+}
+
+/// Bytes of memory that this process may still use; more than there can be where the system does not say.
+pub fn free_memory() -> u64 {
+    if !sysinfo::IS_SUPPORTED_SYSTEM {
+        return i64::MAX as u64;
+    }
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    let of_machine = system.available_memory();
+    // A container may have less than its machine.
+    system.cgroup_limits().map_or(of_machine, |limits| of_machine.min(limits.total_memory.saturating_sub(limits.rss)))
+}

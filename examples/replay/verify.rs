@@ -1,0 +1,166 @@
+//! Compares what a table did and holds with a set of the standard library.
+
+use super::progress::Progress;
+use super::report::Pass;
+use super::vectors::Vectors;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use warpset::{Batch, BucketTable, Outcome, Reference, Tally};
+
+/// References read back at a time.
+const PIECE: usize = 1 << 16;
+
+/// What the calls that offered one vector reported.
+struct Offered {
+    first: usize,
+    /// Of all calls the same; `None` where the table was full.
+    reference: Option<Reference>,
+    new: bool,
+}
+
+/// Checks the batch that was put into the empty `table`, and what the table holds since. The error is the first difference.
+pub fn verify(vectors: &Vectors, batch: &Batch, table: &BucketTable) -> Result<()> {
+    ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
+    ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
+    let set = reference_set(vectors, batch)?;
+    let stored = set.values().filter(|offered| offered.new).count() as u64;
+    ensure!(batch.tally.new == stored, "the tally has {} new vectors, {stored} are", batch.tally.new);
+    ensure!(table.len()? == stored, "the table says it holds {} vectors, {stored} were put", table.len()?);
+    check_content(&set, stored, table)?;
+    check_references(vectors, batch, table)
+}
+
+/// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one reference.
+fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a [u32], Offered>> {
+    let progress = Progress::new("verifying outcomes", vectors.count() as u64);
+    let mut set = HashMap::new();
+    for (at, vector) in vectors.iter().enumerate() {
+        let (outcome, reference) = (batch.outcomes[at], batch.references[at]);
+        ensure!(reference.is_some() == (outcome != Outcome::Full), "vector {at} is {outcome:?} with reference {reference:?}");
+        let new = outcome == Outcome::New;
+        match set.entry(vector) {
+            Entry::Vacant(entry) => drop(entry.insert(Offered { first: at, reference, new })),
+            Entry::Occupied(mut entry) => {
+                let offered = entry.get_mut();
+                let first = offered.first;
+                ensure!(
+                    offered.reference == reference,
+                    "equal vectors {first}, {at} are at {:?}, {reference:?}",
+                    offered.reference
+                );
+                ensure!(!(offered.new && new), "vector {at} is New, but it was already, at or after {first}");
+                offered.new |= new;
+            }
+        }
+        progress.set(at as u64);
+    }
+    match set.values().find(|offered| offered.reference.is_some() && !offered.new) {
+        Some(offered) => bail!("vector {} was Seen each time and never New", offered.first),
+        None => Ok(set),
+    }
+}
+
+/// The table holds the set, each vector where its calls said, and nothing else.
+fn check_content(set: &HashMap<&[u32], Offered>, stored: u64, table: &BucketTable) -> Result<()> {
+    let progress = Progress::new("verifying content", stored);
+    let mut count = 0;
+    for row in table {
+        let (reference, vector) = row?;
+        let offered = set.get(&vector[..]).with_context(|| format!("{reference:?} holds {vector:?}, which was not offered"))?;
+        let (expected, first) = (offered.reference, offered.first);
+        ensure!(expected == Some(reference), "{reference:?} holds vector {first}, which should be at {expected:?}");
+        count += 1;
+        progress.set(count);
+    }
+    // Each of its references is a slot of its own, so no vector was counted twice.
+    ensure!(count == stored, "the table holds {count} of {stored} vectors");
+    Ok(())
+}
+
+/// Each reference reads back its vector.
+fn check_references(vectors: &Vectors, batch: &Batch, table: &BucketTable) -> Result<()> {
+    let progress = Progress::new("verifying references", vectors.count() as u64);
+    for (piece, references) in batch.references.chunks(PIECE).enumerate() {
+        let stored: Vec<Reference> = references.iter().flatten().copied().collect();
+        let words = table.get_many(&stored)?;
+        let mut read_back = words.chunks_exact(vectors.width);
+        for (at, reference) in (piece * PIECE..).zip(references).filter(|(_, reference)| reference.is_some()) {
+            let (expected, found) = (vectors.get(at), read_back.next());
+            ensure!(found == Some(expected), "vector {at} is {expected:?}, but its {reference:?} gives {found:?}");
+        }
+        progress.advance(references.len() as u64);
+    }
+    Ok(())
+}
+
+/// Checks that passes after the first, over the same vectors, changed nothing.
+pub fn verify_later(first: &Pass, later: &[Pass]) -> Result<()> {
+    let expected = Tally { new: 0, seen: first.tally.new + first.tally.seen, full: first.tally.full };
+    match later.iter().position(|pass| pass.tally != expected) {
+        Some(at) => bail!("pass {} has {:?} instead of {expected:?}", at + 2, later[at].tally),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! A verification that has never found anything proves nothing: each of these is a fault that it must name.
+
+    use super::*;
+    use warpset::{Device, Request};
+
+    /// 0, 1, ... 99, and then 0 again.
+    fn replayed() -> (Vectors, BucketTable, Batch) {
+        let words = (0..100).chain([0]).collect();
+        let vectors = Vectors { words, width: 1, distinct: None, origin: String::new() };
+        let table = BucketTable::new(&Device::cpu_with_threads(1), 1, 200).unwrap();
+        let batch = table.find_or_put_many_with(&vectors.words, Request::new().outcomes(true).references(true)).unwrap();
+        (vectors, table, batch)
+    }
+
+    #[track_caller]
+    fn finds(expected: &str, spoil: impl FnOnce(&BucketTable, &mut Batch)) {
+        let (vectors, table, mut batch) = replayed();
+        spoil(&table, &mut batch);
+        let error = verify(&vectors, &batch, &table).expect_err("the fault must be found").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_correct_table_passes() {
+        let (vectors, table, batch) = replayed();
+        verify(&vectors, &batch, &table).unwrap();
+    }
+
+    #[test]
+    fn wrong_outcomes_are_found() {
+        finds("vector 7 was Seen each time and never New", |_, batch| batch.outcomes[7] = Outcome::Seen);
+        finds("vector 100 is New, but it was already, at or after 0", |_, batch| batch.outcomes[100] = Outcome::New);
+        finds("vector 7 is Full with reference", |_, batch| batch.outcomes[7] = Outcome::Full);
+        finds("101 new vectors, 100 are", |_, batch| batch.tally.new = 101);
+    }
+
+    #[test]
+    fn wrong_references_are_found() {
+        finds("equal vectors 0, 100 are at", |_, batch| batch.references[100] = batch.references[1]);
+        finds("which should be at", |_, batch| batch.references.swap(7, 8));
+    }
+
+    #[test]
+    fn wrong_content_is_found() {
+        finds("holds 101 vectors, 100 were put", |table, _| drop(table.find_or_put_many(&[100])));
+        finds("which was not offered", |table, _| {
+            table.clear().unwrap();
+            table.find_or_put_many(&(200..300).collect::<Vec<_>>()).unwrap();
+        });
+    }
+
+    #[test]
+    fn later_passes_may_change_nothing() {
+        let pass = |new, seen| Pass { seconds: 1.0, tally: Tally { new, seen, full: 1 } };
+        verify_later(&pass(3, 2), &[pass(0, 5), pass(0, 5)]).unwrap();
+        let error = verify_later(&pass(3, 2), &[pass(0, 5), pass(1, 4)]).unwrap_err().to_string();
+        assert!(error.starts_with("pass 3 has"), "{error}");
+    }
+}

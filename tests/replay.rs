@@ -1,0 +1,395 @@
+//! The example `replay`, run as a stranger runs it: the executable that Cargo built beside this test.
+#![cfg(feature = "cpu")]
+
+/// The example's own unit tests run here too: Cargo runs none of examples.
+#[allow(dead_code)]
+#[path = "../examples/replay/main.rs"]
+mod example;
+
+use serde_json::Value;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// `target/PROFILE/examples/replay`, from this test's `target/PROFILE/deps/replay-HASH`.
+fn executable() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its executable");
+    let profile = test.parent().and_then(Path::parent).expect("tests are in target/PROFILE/deps");
+    let path = profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX));
+    assert!(path.is_file(), "{} is missing: build it with `cargo build --example replay` (`cargo test` does)", path.display());
+    path
+}
+
+fn replay(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+    Command::new(executable()).args(["--device", "cpu:2"]).args(arguments).output().expect("the example starts")
+}
+
+/// The object printed by a run that succeeds.
+#[track_caller]
+fn json(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+    let output = replay(arguments.into_iter().map(|argument| argument.as_ref().to_owned()).chain(["--json".into()]));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    only_object(&output)
+}
+
+#[track_caller]
+fn only_object(output: &Output) -> Value {
+    let object: Value = serde_json::from_slice(&output.stdout).expect("stdout is one JSON value and nothing else");
+    assert!(object.is_object(), "{object}");
+    object
+}
+
+/// The one sentence on stderr of a run that fails.
+#[track_caller]
+fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let output = replay(arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(output.stdout.is_empty(), "nothing is reported of a failed run");
+    let sentence = stderr.strip_prefix("error: ").and_then(|text| text.strip_suffix('\n')).unwrap_or_else(|| panic!("{stderr}"));
+    assert!(!sentence.contains('\n') && !sentence.contains("panicked"), "{stderr}");
+    sentence.into()
+}
+
+/// A folder of files for one test.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(TempDir::new().expect("there is a folder for temporary files"))
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Asserts that a file of this content is refused with a sentence that has its name and these phrases.
+    #[track_caller]
+    fn refuse(&self, name: &str, content: impl AsRef<[u8]>, phrases: &[&str]) {
+        let sentence = refused([self.write(name, content)]);
+        for phrase in phrases.iter().chain([&name]) {
+            assert!(sentence.contains(phrase), "`{phrase}` is not in: {sentence}");
+        }
+    }
+}
+
+/// A `.npy` file with this header and data, padded as NumPy does.
+fn npy(header: &str, data: impl AsRef<[u8]>) -> Vec<u8> {
+    let length = (header.len() + 11).next_multiple_of(64) - 10;
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((length as u16).to_le_bytes());
+    file.extend(format!("{header:<width$}\n", width = length - 1).bytes());
+    file.extend(data.as_ref());
+    file
+}
+
+fn header(descr: &str, fortran_order: bool, shape: &str) -> String {
+    let order = if fortran_order { "True" } else { "False" };
+    format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
+}
+
+fn header_of_words(shape: &str) -> String {
+    header("'<u4'", false, shape)
+}
+
+/// A good `.npy` file.
+fn npy_of(words: &[u32], width: usize) -> Vec<u8> {
+    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    npy(&header_of_words(&format!("({}, {width})", words.len() / width)), data)
+}
+
+fn zip_of(entries: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in entries {
+        zip.start_file(*name, SimpleFileOptions::default().compression_method(method)).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// `count` vectors of small words, many of them equal, in an order of no regularity; and how many are distinct.
+fn some_vectors(count: u32, width: usize) -> (Vec<u32>, usize) {
+    let word = |vector: u32, position: usize| (vector.wrapping_mul(0x9e37_79b1) >> 20).wrapping_mul(position as u32 + 1) % 1009;
+    let words: Vec<u32> = (0..count).flat_map(|vector| (0..width).map(move |position| word(vector, position))).collect();
+    let distinct = words.chunks_exact(width).collect::<HashSet<_>>().len();
+    (words, distinct)
+}
+
+/// Asserts what holds of every report of one pass over vectors that all found room.
+#[track_caller]
+fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
+    let number = |name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let real = |name: &str| report[name].as_f64().unwrap_or_else(|| panic!("{name}: {report}"));
+    assert_eq!((number("vectors"), number("distinct"), number("width")), (vectors, distinct, width), "{report}");
+    assert_eq!((number("new"), number("seen"), number("full")), (distinct, vectors - distinct, 0), "{report}");
+    assert!((real("gops") * real("seconds") * 1e9 / vectors as f64 - 1.0).abs() < 1e-6, "{report}");
+    assert!((real("fill") * number("slots") as f64 / distinct as f64 - 1.0).abs() < 1e-6, "{report}");
+    assert!(real("bytes_per_vector") >= 4.0 * width as f64, "{report}");
+    assert_eq!(report["device"], "CPU (2 threads)");
+    assert!(report["table"].as_str().unwrap().contains("bucket"), "{report}");
+}
+
+#[test]
+fn files_of_any_width_are_replayed_and_verified() {
+    let files = Files::new();
+    for width in [1, 3, 8, 37] {
+        let (words, distinct) = some_vectors(10_000, width);
+        let array = npy_of(&words, width);
+        let stored = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Stored);
+        let deflated = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Deflated);
+        for (name, content) in [("a.npy", &array), ("stored.npz", &stored), ("deflated.npz", &deflated)] {
+            let path = files.write(name, content);
+            let report = json([path.as_os_str(), "--verify".as_ref()]);
+            assert_consistent(&report, 10_000, distinct as u64, width as u64);
+            assert_eq!(report["verified"], true);
+        }
+    }
+}
+
+#[test]
+fn an_array_is_chosen_by_name() {
+    let (one, two) = (npy_of(&[1], 1), npy_of(&[1, 2], 1));
+    let files = Files::new();
+    let default = files.write("default.npz", zip_of(&[("a.npy", &one), ("vectors.npy", &two)], CompressionMethod::Stored));
+    let path = default.as_os_str();
+    assert_eq!(json([path])["vectors"], 2);
+    assert_eq!(json([path, "--array".as_ref(), "a".as_ref()])["vectors"], 1);
+    let sentence = refused([path, "--array".as_ref(), "b".as_ref()]);
+    assert!(sentence.contains("no array `b`; it has a, vectors"), "{sentence}");
+
+    let entries: [(&str, &[u8]); 3] = [("a.npy", &one), ("b.npy", &two), ("notes.txt", b"")];
+    files.refuse("several.npz", zip_of(&entries, CompressionMethod::Stored), &["2 arrays (a, b)", "--array"]);
+    files.refuse("none.npz", zip_of(&entries[2..], CompressionMethod::Stored), &["no arrays"]);
+    files.refuse("empty.npz", zip_of(&[], CompressionMethod::Stored), &["no arrays"]);
+    let sentence = refused([files.write("single.npy", &one).as_os_str(), "--array".as_ref(), "a".as_ref()]);
+    assert!(sentence.contains("leave out --array"), "{sentence}");
+}
+
+#[test]
+fn no_vectors_give_zeros() {
+    let files = Files::new();
+    let report = json([files.write("empty.npy", npy_of(&[], 5)).as_os_str(), "--verify".as_ref()]);
+    for name in ["vectors", "distinct", "new", "seen", "full"] {
+        assert_eq!(report[name], 0, "{name}");
+    }
+    assert_eq!((&report["gops"], &report["fill"], &report["width"]), (&0.0.into(), &0.0.into(), &5.into()));
+    assert_eq!((&report["bytes_per_vector"], &report["floor_share"]), (&Value::Null, &Value::Null));
+    assert!(replay(["--count", "0"]).status.success());
+}
+
+#[test]
+fn files_that_are_no_arrays_are_refused() {
+    let files = Files::new();
+    let sentence = refused([files.0.path().join("missing.npy")]);
+    assert!(sentence.contains("missing.npy: No such file"), "{sentence}");
+    let sentence = refused([files.0.path()]);
+    assert!(sentence.contains("not a regular file"), "{sentence}");
+    for (name, content) in [("empty.npy", &b""[..]), ("short.npy", b"\x93NUM"), ("text.npy", b"0 1 2 3\n4 5 6 7\n")] {
+        files.refuse(name, content, &["neither a .npy nor an .npz file"]);
+    }
+}
+
+#[test]
+fn truncated_and_damaged_files_are_refused() {
+    let files = Files::new();
+    let (words, _) = some_vectors(1_000, 3);
+    let good = npy_of(&words, 3);
+    for end in [6, 7, 9, 10, 100] {
+        files.refuse("header.npy", &good[..end], &["ends within its header"]);
+    }
+    files.refuse("data.npy", &good[..good.len() - 1], &["(1000, 3) needs 12000 bytes", "but 11999 follow"]);
+    files.refuse("longer.npy", [&good[..], &[0; 4]].concat(), &["needs 12000 bytes", "but 12004 follow"]);
+
+    let zip = zip_of(&[("vectors.npy", &good)], CompressionMethod::Deflated);
+    files.refuse("half.npz", &zip[..zip.len() / 2], &["not a complete .npz file"]);
+    files.refuse("start.npz", &zip[..10], &["not a complete .npz file"]);
+    let short = zip_of(&[("vectors.npy", &good[..good.len() - 4])], CompressionMethod::Deflated);
+    files.refuse("short.npz", short, &["array `vectors`", "needs 12000 bytes", "but 11996 follow"]);
+    let mut damaged = zip_of(&[("vectors.npy", &good)], CompressionMethod::Stored);
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    files.refuse("damaged.npz", damaged, &["array `vectors`", "damaged"]);
+    let mut undeflatable = zip;
+    undeflatable[60..200].fill(0xff);
+    files.refuse("undeflatable.npz", undeflatable, &["array `vectors`"]);
+}
+
+#[test]
+fn arrays_of_anything_but_vectors_of_words_are_refused() {
+    let files = Files::new();
+    let refuse = |name: &str, header: &str, phrases: &[&str]| files.refuse(name, npy(header, [0; 24]), phrases);
+    refuse("i8.npy", &header("'<i8'", false, "(3, 1)"), &["dtype '<i8'", "'<u4'"]);
+    refuse("f4.npy", &header("'<f4'", false, "(3, 2)"), &["dtype '<f4'"]);
+    refuse("record.npy", &header("[('a', '<u4'), ('b', '<u4')]", false, "(3, 1)"), &["dtype [('a', '<u4'), ('b', '<u4')]"]);
+    refuse("big.npy", &header("'>u4'", false, "(3, 2)"), &["big-endian ('>u4')"]);
+    refuse("fortran.npy", &header("'<u4'", true, "(3, 2)"), &["Fortran order"]);
+    refuse("none.npy", &header_of_words("()"), &["its shape () has 0 dimensions; 2 are needed"]);
+    refuse("one.npy", &header_of_words("(6,)"), &["its shape (6,) has 1 dimensions"]);
+    refuse("three.npy", &header_of_words("(3, 2, 1)"), &["(3, 2, 1) has 3 dimensions"]);
+    refuse("narrow.npy", &header_of_words("(6, 0)"), &["a vector of 0 words is not supported: the width is 1 to 256"]);
+    refuse("wide.npy", &header_of_words("(1, 257)"), &["a vector of 257 words is not supported"]);
+    refuse("negative.npy", &header_of_words("(-3, 2)"), &["header"]);
+    refuse("syntax.npy", "{'descr': '<u4', 'shape': (3, 2", &["header"]);
+    refuse("missing.npy", "{'descr': '<u4', 'shape': (3, 2)}", &["header"]);
+    refuse("list.npy", "[1, 2, 3]", &["header"]);
+    let mut version = npy_of(&[1, 2], 2);
+    version[6] = 9;
+    files.refuse("version.npy", version, &["version 9.0"]);
+    files.refuse("long.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", &["its header claims 4294967295 bytes"]);
+}
+
+#[test]
+fn headers_that_claim_more_than_there_is_are_refused_before_memory_is_taken() {
+    let files = Files::new();
+    for shape in ["(1099511627776, 8)", "(4611686018427387904, 4)", "(18446744073709551615, 256)"] {
+        let array = npy(&header_of_words(shape), [0; 32]);
+        files.refuse("huge.npy", &array, &["its shape", "but 32 follow its header"]);
+        let zip = zip_of(&[("vectors.npy", &array)], CompressionMethod::Deflated);
+        files.refuse("huge.npz", zip, &["its shape", "but 32 follow its header"]);
+    }
+    let beyond = npy(&header_of_words("(18446744073709551616, 1)"), [0; 32]);
+    files.refuse("beyond.npy", beyond, &["header"]);
+}
+
+#[test]
+fn a_file_larger_than_memory_is_refused() {
+    const VECTORS: u64 = 1 << 40; // 8 TiB, of which the file system stores the header
+    let files = Files::new();
+    let header = npy(&header_of_words(&format!("({VECTORS}, 2)")), []);
+    let path = files.write("sparse.npy", &header);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    if let Err(error) = file.set_len(header.len() as u64 + VECTORS * 8) {
+        println!("skipped: the file system has no files of 8 TiB: {error}");
+        return;
+    }
+    let sentence = refused([path]);
+    assert!(sentence.contains("need 8.00 TiB of memory, but"), "{sentence}");
+}
+
+#[test]
+fn random_vectors_have_the_duplication_asked_for() {
+    for (count, duplication, distinct) in
+        [("1k", "1", 1_000), ("2^14", "2", 8_192), ("20_000", "1.25", 16_000), ("10k", "100", 100)]
+    {
+        let report = json(["--random", "--count", count, "--duplication", duplication, "--width", "4", "--verify"]);
+        let vectors = report["vectors"].as_u64().unwrap();
+        assert_consistent(&report, vectors, distinct, 4);
+        let fill = report["fill"].as_f64().unwrap();
+        assert!((0.6..=0.7).contains(&fill), "{fill} instead of the default 0.7, but for rounding");
+    }
+    let report = json(["--count", "10k", "--internal-duplication", "500", "--duplication", "1", "--width", "3", "--verify"]);
+    assert_consistent(&report, 10_000, 10_000, 3);
+    let sentence = refused(["--count", "10k", "--internal-duplication", "2k", "--duplication", "1", "--width", "3"]);
+    assert!(sentence.contains("there are only 3,375 of 3 words with 15 different values"), "{sentence}");
+}
+
+#[test]
+fn memory_is_checked_before_vectors_are_generated() {
+    let sentence = refused(["--count", "2^45", "--width", "2"]);
+    assert!(sentence.contains("35,184,372,088,832 vectors of width 2 need 256.00 TiB of memory"), "{sentence}");
+}
+
+#[test]
+fn later_passes_only_see() {
+    let report = json(["--count", "5k", "--repeat", "3", "--verify"]);
+    let passes = report["passes"].as_array().unwrap();
+    let outcomes: Vec<_> = passes.iter().map(|pass| (&pass["new"], &pass["seen"], &pass["full"])).collect();
+    assert_eq!(outcomes[0], (&report["new"], &report["seen"], &report["full"]));
+    assert_eq!((outcomes.len(), outcomes[1], outcomes[2]), (3, (&0.into(), &5000.into(), &0.into()), outcomes[1]));
+}
+
+#[test]
+fn a_full_table_is_reported_with_its_own_exit_code() {
+    let output = replay(["--count", "4k", "--width", "2", "--capacity", "100", "--json", "--verify"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let report = only_object(&output);
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!(number("new") + number("seen") + number("full"), number("vectors"));
+    assert_eq!((number("new"), number("distinct")), (number("slots"), number("slots")), "{report}");
+    assert_eq!((&report["verified"], &report["floor_share"]), (&true.into(), &Value::Null));
+    let sentence = String::from_utf8(output.stderr).unwrap();
+    let expected = format!("{} of 4000 vectors were rejected, {} are stored", number("full"), number("slots"));
+    assert!(sentence.contains(&expected), "`{expected}` is not in: {sentence}");
+}
+
+#[test]
+fn a_table_that_grows_is_not_full() {
+    let report = json(["--count", "20k", "--capacity", "100", "--grow", "--verify"]);
+    assert_consistent(&report, 20_000, 10_000, 8);
+    assert_eq!(report["verified"], true);
+}
+
+#[test]
+fn the_placement_floor_is_measured_if_asked_for() {
+    let share = |floor: &str| json(["--count", "100k", floor])["floor_share"].clone();
+    assert!(share("--floor").as_f64().unwrap() > 0.0);
+    assert!(share("--floor=auto").as_f64().unwrap() > 0.0);
+    assert_eq!(share("--floor=no"), Value::Null);
+}
+
+#[test]
+fn the_report_is_for_people_without_json() {
+    let output = replay(["--count", "3000", "--duplication", "3", "--verify", "--repeat", "2"]);
+    let report = String::from_utf8(output.stdout).unwrap();
+    for line in ["distinct         1,000\n", "outcomes         1,000 new, 2,000 seen, 0 full\n", "verification     verified\n"] {
+        assert!(report.contains(line), "`{line}` is not in:\n{report}");
+    }
+    assert!(output.status.success() && output.stderr.is_empty());
+}
+
+#[test]
+fn wrong_command_lines_are_refused_with_code_1() {
+    for arguments in [
+        &["--no-such-option"][..],
+        &["a.npy", "--random"],
+        &["a.npy", "--width", "3"],
+        &["--array", "a"],
+        &["--duplication", "0.5"],
+        &["--count", "1.5"],
+        &["--count", "-1"],
+        &["--fill", "1.1"],
+        &["--fill", "0.5", "--capacity", "10"],
+        &["--device", "tpu"],
+        &["--repeat", "0"],
+    ] {
+        let output = replay(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        assert!(output.stderr.starts_with(b"error: "), "{output:?}");
+    }
+    let help = replay(["--help"]);
+    assert!(help.status.success() && help.stderr.is_empty(), "{help:?}");
+    for width in ["0", "257"] {
+        let sentence = refused(["--width", width]);
+        assert!(sentence.contains("the width is 1 to 256"), "{sentence}");
+    }
+    assert!(refused(["--capacity", "0"]).contains("a table of 0 vectors"));
+}
+
+#[test]
+fn recorded_state_vectors_have_their_distinct_counts() {
+    let Some(folder) = std::env::var_os("WARPSET_TRACES") else {
+        println!("skipped: WARPSET_TRACES is not set");
+        return;
+    };
+    for (model, vectors, distinct, width) in [
+        ("adding.4", 1_000_000, 675_078, 2),
+        ("lamport.5", 1_000_000, 334_674, 3),
+        ("peterson.4", 1_000_000, 320_304, 5),
+        ("iprotocol.3", 1_000_000, 308_328, 7),
+        ("rether.4", 1_000_000, 763_892, 10),
+        ("plc.4", 600_000, 371_831, 19),
+        ("leader_election.4", 300_000, 63_947, 37),
+    ] {
+        let path = Path::new(&folder).join(format!("{model}.npz"));
+        let report = json([path.as_os_str(), "--verify".as_ref()]);
+        assert_consistent(&report, vectors, distinct, width);
+        assert_eq!(report["verified"], true);
+    }
+}
