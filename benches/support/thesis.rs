@@ -1,12 +1,14 @@
 //! The thesis' table (kernels/thesis.cu), in its variants.
 
 use super::{Bench, FILL, Result, Vectors, median};
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::fmt;
 use warpset::BucketTable;
 use warpset::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 
-/// Hash functions that a vector is rehashed with before it is rejected.
-const REHASHES: usize = 256;
+/// Hash functions that a vector is tried with before it is rejected. Of n slots, one a bucket, filled to f, about n f^512 / 512 vectors
+/// are: none at 0.95 (with 256 functions, one in two tables of 2^26).
+const FUNCTIONS: usize = 512;
 
 /// A choice of the thesis' parameters.
 #[derive(Clone, Copy)]
@@ -53,18 +55,18 @@ impl<'a> Thesis<'a> {
         let Variant { bucket_entries, parallel_hash, linear_probing } = variant;
         let source = format!(
             "#define THESIS_WIDTH {width}\n#define THESIS_BUCKET {bucket_entries}\n#define THESIS_PARALLEL_HASH {}\n\
-             #define THESIS_LINEAR_PROBING {}\n{}",
+             #define THESIS_LINEAR_PROBING {}\n#define THESIS_FUNCTIONS {FUNCTIONS}\n{}",
             u8::from(parallel_hash),
             u8::from(linear_probing),
             include_str!("../kernels/thesis.cu")
         );
         let module = BucketTable::new(&bench.device, width, 1)?.compile("thesis.cu", &source)?;
         let buckets = slots.div_ceil((bucket_entries / width) as u64).next_multiple_of(2);
-        // SplitMix64, as in data.cu, of numbers that it is not given there.
-        let seed = |i: u64| {
-            (i ^ 0xA5A5_0000_0000_0000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+        // THESIS_SEEDS of them: rows of an even length.
+        let seeds: Vec<u64> = {
+            let mut random = StdRng::seed_from_u64(1);
+            (0..FUNCTIONS * (width + 1).next_multiple_of(2)).map(|_| random.next_u64()).collect()
         };
-        let seeds: Vec<u64> = (1..=(REHASHES * (width + 1)) as u64).map(seed).collect();
         Ok(Self {
             bench,
             put: module.load_function("thesis_find_or_put")?,
