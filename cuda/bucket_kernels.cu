@@ -21,7 +21,7 @@ constexpr u32 resident_warps = layout.width() < 16 ? 36 : layout.width() < 64 ? 
 constexpr u32 search_blocks = resident_warps / search_warps;
 
 // For src/raw/cuda/mod.rs; the order is `Geometry` in src/raw/view.rs.
-extern "C" __device__ const u32 warpset_geometry[8] = {
+WARPSET_EXPORT const u32 warpset_geometry[8] = {
     layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(),
     search_warps * 32, search_warps * scratch_bytes, sizeof(TableView), sizeof(BatchView)};
 

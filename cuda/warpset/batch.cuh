@@ -277,6 +277,8 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
         bool stored = slot < last && table.is_complete(slot / places, static_cast<u32>(slot % places));
         u32 stored_lanes = Warp::ballot(stored), count = platform::population_count(stored_lanes);
         if (count == 0) continue;
+        // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks EMPTY.
+        Warp::sync();
         u64 row = 0;
         // Relaxed: only the uniqueness of the places matters.
         if (Warp::lane() == 0) row = platform::fetch_add_relaxed(cursor, count);

@@ -3,7 +3,8 @@
 // This folder is the only place with inline PTX, builtins or anything else that differs between machines. Every machine
 // provides the same names:
 //
-//   WARPSET_FN, WARPSET_KERNEL, WARPSET_UNROLL      function, entry point, full unrolling
+//   WARPSET_FN, WARPSET_KERNEL, WARPSET_EXPORT,     function, entry point, constant that the host reads,
+//   WARPSET_UNROLL                                  full unrolling (the CPU has neither entry points nor such constants)
 //   u8 u32 u64 u128                                 words; u128 is 16-byte aligned, `low` first in memory
 //   load_relaxed, compare_and_swap_relaxed          one scalar atomic access of 4, 8 or 16 bytes
 //   Row<Chunk>, load_row_relaxed                    16 or 8 aligned bytes as chunks, each chunk one scalar atomic access
@@ -28,6 +29,7 @@
 
 #define WARPSET_FN __device__ __forceinline__
 #define WARPSET_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define WARPSET_EXPORT extern "C" __device__
 #define WARPSET_UNROLL _Pragma("unroll")
 #define WARPSET_UNROLL_BY(n) _Pragma(WARPSET_TEXT(unroll n))
 #define WARPSET_TEXT(text) #text

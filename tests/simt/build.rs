@@ -1,0 +1,79 @@
+//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of `SPECS`, and the negative controls.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Width in words, chunk and line in bytes. Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
+/// buckets of several rows, classes of EMPTY in more than a word.
+const SPECS: &[(u32, u32, u32)] = &[
+    (1, 16, 32),
+    (1, 8, 64),
+    (2, 16, 32),
+    (2, 8, 64),
+    (3, 16, 64),
+    (3, 8, 32),
+    (4, 16, 64),
+    (4, 8, 32),
+    (5, 16, 64),
+    (5, 8, 64),
+    (6, 16, 64),
+    (6, 8, 32),
+    (7, 16, 64),
+    (7, 8, 128),
+    (8, 16, 64),
+    (8, 8, 32),
+    (11, 16, 64),
+    (12, 16, 32),
+    (16, 16, 64),
+    (16, 8, 64),
+    (19, 16, 64),
+    (33, 16, 128),
+    (33, 8, 64),
+    (64, 16, 64),
+    (129, 16, 64),
+    (256, 8, 64),
+];
+
+fn main() {
+    // Another folder of headers, to try changed ones (tests/mutants.rs).
+    println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let headers = env::var_os("WARPSET_SIMT_HEADERS").map_or_else(|| root.join("cuda"), PathBuf::from);
+    println!("cargo::rerun-if-changed={}", headers.display());
+    println!("cargo::rerun-if-changed=cpp");
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").include(&headers).include(headers.join("platform/simt")).include("cpp");
+    // Plain accesses call the simulator; nothing of the sanitizer's own runtime is linked.
+    build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti").opt_level(1).debug(true);
+    // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
+    build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
+    let (mut declarations, mut list) = (String::new(), String::new());
+    for (width, chunk, line) in SPECS {
+        let name = format!("warpset_simt_bucket_{width}_{chunk}_{line}");
+        let file = out.join(format!("{name}.cpp"));
+        let source = format!(
+            "#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define WARPSET_LINE_BYTES {line}\n\
+             #define WARPSET_SIMT_NAME {name}\n#include \"bucket_table.inl\"\n"
+        );
+        write_if_changed(&file, &source);
+        build.file(file);
+        writeln!(declarations, "    static {name}: BucketKernels;").expect("writing to a string");
+        writeln!(list, "    unsafe {{ &{name} }},").expect("writing to a string");
+    }
+    build.compile("warpset_simt");
+    let bindings = format!(
+        "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs that are compiled.\n// SAFETY: constants that C++ defines, and nobody \
+         writes.\npub static SPECS: &[&BucketKernels] = &[\n{list}];\n"
+    );
+    write_if_changed(&out.join("specs.rs"), &bindings);
+}
+
+fn write_if_changed(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    fs::write(path, text).expect("the build folder can be written");
+}

@@ -1,0 +1,35 @@
+// What the tests' C++ and Rust (src/bucket.rs) agree on.
+#pragma once
+
+#include "warpset/platform.cuh"
+
+extern "C" {
+
+enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find };
+
+// One operation of a lane, and how it went. In memory that the simulator does not watch.
+struct warpset_simt_operation {
+    warpset::u32 kind, vector;
+    warpset::u32 outcome, reads_back, misread, padding;
+    warpset::u64 reference;
+    warpset::u64 began, ended;  // in steps of the machine
+};
+
+struct warpset_simt_chunk {
+    warpset::u64 offset, bytes;
+    warpset::u32 empty[4];
+};
+
+typedef void warpset_simt_kernel(const void* argument);
+
+struct warpset_simt_bucket_kernels {
+    warpset::u32 width, chunk_bytes, line_bytes;
+    const warpset::u32* geometry;
+    warpset_simt_kernel *find_or_put, *find, *clear, *get, *export_all, *measure, *script;
+    void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
+    bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
+};
+
+// Steps that the machine has made.
+warpset::u64 warpset_simt_steps();
+}

@@ -1,0 +1,302 @@
+//! The bucket table in simulated memory: its kernels, and what a test can see of it from outside.
+
+use crate::hunt::Wrong;
+use crate::machine::Kernel;
+use crate::memory::{Memory, Use};
+use std::ffi::c_void;
+use std::ops::Range;
+
+include!(concat!(env!("OUT_DIR"), "/specs.rs"));
+
+/// See `warpset_simt_bucket_kernels` in cpp/harness.h.
+#[repr(C)]
+pub struct BucketKernels {
+    pub width: u32,
+    pub chunk_bytes: u32,
+    pub line_bytes: u32,
+    geometry: &'static Geometry,
+    pub find_or_put: Kernel,
+    pub find: Kernel,
+    pub clear: Kernel,
+    pub get: Kernel,
+    pub export: Kernel,
+    pub measure: Kernel,
+    pub script: Kernel,
+    chunk_of_slot: unsafe extern "C" fn(*const TableView, u64, u32, *mut ChunkPlace),
+    is_barred: unsafe extern "C" fn(*const TableView, *const u32, u64) -> bool,
+}
+
+// SAFETY: constants: function pointers, and a pointer to a constant.
+unsafe impl Sync for BucketKernels {}
+
+/// See `warpset_geometry` in cuda/bucket_kernels.cu.
+#[repr(C)]
+struct Geometry {
+    slots_per_bucket: u32,
+    buckets_per_block: u32,
+    block_bytes: u32,
+    chunks: u32,
+    search_threads: u32,
+    search_scratch_bytes: u32,
+    table_view_bytes: u32,
+    batch_view_bytes: u32,
+}
+
+/// See cuda/warpset/bucket_table.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TableView {
+    pub slots: *mut u8,
+    pub buckets: u64,
+    pub seeds: *const u128,
+    pub stored: *mut u64,
+    pub hash_mask: u64,
+    pub empty: [u32; 4],
+    pub probe_limit: u32,
+    pub width: u32,
+}
+
+/// See cuda/warpset/batch.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BatchView {
+    pub vectors: *const u32,
+    pub count: u64,
+    pub outcomes: *mut u8,
+    pub references: *mut u64,
+    pub new_references: *mut u64,
+    pub counts: *mut [u64; 4],
+}
+
+/// Arguments of the kernels, see cpp/bucket_table.inl.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BatchArgument {
+    pub view: TableView,
+    pub batch: BatchView,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GetArgument {
+    pub view: TableView,
+    pub references: *const u64,
+    pub count: u64,
+    pub vectors: *mut u32,
+    pub invalid: *mut u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ExportArgument {
+    pub view: TableView,
+    pub first: u64,
+    pub last: u64,
+    pub vectors: *mut u32,
+    pub references: *mut u64,
+    pub cursor: *mut u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MeasureArgument {
+    pub view: TableView,
+    pub first: u64,
+    pub last: u64,
+    pub lengths: *mut u64,
+    pub longest: *mut u64,
+    pub bins: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptArgument {
+    pub view: TableView,
+    pub vectors: *const u32,
+    pub operations: *mut Operation,
+    pub operations_a_lane: u64,
+}
+
+/// See `warpset_simt_operation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operation {
+    pub kind: u32,
+    pub vector: u32,
+    pub outcome: u32,
+    pub reads_back: u32,
+    pub misread: u32,
+    pub padding: u32,
+    pub reference: u64,
+    pub began: u64,
+    pub ended: u64,
+}
+
+pub const NOTHING: u32 = 0;
+pub const PUT: u32 = 1;
+pub const FIND: u32 = 2;
+
+/// As in `warpset::Outcome`.
+pub const NEW: u32 = 1;
+pub const SEEN: u32 = 2;
+pub const FULL: u32 = 3;
+pub const ABSENT: u32 = 4;
+
+pub const NO_REFERENCE: u64 = u64::MAX;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ChunkPlace {
+    offset: u64,
+    bytes: u64,
+    empty: [u32; 4],
+}
+
+impl BucketKernels {
+    pub fn name(&self) -> String {
+        format!("bucket-{}-{}-{}", self.width, self.chunk_bytes, self.line_bytes)
+    }
+
+    pub fn width(&self) -> usize {
+        self.width as usize
+    }
+
+    pub fn slots_per_bucket(&self) -> u64 {
+        self.geometry.slots_per_bucket.into()
+    }
+
+    pub fn chunks(&self) -> u32 {
+        self.geometry.chunks
+    }
+
+    /// Shared memory that a warp of the search kernels needs.
+    pub fn scratch_of_warp(&self) -> usize {
+        (self.geometry.search_scratch_bytes / (self.geometry.search_threads / 32)) as usize
+    }
+
+    pub fn table_bytes(&self, buckets: u64) -> usize {
+        (buckets.div_ceil(self.geometry.buckets_per_block.into()) * u64::from(self.geometry.block_bytes)) as usize
+    }
+
+    pub fn has_the_layouts_of_rust(&self) -> bool {
+        self.geometry.table_view_bytes as usize == size_of::<TableView>()
+            && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
+    }
+}
+
+/// What may differ between tables of one spec.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub buckets: u64,
+    pub hash_mask: u64,
+    pub empty: [u32; 4],
+    pub seed: u64,
+}
+
+/// A table in simulated memory.
+#[derive(Clone, Copy)]
+pub struct Table {
+    pub kernels: &'static BucketKernels,
+    pub view: TableView,
+    pub slots: u64,
+}
+
+/// A slot, seen from outside while no lane runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// For each chunk, whether it is decided.
+    pub decided: Vec<bool>,
+    pub words: Vec<u32>,
+    /// Where in `slots` its chunks are.
+    pub ranges: Vec<Range<usize>>,
+}
+
+impl Slot {
+    pub fn is_complete(&self) -> bool {
+        self.decided.iter().all(|decided| *decided)
+    }
+
+    pub fn is_free(&self) -> bool {
+        !self.decided.iter().any(|decided| *decided)
+    }
+
+    /// For a report: the history of these bytes explains what is wrong.
+    pub fn about(&self) -> Vec<(String, Range<usize>)> {
+        self.ranges.iter().map(|range| ("slots".to_owned(), range.clone())).collect()
+    }
+}
+
+impl Table {
+    /// Allocates a table whose slots hold garbage: a kernel must clear it, or `clear`.
+    pub fn allocate(memory: &mut Memory, kernels: &'static BucketKernels, config: Config) -> Self {
+        let mut state = config.seed;
+        let seeds: Vec<u64> = (0..2 * (kernels.width() + 1)).map(|_| split_mix(&mut state)).collect();
+        let view = TableView {
+            slots: memory.allocate("slots", Use::Shared, kernels.table_bytes(config.buckets)),
+            buckets: config.buckets,
+            seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
+            stored: memory.allocate("stored", Use::Shared, 8).cast(),
+            hash_mask: config.hash_mask,
+            empty: config.empty,
+            probe_limit: config.buckets.min(1024) as u32,
+            width: kernels.width,
+        };
+        Self { kernels, view, slots: config.buckets * kernels.slots_per_bucket() }
+    }
+
+    fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
+        let mut place = ChunkPlace::default();
+        // SAFETY: the function computes an address from the view and touches nothing but `place`.
+        unsafe { (self.kernels.chunk_of_slot)(&self.view, slot, chunk, &mut place) };
+        place
+    }
+
+    /// Makes every slot EMPTY, as the kernel does.
+    pub fn clear(&self, memory: &mut Memory) {
+        for (slot, chunk) in (0..self.slots).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
+            let place = self.chunk(slot, chunk);
+            let words = place.bytes as usize / 4;
+            let address = self.view.slots.wrapping_add(place.offset as usize).cast::<u32>();
+            memory.at_mut(address, words).copy_from_slice(&place.empty[..words]);
+        }
+        memory.at_mut(self.view.stored, 1)[0] = 0;
+    }
+
+    pub fn slot(&self, memory: &Memory, slot: u64) -> Slot {
+        let mut seen = Slot { decided: Vec::new(), words: Vec::new(), ranges: Vec::new() };
+        for chunk in 0..self.kernels.chunks() {
+            let place = self.chunk(slot, chunk);
+            let words = place.bytes as usize / 4;
+            let cells = memory.at(self.view.slots.wrapping_add(place.offset as usize).cast::<u32>(), words);
+            seen.decided.push(cells != &place.empty[..words]);
+            seen.words.extend(cells);
+            seen.ranges.push(place.offset as usize..(place.offset + place.bytes) as usize);
+        }
+        seen
+    }
+
+    /// Whether the table's rules keep this vector out of this slot.
+    pub fn bars(&self, vector: &[u32], slot: u64) -> bool {
+        assert_eq!(vector.len(), self.kernels.width());
+        // SAFETY: `vector` has as many words as the spec; the function touches nothing else.
+        unsafe { (self.kernels.is_barred)(&self.view, vector.as_ptr(), slot) }
+    }
+}
+
+/// Steele, Lea and Flood's SplitMix64 (2014): the seeds of a table's hash.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ mixed >> 31
+}
+
+/// A grid's argument, as kernels get it.
+pub fn argument<T>(value: &T) -> *const c_void {
+    std::ptr::from_ref(value).cast()
+}
+
+pub fn wrong(rule: &'static str, detail: impl Into<String>, about: Vec<(String, Range<usize>)>) -> Wrong {
+    Wrong { rule, detail: detail.into(), about }
+}

@@ -1,0 +1,185 @@
+//! What must be true of a bucket table after any number of operations on it.
+
+use crate::bucket::{ABSENT, FIND, FULL, NEW, Operation, PUT, SEEN, Slot, Table, wrong};
+use crate::hunt::Wrong;
+use crate::memory::Memory;
+use std::collections::{HashMap, HashSet};
+
+/// The vectors that a test uses: distinct, by number.
+pub struct Pool {
+    pub width: usize,
+    vectors: Vec<Vec<u32>>,
+    numbers: HashMap<Vec<u32>, usize>,
+}
+
+impl Pool {
+    /// Of these vectors, each taken once.
+    pub fn new(width: usize, vectors: impl IntoIterator<Item = Vec<u32>>) -> Self {
+        let mut pool = Self { width, vectors: Vec::new(), numbers: HashMap::new() };
+        for vector in vectors {
+            assert_eq!(vector.len(), width);
+            if let std::collections::hash_map::Entry::Vacant(entry) = pool.numbers.entry(vector) {
+                pool.vectors.push(entry.key().clone());
+                entry.insert(pool.vectors.len() - 1);
+            }
+        }
+        pool
+    }
+
+    pub fn len(&self) -> usize {
+        self.vectors.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.vectors.is_empty()
+    }
+
+    pub fn vector(&self, number: usize) -> &[u32] {
+        &self.vectors[number]
+    }
+
+    pub fn number(&self, vector: &[u32]) -> Option<usize> {
+        self.numbers.get(vector).copied()
+    }
+
+    /// Words of these vectors, end to end.
+    pub fn words(&self, numbers: impl IntoIterator<Item = usize>) -> Vec<u32> {
+        numbers.into_iter().flat_map(|number| self.vectors[number].iter().copied()).collect()
+    }
+}
+
+/// What a table holds.
+pub struct Contents {
+    pub slots: Vec<Slot>,
+    /// By vector of the pool: its slot.
+    pub places: Vec<Option<u64>>,
+}
+
+impl Contents {
+    /// Reads a table. Slots may be half decided only if grids were killed.
+    pub fn read(table: &Table, memory: &Memory, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
+        let slots: Vec<Slot> = (0..table.slots).map(|slot| table.slot(memory, slot)).collect();
+        let mut places = vec![None; pool.len()];
+        for (number, slot) in (0..).zip(&slots) {
+            let first_free = slot.decided.iter().position(|decided| !decided).unwrap_or(slot.decided.len());
+            if slot.decided[first_free..].contains(&true) {
+                return Err(wrong("gap", format!("slot {number} has a decided chunk after one that is not"), slot.about()));
+            }
+            if !slot.is_complete() {
+                if !slot.is_free() && !killed {
+                    return Err(wrong("half a vector", format!("slot {number} was left half decided"), slot.about()));
+                }
+                continue;
+            }
+            let Some(vector) = pool.number(&slot.words) else {
+                return Err(wrong("mixed vectors", format!("slot {number} holds {:x?}, which nobody offered", slot.words), slot.about()));
+            };
+            if table.bars(&slot.words, number) {
+                return Err(wrong("forbidden slot", format!("slot {number} holds a vector that is barred from it"), slot.about()));
+            }
+            if let Some(other) = places[vector].replace(number) {
+                let about = [slots[other as usize].about(), slot.about()].concat();
+                return Err(wrong("replication", format!("slots {other} and {number} both hold {:x?}", slot.words), about));
+            }
+        }
+        Ok(Self { slots, places })
+    }
+
+    fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
+        slot.and_then(|slot| self.slots.get(slot as usize)).map_or_else(Vec::new, Slot::about)
+    }
+
+    /// One result that refers to a vector: New and Seen refer to the slot that holds it, the others to nothing.
+    pub fn check_result(&self, vector: usize, outcome: u32, reference: u64) -> Result<(), Wrong> {
+        let place = self.places[vector];
+        let rule = match outcome {
+            NEW | SEEN if place.is_none() => "lost vector",
+            NEW | SEEN if place != Some(reference) => "unequal references",
+            FULL if place.is_some() => "Full but stored",
+            FULL | ABSENT if reference != u64::MAX => "reference of nothing",
+            NEW | SEEN | FULL | ABSENT => return Ok(()),
+            _ => "no outcome",
+        };
+        let detail = format!("vector {vector} is at {place:?}; outcome {outcome} says {reference}");
+        Err(wrong(rule, detail, [self.about(place), self.about(Some(reference))].concat()))
+    }
+
+    /// Exactly one New for each stored vector (of a table that was empty before).
+    pub fn check_news(&self, news: &HashMap<usize, u64>) -> Result<(), Wrong> {
+        for (vector, place) in self.places.iter().enumerate() {
+            let new = news.get(&vector).copied().unwrap_or(0);
+            let expected = u64::from(place.is_some());
+            if new != expected {
+                let rule = if new > expected { "two New" } else { "no New" };
+                return Err(wrong(rule, format!("vector {vector} at {place:?} was New {new} times"), self.about(*place)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A vector may be Full only if every slot that may hold it is taken. (Tables of the tests are small: a search sees all.)
+    pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<(), Wrong> {
+        let free = (0..table.slots).find(|slot| {
+            !self.slots[*slot as usize].is_complete() && !table.bars(pool.vector(vector), *slot)
+        });
+        free.map_or(Ok(()), |slot| {
+            Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
+        })
+    }
+}
+
+/// What scripts did, against each other and against the table afterwards. `sequential`: memory was sequentially consistent, so
+/// that operations that do not overlap have the order in which they were done.
+pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usize, sequential: bool) -> Result<(), Wrong> {
+    for lane in operations.chunks(a_lane) {
+        let mut known = HashSet::new();
+        for operation in lane.iter().filter(|operation| operation.kind != crate::bucket::NOTHING) {
+            let vector = operation.vector as usize;
+            contents.check_result(vector, operation.outcome, operation.reference)?;
+            let about = || contents.about(contents.places[vector]);
+            if operation.misread != 0 {
+                let detail = format!("vector {vector} was read back with other words, right after outcome {}", operation.outcome);
+                return Err(wrong("misread", detail, about()));
+            }
+            match operation.outcome {
+                NEW | SEEN if operation.outcome == NEW && known.contains(&vector) => {
+                    return Err(wrong("New after Seen", format!("vector {vector}"), about()));
+                }
+                NEW | SEEN => {
+                    known.insert(vector);
+                }
+                _ if known.contains(&vector) => {
+                    let detail = format!("a lane that knew vector {vector} to be stored was then told {}", operation.outcome);
+                    return Err(wrong("forgotten vector", detail, about()));
+                }
+                _ => {}
+            }
+        }
+    }
+    if sequential { check_moments(contents, operations) } else { Ok(()) }
+}
+
+/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent begins
+/// before it: the operations are linearizable (Herlihy and Wing 1990).
+fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
+    let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
+    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND)) {
+        let (earliest, latest) = moments.entry(operation.vector).or_insert((0, u64::MAX));
+        match operation.outcome {
+            NEW => {
+                *earliest = (*earliest).max(operation.began);
+                *latest = (*latest).min(operation.ended);
+            }
+            SEEN => *latest = (*latest).min(operation.ended),
+            ABSENT => *earliest = (*earliest).max(operation.began),
+            _ => {}
+        }
+    }
+    for (vector, (earliest, latest)) in moments {
+        if earliest > latest {
+            let detail = format!("vector {vector} was absent after step {earliest}, but seen before step {latest}");
+            return Err(wrong("not linearizable", detail, contents.about(contents.places[vector as usize])));
+        }
+    }
+    Ok(())
+}

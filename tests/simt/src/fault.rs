@@ -1,0 +1,87 @@
+//! What can be wrong with a kernel, as far as the machine itself sees it.
+
+use std::fmt;
+
+/// A lane, as it is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneName {
+    pub grid: u16,
+    pub block: u16,
+    pub warp: u16,
+    pub lane: u16,
+}
+
+impl fmt::Display for LaneName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "grid {} block {} warp {} lane {}", self.grid, self.block, self.warp, self.lane)
+    }
+}
+
+/// A place in simulated memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub name: String,
+    pub offset: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{:#x}", self.name, self.offset)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub lane: LaneName,
+    pub place: Place,
+    pub size: usize,
+    pub write: bool,
+    pub strong: bool,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.strong { "atomic" } else { "plain" };
+        let what = if self.write { "write" } else { "read" };
+        write!(f, "{}: {kind} {what} of {} bytes at {}", self.lane, self.size, self.place)
+    }
+}
+
+/// What the machine found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An access of memory that belongs to nobody, or reaches over the end of what it belongs to.
+    OutOfBounds(Access),
+    /// An access that is not aligned to its size.
+    Misaligned { access: Access, site: String },
+    /// A write to memory that the launch takes for constant.
+    ConstantWritten(Access),
+    /// Two accesses of which one is plain and one a write, unordered.
+    DataRace { access: Access, other: LaneName, other_wrote: bool },
+    /// Nobody can go on, and the lanes that wait do so at different places, or for lanes that have ended.
+    Divergence(String),
+    /// Nobody can go on.
+    Deadlock(String),
+    /// For so many steps nobody has written anything, ended or passed a barrier.
+    Livelock { steps: u64, at: String },
+    /// The launch took more steps than it may.
+    Endless { steps: u64 },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfBounds(access) => write!(f, "out of bounds: {access}"),
+            Self::Misaligned { access, site } => write!(f, "misaligned at {site}: {access}"),
+            Self::ConstantWritten(access) => write!(f, "constant memory is written: {access}"),
+            Self::DataRace { access, other, other_wrote } => {
+                let did = if *other_wrote { "wrote" } else { "read" };
+                write!(f, "data race: {access}, which {other} {did} before without order")
+            }
+            Self::Divergence(detail) => write!(f, "divergent use of a collective: {detail}"),
+            Self::Deadlock(detail) => write!(f, "deadlock: {detail}"),
+            Self::Livelock { steps, at } => write!(f, "livelock: no progress in {steps} steps; {at}"),
+            Self::Endless { steps } => write!(f, "the launch has not ended after {steps} steps"),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The memory of the simulated GPU: what each access may see, and which accesses must not meet.
+//!
+//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were written
+//! atomically during the launch the older values are kept too, in the order in which they were written (the coherence order).
+//!
+//! What a load sees. Any value that is not older than the newest one
+//!   - whose write happened before the load (program order, barriers, release to acquire), or
+//!   - that this lane, or one whose loads happened before, has seen in that cell by a *strong* (atomic) load.
+//!
+//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a *weak*
+//! load sees binds nothing after it: of two in a row the second may be served by the older line of an L1. Read-modify-writes act on
+//! the newest value. An access of several cells sees all of them as of one moment.
+//!
+//! Data races. Two accesses of one byte, one of them a write, one of them plain, and neither happened before the other.
+//! Whatever order they came in here, on a GPU it could have been the other: the race is reported at once.
+
+mod atomics;
+pub mod view;
+
+pub use atomics::Loads;
+
+use crate::fault::{Access, Fault, LaneName, Place};
+use crate::request::{Kind, Order, Request};
+use std::collections::HashMap;
+use std::rc::Rc;
+use view::{Event, Knowledge, Lane};
+
+/// Who may do what with an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Read and written by kernels.
+    Shared,
+    /// Not written during a launch.
+    Constant,
+}
+
+#[derive(Debug)]
+struct Allocation {
+    name: String,
+    usage: Use,
+    start: usize,
+    bytes: usize,
+}
+
+/// When an access was done, by whom. Time 0 is before the launch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamp {
+    lane: u16,
+    time: u32,
+    strong: bool,
+}
+
+/// The latest reads of a cell by each lane.
+#[derive(Clone, Debug, Default)]
+enum Readers {
+    #[default]
+    None,
+    One(u16, u32),
+    Many(Box<[u32]>),
+}
+
+impl Readers {
+    fn add(&mut self, lane: u16, time: u32, lanes: usize) {
+        match self {
+            Self::None => *self = Self::One(lane, time),
+            Self::One(known, at) if *known == lane => *at = time,
+            Self::One(known, at) => {
+                let mut times = vec![0; lanes].into_boxed_slice();
+                times[*known as usize] = *at;
+                times[lane as usize] = time;
+                *self = Self::Many(times);
+            }
+            Self::Many(times) => times[lane as usize] = time,
+        }
+    }
+
+    /// A reader whose read did not happen before what `lane` does now.
+    fn unknown_to(&self, lane: &Lane) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::One(reader, time) => (!lane.knows(*reader as usize, *time)).then_some(*reader as usize),
+            Self::Many(times) => (0..times.len()).find(|&reader| times[reader] != 0 && !lane.knows(reader, times[reader])),
+        }
+    }
+}
+
+/// Who accessed a cell (or a byte of one) during this launch.
+#[derive(Clone, Debug, Default)]
+struct Accesses {
+    write: Stamp,
+    plain_reads: Readers,
+    strong_reads: Readers,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    accesses: Accesses,
+    /// Single bytes were accessed: `Memory::bytes` has the accesses.
+    split: bool,
+    /// The values since the launch, oldest first; none if there was no atomic write.
+    values: Vec<(Event, u32)>,
+}
+
+#[derive(Debug)]
+struct Write {
+    lane: usize,
+    time: u32,
+    released: Option<Rc<Knowledge>>,
+}
+
+/// What a load got.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loaded {
+    pub cells: [u32; 4],
+    /// How many newer values there were.
+    pub age: u32,
+}
+
+pub struct Memory {
+    storage: Vec<u128>,
+    used: usize,
+    allocations: Vec<Allocation>,
+    /// For each cell, one more than the number of its allocation, or 0.
+    owners: Vec<u16>,
+    cells: Vec<Cell>,
+    bytes: HashMap<u32, [Accesses; 4]>,
+    touched: Vec<u32>,
+    writes: Vec<Write>,
+    lanes: Vec<Lane>,
+    names: Vec<LaneName>,
+    detects_races: bool,
+}
+
+/// Bytes between allocations that belong to nobody.
+const GAP: usize = 256;
+
+impl Memory {
+    /// Room for allocations of so many bytes in all.
+    pub fn new(bytes: usize) -> Self {
+        let bytes = bytes.next_multiple_of(16);
+        Self {
+            storage: vec![0; bytes / 16],
+            used: 0,
+            allocations: Vec::new(),
+            owners: vec![0; bytes / 4],
+            cells: vec![Cell::default(); bytes / 4],
+            bytes: HashMap::new(),
+            touched: Vec::new(),
+            writes: Vec::new(),
+            lanes: Vec::new(),
+            names: Vec::new(),
+            detects_races: true,
+        }
+    }
+
+    /// Takes back all allocations.
+    pub fn clear(&mut self) {
+        self.owners[..self.used / 4].fill(0);
+        self.allocations.clear();
+        self.used = 0;
+    }
+
+    /// Memory for kernels, aligned to 256 bytes and filled with a value that no test uses. The address stays until `clear`.
+    pub fn allocate(&mut self, name: impl Into<String>, usage: Use, bytes: usize) -> *mut u8 {
+        let start = (self.used + GAP).next_multiple_of(GAP);
+        let size = bytes.next_multiple_of(16);
+        assert!(start + size <= self.storage.len() * 16, "{bytes} bytes do not fit the simulated memory; {} are used", self.used);
+        self.allocations.push(Allocation { name: name.into(), usage, start, bytes });
+        self.owners[start / 4..(start + bytes).div_ceil(4)].fill(self.allocations.len() as u16);
+        self.storage[start / 16..(start + size) / 16].fill(0xA5A5_A5A5_A5A5_A5A5_A5A5_A5A5_A5A5_A5A5);
+        self.used = start + size;
+        self.base().wrapping_add(start)
+    }
+
+    /// An allocation that holds these elements.
+    pub fn allocate_with<T: bytemuck::Pod>(&mut self, name: impl Into<String>, usage: Use, elements: &[T]) -> *mut T {
+        let address = self.allocate(name, usage, size_of_val(elements));
+        self.at_mut(address.cast(), elements.len()).copy_from_slice(elements);
+        address.cast()
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.storage.as_ptr().cast_mut().cast()
+    }
+
+    /// The newest contents of memory, from outside of a launch.
+    pub fn at<T: bytemuck::Pod>(&self, address: *const T, count: usize) -> &[T] {
+        let start = self.offset(address.cast()).expect("an address in simulated memory");
+        &bytemuck::cast_slice(&bytemuck::cast_slice::<u128, u8>(&self.storage)[start..start + count * size_of::<T>()])[..count]
+    }
+
+    pub fn at_mut<T: bytemuck::Pod>(&mut self, address: *mut T, count: usize) -> &mut [T] {
+        let start = self.offset(address.cast()).expect("an address in simulated memory");
+        let bytes = &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.storage)[start..start + count * size_of::<T>()];
+        bytemuck::cast_slice_mut(bytes)
+    }
+
+    fn offset(&self, address: *const u8) -> Option<usize> {
+        let offset = (address as usize).wrapping_sub(self.storage.as_ptr() as usize);
+        (offset < self.storage.len() * 16).then_some(offset)
+    }
+
+    /// What lies at an address, in words.
+    pub fn place(&self, address: *const u8) -> Place {
+        let Some(offset) = self.offset(address) else { return Place { name: "no simulated memory".into(), offset: address as usize } };
+        let nearest = self.allocations.iter().take_while(|allocation| allocation.start <= offset).last();
+        nearest.map_or_else(
+            || Place { name: "before all memory".into(), offset },
+            |allocation| Place { name: allocation.name.clone(), offset: offset - allocation.start },
+        )
+    }
+
+    /// A launch with so many lanes begins.
+    pub fn begin(&mut self, names: Vec<LaneName>, detects_races: bool) {
+        self.lanes = Lane::all(names.len());
+        self.names = names;
+        self.writes.clear();
+        self.writes.push(Write { lane: 0, time: 0, released: None });
+        self.detects_races = detects_races;
+    }
+
+    /// All lanes have ended: what they did is known to everyone.
+    pub fn end(&mut self) {
+        for cell in self.touched.drain(..) {
+            self.cells[cell as usize] = Cell::default();
+        }
+        self.bytes.clear();
+    }
+
+    pub fn names(&self) -> &[LaneName] {
+        &self.names
+    }
+
+    /// A plain access, seen by instrumentation just before it is done. Accesses of other memory, such as a lane's stack, are none
+    /// of ours.
+    pub fn plain(&mut self, lane: usize, address: *mut u8, size: usize, write: bool) -> Result<(), Box<Fault>> {
+        let Some(offset) = self.offset(address) else { return Ok(()) };
+        let access = |memory: &Self| Access { lane: memory.names[lane], place: memory.place(address), size, write, strong: false };
+        self.check_bounds(offset, size, write, || access(self))?;
+        if self.usage(offset) == Use::Constant {
+            return Ok(());
+        }
+        for byte in self.pieces(offset, size) {
+            self.check_race(lane, byte, size, write, false, access)?;
+        }
+        if write {
+            // What was written atomically before happened before this, or there is a race: nobody may see it any more.
+            for cell in offset / 4..(offset + size).div_ceil(4) {
+                self.cells[cell].values.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn usage(&self, offset: usize) -> Use {
+        self.allocations[self.owners[offset / 4] as usize - 1].usage
+    }
+
+    fn check_bounds(&self, offset: usize, size: usize, write: bool, access: impl Fn() -> Access) -> Result<(), Box<Fault>> {
+        let owner = self.owners[offset / 4];
+        let inside = owner != 0 && {
+            let allocation = &self.allocations[owner as usize - 1];
+            offset >= allocation.start && offset + size <= allocation.start + allocation.bytes
+        };
+        if !inside {
+            return Err(Box::new(Fault::OutOfBounds(access())));
+        }
+        if write && self.usage(offset) == Use::Constant {
+            return Err(Box::new(Fault::ConstantWritten(access())));
+        }
+        Ok(())
+    }
+
+    /// Starts of the units in which an access is compared with others: cells, or bytes where an access has less than a cell.
+    fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = usize> + use<> {
+        let whole = offset.is_multiple_of(4) && size.is_multiple_of(4);
+        (offset..offset + size).step_by(if whole { 4 } else { 1 })
+    }
+
+    /// Compares an access of one cell, or of one byte, with earlier ones, and takes it down.
+    fn check_race(
+        &mut self,
+        lane: usize,
+        offset: usize,
+        size: usize,
+        write: bool,
+        strong: bool,
+        access: impl Fn(&Self) -> Access,
+    ) -> Result<(), Box<Fault>> {
+        let cell = offset / 4;
+        let whole = size.is_multiple_of(4) && offset.is_multiple_of(4);
+        self.touched.push(cell as u32);
+        if !whole && !self.cells[cell].split {
+            let accesses = std::mem::take(&mut self.cells[cell].accesses);
+            self.bytes.insert(cell as u32, std::array::from_fn(|_| accesses.clone()));
+            self.cells[cell].split = true;
+        }
+        let lanes = self.lanes.len();
+        let me = &self.lanes[lane];
+        let parts = if self.cells[cell].split {
+            let bytes = self.bytes.get_mut(&(cell as u32)).expect("the accesses of a split cell");
+            if whole { &mut bytes[..] } else { &mut bytes[offset % 4..=offset % 4] }
+        } else {
+            std::slice::from_mut(&mut self.cells[cell].accesses)
+        };
+        let mut other = None;
+        for part in parts {
+            other = other.or_else(|| part.conflict(me, write, strong));
+            part.add(lane as u16, me.time, write, strong, lanes);
+        }
+        match other {
+            Some((other, other_wrote)) if self.detects_races => Err(Box::new(Fault::DataRace {
+                access: access(self),
+                other: self.names[other],
+                other_wrote,
+            })),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Accesses {
+    /// An earlier access that this one races with: whose, and whether it was a write.
+    fn conflict(&self, me: &Lane, write: bool, strong: bool) -> Option<(usize, bool)> {
+        let last = self.write;
+        if last.time != 0 && !(strong && last.strong) && !me.knows(last.lane as usize, last.time) {
+            return Some((last.lane as usize, true));
+        }
+        if !write {
+            return None;
+        }
+        let strong_reader = if strong { None } else { self.strong_reads.unknown_to(me) };
+        strong_reader.or_else(|| self.plain_reads.unknown_to(me)).map(|reader| (reader, false))
+    }
+
+    fn add(&mut self, lane: u16, time: u32, write: bool, strong: bool, lanes: usize) {
+        if write {
+            self.write = Stamp { lane, time, strong };
+        } else if strong {
+            self.strong_reads.add(lane, time, lanes);
+        } else {
+            self.plain_reads.add(lane, time, lanes);
+        }
+    }
+}
+

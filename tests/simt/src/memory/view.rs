@@ -1,0 +1,148 @@
+//! What a lane knows of the writes of others.
+
+use std::rc::Rc;
+
+/// The number of a write. 0 stands for the contents of memory before the launch.
+pub type Event = u32;
+
+/// For each cell the newest write to it that was seen; cells that are not named were seen as they were at the start.
+#[derive(Clone, Debug, Default)]
+pub struct View(Vec<(u32, Event)>);
+
+impl View {
+    pub fn get(&self, cell: u32) -> Event {
+        self.0.binary_search_by_key(&cell, |entry| entry.0).map_or(0, |at| self.0[at].1)
+    }
+
+    pub fn raise(&mut self, cell: u32, event: Event) {
+        match self.0.binary_search_by_key(&cell, |entry| entry.0) {
+            Ok(at) => self.0[at].1 = self.0[at].1.max(event),
+            Err(at) => self.0.insert(at, (cell, event)),
+        }
+    }
+
+    pub fn join(&mut self, other: &View) {
+        other.0.iter().for_each(|&(cell, event)| self.raise(cell, event));
+    }
+}
+
+/// What is passed on from lane to lane by release and acquire, and by barriers.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    /// For each lane the time up to which its accesses happened before: a vector clock.
+    pub clock: Vec<u32>,
+    /// For each cell the newest write that a strong access saw: a later strong access sees none that is older.
+    pub seen: View,
+}
+
+impl Knowledge {
+    fn join(&mut self, other: &Knowledge) {
+        self.clock.iter_mut().zip(&other.clock).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        self.seen.join(&other.seen);
+    }
+}
+
+/// One lane's state. What it shares with others since they last met is held once (`base`).
+#[derive(Clone, Debug)]
+pub struct Lane {
+    index: usize,
+    base: Rc<Knowledge>,
+    /// The lane's own time; it moves on whenever others may learn of what was before.
+    pub time: u32,
+    own: View,
+    /// What relaxed loads have seen released; an acquire fence makes it known.
+    unfenced: Vec<Rc<Knowledge>>,
+    /// What was known at the last release fence; later relaxed writes pass it on.
+    pub fenced: Option<Rc<Knowledge>>,
+}
+
+impl Lane {
+    /// The lanes of a launch: each knows what was before the launch, and nothing of the others.
+    pub fn all(count: usize) -> Vec<Lane> {
+        let base = Rc::new(Knowledge { clock: vec![0; count], seen: View::default() });
+        let lane = |index| Lane { index, base: base.clone(), time: 1, own: View::default(), unfenced: Vec::new(), fenced: None };
+        (0..count).map(lane).collect()
+    }
+
+    /// Whether what a lane did at a time happened before now.
+    pub fn knows(&self, lane: usize, time: u32) -> bool {
+        if lane == self.index { time <= self.time } else { time <= self.base.clock[lane] }
+    }
+
+    /// The newest write to a cell that a strong access of this lane, or of one that it heard of, has seen.
+    pub fn seen(&self, cell: u32) -> Event {
+        self.base.seen.get(cell).max(self.own.get(cell))
+    }
+
+    pub fn see(&mut self, cell: u32, event: Event) {
+        if self.seen(cell) < event {
+            self.own.raise(cell, event);
+        }
+    }
+
+    fn all_known(&self) -> Knowledge {
+        let mut knowledge = Knowledge::clone(&self.base);
+        knowledge.clock[self.index] = self.time;
+        knowledge.seen.join(&self.own);
+        knowledge
+    }
+
+    /// What the lane passes on by a release.
+    pub fn release(&mut self) -> Rc<Knowledge> {
+        let known = Rc::new(self.all_known());
+        self.time += 1;
+        known
+    }
+
+    pub fn acquire(&mut self, released: &Knowledge) {
+        Rc::make_mut(&mut self.base).join(released);
+    }
+
+    /// A relaxed load saw something released: of use only after a fence.
+    pub fn remember(&mut self, released: &Rc<Knowledge>) {
+        self.unfenced.push(released.clone());
+    }
+
+    pub fn acquire_fence(&mut self) {
+        for released in std::mem::take(&mut self.unfenced) {
+            self.acquire(&released);
+        }
+    }
+
+    pub fn release_fence(&mut self) {
+        self.fenced = Some(self.release());
+    }
+}
+
+/// A barrier: afterwards all of these lanes know what any of them knew.
+pub fn meet(lanes: &mut [Lane], who: &[usize]) {
+    let Some(first) = who.first() else { return };
+    let shared = lanes[*first].base.clone();
+    let mut all = Knowledge::clone(&shared);
+    for &at in who {
+        let lane = &lanes[at];
+        if !Rc::ptr_eq(&lane.base, &shared) {
+            all.join(&lane.base);
+        }
+        all.clock[at] = all.clock[at].max(lane.time);
+        all.seen.join(&lane.own);
+    }
+    let all = Rc::new(all);
+    for &at in who {
+        let lane = &mut lanes[at];
+        lane.base = all.clone();
+        lane.own = View::default();
+        lane.time += 1;
+    }
+}
+
+/// Joins what two writes pass on: a read-modify-write passes on what the write that it read passed on.
+pub fn join(one: Option<Rc<Knowledge>>, other: Option<&Rc<Knowledge>>) -> Option<Rc<Knowledge>> {
+    match (one, other) {
+        (Some(mut one), Some(other)) => {
+            Rc::make_mut(&mut one).join(other);
+            Some(one)
+        }
+        (one, other) => one.or_else(|| other.cloned()),
+    }
+}

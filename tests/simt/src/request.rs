@@ -1,0 +1,126 @@
+//! What a lane asks of the machine. Mirrors the structures of `cuda/platform/simt/warpset/platform.cuh`.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+/// What kind of operation. Memory operations touch cells of memory; collectives wait for other lanes.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Load,
+    Store,
+    CompareAndSwap,
+    FetchAdd,
+    /// An addition whose result nobody gets.
+    Add,
+    /// A maximum whose result nobody gets.
+    Max,
+    Fence,
+    Ballot,
+    Shuffle,
+    SyncWarp,
+    SyncBlock,
+}
+
+impl Kind {
+    /// Waits for other lanes instead of touching memory.
+    pub fn is_collective(self) -> bool {
+        matches!(self, Self::Ballot | Self::Shuffle | Self::SyncWarp | Self::SyncBlock)
+    }
+
+    /// Reads and writes in one step, so it always acts on the newest value.
+    pub fn is_read_modify_write(self) -> bool {
+        matches!(self, Self::CompareAndSwap | Self::FetchAdd | Self::Add | Self::Max)
+    }
+
+    /// Additions and maxima without results can be done in any order.
+    pub fn is_commutative(self) -> bool {
+        matches!(self, Self::Add | Self::Max)
+    }
+}
+
+/// Memory order, device scope. `Weak` accesses are those that PTX calls weak: plain ones.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    Weak,
+    Relaxed,
+    Acquire,
+    Release,
+    AcquireRelease,
+}
+
+impl Order {
+    pub fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::AcquireRelease)
+    }
+
+    pub fn releases(self) -> bool {
+        matches!(self, Self::Release | Self::AcquireRelease)
+    }
+}
+
+/// The line of the code that asked.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Site {
+    file: *const c_char,
+    line: u32,
+}
+
+impl Site {
+    fn file(&self) -> &'static str {
+        if self.file.is_null() {
+            return "?";
+        }
+        // SAFETY: `__builtin_FILE` gives a string literal: it ends in zero and lives as long as the program.
+        unsafe { CStr::from_ptr(self.file) }.to_str().unwrap_or("?")
+    }
+}
+
+impl PartialEq for Site {
+    fn eq(&self, other: &Self) -> bool {
+        self.line == other.line && (self.file == other.file || self.file() == other.file())
+    }
+}
+
+impl Eq for Site {}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file().rsplit('/').next().unwrap_or_default(), self.line)
+    }
+}
+
+/// See `warpset::simt::Request`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub kind: Kind,
+    pub order: Order,
+    pub size: u32,
+    pub count: u32,
+    pub address: *mut u8,
+    pub lanes: u32,
+    pub source: u32,
+    pub expected: [u32; 4],
+    pub value: [u32; 4],
+    pub site: Site,
+}
+
+/// See `warpset::simt::Identity`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    pub thread: u64,
+    pub threads: u64,
+    pub thread_in_block: u32,
+    pub lane: u32,
+    pub block_scratch: *mut u8,
+}

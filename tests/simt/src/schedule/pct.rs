@@ -1,0 +1,64 @@
+//! Probabilistic concurrency testing.
+//!
+//! Burckhardt, Kothari, Musuvathi and Nagarakatti, "A randomized scheduler with probabilistic guarantees of finding bugs" (2010):
+//! lanes have distinct random priorities, the ready lane of highest priority makes each step, and at d - 1 random steps the lane that
+//! would go on falls below all others. A bug of *depth* d is one that shows whenever d certain steps come in a certain order. With
+//! n lanes and at most k steps a run finds it with a probability of at least
+//!
+//!   1 / (n k^(d-1)).
+//!
+//! The bound is for interleavings of sequentially consistent steps. Which of several values a load sees is drawn at random
+//! beside it.
+
+use super::{LaneName, Ready, Scheduler, Staleness};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+pub struct Pct {
+    rng: Pcg64Mcg,
+    depth: usize,
+    /// An estimate of the steps of a run.
+    steps: u64,
+    step: u64,
+    /// Steps at which the priority falls, latest first.
+    changes: Vec<u64>,
+    /// By lane; the highest goes first. Those that a change gave are below all that were drawn.
+    priorities: Vec<usize>,
+    staleness: Staleness,
+}
+
+impl Pct {
+    /// For bugs of up to this depth, in runs of about so many steps.
+    pub fn new(seed: u64, depth: usize, steps: u64) -> Self {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let staleness = Staleness::draw(&mut rng);
+        Self { rng, depth, steps: steps.max(1), step: 0, changes: Vec::new(), priorities: Vec::new(), staleness }
+    }
+}
+
+impl Scheduler for Pct {
+    fn begin(&mut self, lanes: &[LaneName]) {
+        self.step = 0;
+        self.priorities = (self.depth..self.depth + lanes.len()).collect();
+        self.priorities.shuffle(&mut self.rng);
+        self.changes = (1..self.depth).map(|_| self.rng.random_range(0..self.steps)).collect();
+        self.changes.sort_unstable_by(|one, other| other.cmp(one));
+    }
+
+    fn next(&mut self, ready: &Ready) -> Option<usize> {
+        let highest = |priorities: &[usize]| (0..ready.lanes.len()).max_by_key(|at| priorities[ready.lanes[*at]]);
+        while self.changes.last().is_some_and(|change| *change <= self.step) {
+            self.changes.pop();
+            if let Some(at) = highest(&self.priorities) {
+                self.priorities[ready.lanes[at]] = self.changes.len();
+            }
+        }
+        self.step += 1;
+        highest(&self.priorities)
+    }
+
+    fn value(&mut self, options: u32) -> u32 {
+        self.staleness.value(&mut self.rng, options)
+    }
+}

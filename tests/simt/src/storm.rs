@@ -1,0 +1,415 @@
+//! Random cases for the bucket table: whatever users may do at once, on tables that are too small, with hashes that collide and
+//! vectors that look alike.
+
+use crate::bucket::{
+    ABSENT, BatchArgument, BatchView, BucketKernels, Config, ExportArgument, FIND, FULL, GetArgument, MeasureArgument, NEW,
+    NO_REFERENCE, Operation, PUT, SEEN, ScriptArgument, Table, TableView, argument, wrong,
+};
+use crate::checks::{Contents, Pool, check_scripts};
+use crate::hunt::{Program, Wrong};
+use crate::machine::{Ending, Grid, Rules, WARP};
+use crate::memory::{Memory, Use};
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::HashMap;
+
+/// The size of a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A few lanes, each by itself, as in a user's kernel: thousands of storms a second.
+    Lanes,
+    /// Whole warps with batches, readers and such lanes together.
+    Warps,
+}
+
+/// A batch that whole warps put or look up.
+struct Batch {
+    finds: bool,
+    vectors: Vec<usize>,
+    argument: Box<BatchArgument>,
+}
+
+/// A copy of the table's contents, taken by warps.
+struct Export {
+    argument: Box<ExportArgument>,
+}
+
+/// The case that a seed made.
+struct Case {
+    table: Table,
+    pool: Pool,
+    view: Box<TableView>,
+    batches: Vec<Batch>,
+    script: Option<Box<ScriptArgument>>,
+    operations: Vec<Operation>,
+    operations_a_lane: usize,
+    live_export: Option<Export>,
+    afterwards: Option<Afterwards>,
+    sequential: bool,
+}
+
+/// The second launch: looks at the table when the first has ended.
+struct Afterwards {
+    find: Batch,
+    export: Export,
+    get: Box<GetArgument>,
+    measure: Box<MeasureArgument>,
+}
+
+pub struct Storm {
+    kernels: &'static BucketKernels,
+    scale: Scale,
+    stale: bool,
+    case: Option<Case>,
+}
+
+impl Storm {
+    /// `stale`: the machine's loads may see older values (otherwise operations are also checked to be linearizable).
+    pub fn new(kernels: &'static BucketKernels, scale: Scale, stale: bool) -> Self {
+        Self { kernels, scale, stale, case: None }
+    }
+
+    fn search(&self, rng: &mut Pcg64Mcg, batch: &Batch) -> Grid {
+        let warps = rng.random_range(1..=2);
+        let kernel = if batch.finds { self.kernels.find } else { self.kernels.find_or_put };
+        let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
+        Grid {
+            blocks,
+            threads: a_block * WARP,
+            scratch_bytes: a_block * self.kernels.scratch_of_warp(),
+            kernel,
+            argument: argument(&*batch.argument),
+        }
+    }
+}
+
+const BINS: usize = 4;
+
+impl Program for Storm {
+    fn name(&self) -> String {
+        let stale = if self.stale { "" } else { "-sequential" };
+        format!("{}-{}{stale}", self.kernels.name(), if self.scale == Scale::Lanes { "lanes" } else { "warps" })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1 << 20
+    }
+
+    fn steps(&self) -> u64 {
+        if self.scale == Scale::Lanes { 100 } else { 1000 }
+    }
+
+    fn rules(&self, rules: Rules, seed: u64) -> Rules {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed ^ 0x6B69_6C6C);
+        let killed_after = rng.random_bool(0.1).then(|| rng.random_range(0..2 * self.steps()));
+        let mut rules = Rules { killed_after, ..rules };
+        rules.loads.stale &= self.stale;
+        rules
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let table = Table::allocate(memory, self.kernels, config(self.kernels, self.scale, &mut rng));
+        let pool = pool(&table, self.scale, &mut rng);
+        let words = pool.words(0..pool.len());
+        let pool_words: *const u32 = memory.allocate_with("vectors", Use::Constant, &words);
+
+        let mut case = Case {
+            view: Box::new(table.view),
+            batches: Vec::new(),
+            script: None,
+            operations: Vec::new(),
+            operations_a_lane: 1,
+            live_export: None,
+            afterwards: None,
+            sequential: !self.stale,
+            table,
+            pool,
+        };
+        let mut grids = Vec::new();
+        if self.scale == Scale::Warps {
+            for number in 0..rng.random_range(1..=2) {
+                let count = [rng.random_range(0..4), rng.random_range(0..33), rng.random_range(0..100)].choose(&mut rng).copied();
+                let vectors = (0..count.unwrap_or(1)).map(|_| rng.random_range(0..case.pool.len())).collect();
+                let finds = number > 0 && rng.random_bool(0.25);
+                let batch = batch(memory, &case.table, &case.pool, vectors, finds, &format!("batch {number}"));
+                grids.push(self.search(&mut rng, &batch));
+                case.batches.push(batch);
+            }
+            if rng.random_bool(0.25) {
+                let export = export(memory, &case.table, "live export");
+                grids.push(lanes(1, WARP, self.kernels.export, argument(&*export.argument)));
+                case.live_export = Some(export);
+            }
+        }
+        if self.scale == Scale::Lanes || rng.random_bool(0.25) {
+            let count = rng.random_range(2..=if self.scale == Scale::Lanes { 6 } else { 3 });
+            case.operations_a_lane = rng.random_range(1..=3);
+            let find = if rng.random() { 0.0 } else { 0.4 };
+            let operation = |rng: &mut Pcg64Mcg| Operation {
+                kind: if rng.random_bool(find) { FIND } else { PUT },
+                vector: rng.random_range(0..case.pool.len()) as u32,
+                reads_back: rng.random_bool(0.3).into(),
+                ..Operation::default()
+            };
+            case.operations = (0..count * case.operations_a_lane).map(|_| operation(&mut rng)).collect();
+            let (blocks, threads) = if rng.random() { (count, 1) } else { (1, count) };
+            case.script = Some(Box::new(ScriptArgument {
+                view: case.table.view,
+                vectors: pool_words,
+                operations: case.operations.as_mut_ptr(),
+                operations_a_lane: case.operations_a_lane as u64,
+            }));
+            let script = case.script.as_deref().expect("just made");
+            grids.push(lanes(blocks, threads, self.kernels.script, argument(script)));
+        }
+
+        let mut launches = Vec::new();
+        if self.scale == Scale::Warps {
+            launches.push(vec![lanes(rng.random_range(1..=2), WARP, self.kernels.clear, argument(&*case.view))]);
+            launches.push(grids);
+            let afterwards = afterwards(memory, &case.table, &case.pool);
+            launches.push(vec![
+                self.search(&mut rng, &afterwards.find),
+                lanes(1, WARP, self.kernels.export, argument(&*afterwards.export.argument)),
+                lanes(1, WARP, self.kernels.get, argument(&*afterwards.get)),
+                lanes(1, WARP, self.kernels.measure, argument(&*afterwards.measure)),
+            ]);
+            case.afterwards = Some(afterwards);
+        } else {
+            case.table.clear(memory);
+            launches.push(grids);
+        }
+        self.case = Some(case);
+        launches
+    }
+
+    fn judge(&mut self, memory: &Memory, ending: Ending) -> Result<(), Wrong> {
+        let case = self.case.as_ref().expect("a case was set up");
+        let killed = ending == Ending::Killed;
+        let contents = Contents::read(&case.table, memory, &case.pool, killed)?;
+        if killed {
+            return Ok(()); // outcomes may not have been written
+        }
+        let mut news = HashMap::new();
+        for batch in &case.batches {
+            case.check_batch(&contents, memory, batch, &mut news)?;
+        }
+        check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
+        for operation in &case.operations {
+            *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
+            if operation.outcome == FULL {
+                contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
+            }
+        }
+        contents.check_news(&news)?;
+        let stored = contents.places.iter().flatten().count() as u64;
+        let counted = memory.at(case.table.view.stored, 1)[0];
+        if counted != stored {
+            return Err(wrong("wrong count", format!("{counted} vectors counted, {stored} stored"), Vec::new()));
+        }
+        if let Some(export) = &case.live_export {
+            case.check_export(&contents, memory, export)?;
+        }
+        case.afterwards.as_ref().map_or(Ok(()), |afterwards| case.check_afterwards(&contents, memory, afterwards))
+    }
+}
+
+impl Case {
+    fn check_batch(
+        &self,
+        contents: &Contents,
+        memory: &Memory,
+        batch: &Batch,
+        news: &mut HashMap<usize, u64>,
+    ) -> Result<(), Wrong> {
+        let view = &batch.argument.batch;
+        let count = batch.vectors.len();
+        let (outcomes, references) = (memory.at(view.outcomes, count), memory.at(view.references, count));
+        let mut fresh = Vec::new();
+        let mut full = 0;
+        for ((&vector, &outcome), &reference) in batch.vectors.iter().zip(outcomes).zip(references) {
+            contents.check_result(vector, outcome.into(), reference)?;
+            let allowed = if batch.finds { [SEEN, ABSENT, ABSENT] } else { [NEW, SEEN, FULL] };
+            if !allowed.contains(&outcome.into()) {
+                return Err(wrong("no outcome", format!("vector {vector}: {outcome}"), Vec::new()));
+            }
+            match u32::from(outcome) {
+                NEW => {
+                    *news.entry(vector).or_default() += 1;
+                    fresh.push(reference);
+                }
+                FULL => {
+                    full += 1;
+                    contents.check_full(&self.table, &self.pool, vector)?;
+                }
+                _ => {}
+            }
+        }
+        let hits = if batch.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
+        let expected = [count as u64, hits as u64, full, fresh.len() as u64];
+        let counts = memory.at(view.counts, 1)[0];
+        if counts != expected {
+            return Err(wrong("wrong count", format!("the batch counted {counts:?}, not {expected:?}"), Vec::new()));
+        }
+        let mut given = memory.at(view.new_references, fresh.len()).to_vec();
+        given.sort_unstable();
+        fresh.sort_unstable();
+        if given != fresh {
+            return Err(wrong("new references", format!("{given:?}, not {fresh:?}"), Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// The rows of an export are stored vectors with their references, each once. Gives how many.
+    fn check_export(&self, contents: &Contents, memory: &Memory, export: &Export) -> Result<usize, Wrong> {
+        let argument = &export.argument;
+        let rows = memory.at(argument.cursor, 1)[0] as usize;
+        let references = memory.at(argument.references, rows);
+        let words = memory.at(argument.vectors, rows * self.pool.width);
+        let mut given = std::collections::HashSet::new();
+        for (reference, vector) in references.iter().zip(words.chunks(self.pool.width)) {
+            let slot = &contents.slots[*reference as usize];
+            if !slot.is_complete() || slot.words != vector || !given.insert(reference) {
+                return Err(wrong("export", format!("{vector:x?} was given for slot {reference}"), slot.about()));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn check_afterwards(&self, contents: &Contents, memory: &Memory, afterwards: &Afterwards) -> Result<(), Wrong> {
+        let count = self.pool.len();
+        let outcomes = memory.at(afterwards.find.argument.batch.outcomes, count);
+        for (vector, outcome) in outcomes.iter().enumerate() {
+            let expected = if contents.places[vector].is_some() { SEEN } else { ABSENT };
+            if u32::from(*outcome) != expected {
+                let detail = format!("a later launch finds vector {vector} {outcome}, not {expected}");
+                return Err(wrong("lost vector", detail, Vec::new()));
+            }
+        }
+        let mut ignored = HashMap::new();
+        self.check_batch(contents, memory, &afterwards.find, &mut ignored)?;
+        let stored = contents.places.iter().flatten().count();
+        let rows = self.check_export(contents, memory, &afterwards.export)?;
+        if rows != stored {
+            return Err(wrong("export", format!("{rows} vectors of {stored}"), Vec::new()));
+        }
+        let invalid = memory.at(afterwards.get.invalid, 1)[0];
+        if invalid != self.table.slots + 1 - stored as u64 {
+            return Err(wrong("get", format!("{invalid} references of {} were invalid", self.table.slots + 1), Vec::new()));
+        }
+        let words = memory.at(afterwards.get.vectors, self.table.slots as usize * self.pool.width);
+        for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
+            if slot.is_complete() && slot.words != vector {
+                return Err(wrong("get", format!("{vector:x?}"), slot.about()));
+            }
+        }
+        let lengths: u64 = memory.at(afterwards.measure.lengths, BINS).iter().sum();
+        if lengths != stored as u64 {
+            return Err(wrong("measure", format!("{lengths} vectors of {stored}"), Vec::new()));
+        }
+        Ok(())
+    }
+}
+
+fn lanes(blocks: usize, threads: usize, kernel: crate::machine::Kernel, argument: *const std::ffi::c_void) -> Grid {
+    Grid { blocks, threads, scratch_bytes: 0, kernel, argument }
+}
+
+fn config(kernels: &BucketKernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
+    let primes = [2, 2, 2, 3, 5, 7, 13];
+    let few = if scale == Scale::Lanes || kernels.slots_per_bucket() * u64::from(kernels.width) > 64 { 4 } else { primes.len() };
+    let masks = [u64::MAX, u64::MAX, 0, 1 << 63, 3 << 62, 0x8000_0000_0000_0001];
+    let empties = [rng.random(), [0; 4], [u32::MAX; 4]];
+    Config {
+        buckets: primes[rng.random_range(0..few)],
+        hash_mask: *masks.choose(rng).expect("there are masks"),
+        empty: *empties.choose(rng).expect("there are patterns"),
+        seed: rng.random(),
+    }
+}
+
+/// Vectors that differ everywhere, or little, or are made of EMPTY patterns.
+fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
+    let width = table.kernels.width();
+    let most = if scale == Scale::Lanes { 4 } else { (table.slots * 5 / 4 + 3).min(48) as usize };
+    let count = rng.random_range(1..=most);
+    let style = rng.random_range(0..5);
+    let base: Vec<u32> = (0..width).map(|_| rng.random()).collect();
+    let classes = (table.kernels.chunks() + 1).next_power_of_two();
+    let empty = table.view.empty;
+    let vector = |number: usize, rng: &mut Pcg64Mcg| -> Vec<u32> {
+        let mut vector = base.clone();
+        match style {
+            0 => vector.iter_mut().for_each(|word| *word = rng.random()),
+            1 => vector.iter_mut().for_each(|word| *word = rng.random_range(0..2)),
+            2 => vector[width - 1] = number as u32,
+            3 => vector[rng.random_range(0..width)] = rng.random_range(0..3),
+            _ => {
+                // Chunks of 16, 8 and 4 bytes all start at a word that a pattern's first word may be in.
+                let classed = |rng: &mut Pcg64Mcg| empty[0] ^ rng.random_range(0..2 * classes);
+                for (at, word) in vector.iter_mut().enumerate() {
+                    *word = if at % 2 == 0 && rng.random_bool(0.7) { classed(rng) } else { empty[at % 4] };
+                }
+                vector[width - 1] = if width % 2 == 1 { classed(rng) } else { vector[width - 1] };
+            }
+        }
+        vector
+    };
+    Pool::new(width, (0..count).map(|number| vector(number, rng)).collect::<Vec<_>>())
+}
+
+fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {
+    let count = vectors.len();
+    let words = pool.words(vectors.iter().copied());
+    let input = memory.allocate_with(format!("{name}: vectors"), Use::Constant, &words);
+    let view = BatchView {
+        vectors: input,
+        count: count as u64,
+        outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
+        references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
+        new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
+        counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 4]).cast(),
+    };
+    Batch { finds, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
+}
+
+fn export(memory: &mut Memory, table: &Table, name: &str) -> Export {
+    let slots = table.slots as usize;
+    let argument = ExportArgument {
+        view: table.view,
+        first: 0,
+        last: table.slots,
+        vectors: memory.allocate(format!("{name}: vectors"), Use::Shared, slots * table.kernels.width() * 4).cast(),
+        references: memory.allocate(format!("{name}: references"), Use::Shared, slots * 8).cast(),
+        cursor: memory.allocate_with(format!("{name}: cursor"), Use::Shared, &[0u64]),
+    };
+    Export { argument: Box::new(argument) }
+}
+
+fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
+    let all: Vec<u64> = (0..table.slots).chain([NO_REFERENCE]).collect();
+    let width = table.kernels.width();
+    let get = GetArgument {
+        view: table.view,
+        references: memory.allocate_with("get: references", Use::Constant, &all),
+        count: all.len() as u64,
+        vectors: memory.allocate("get: vectors", Use::Shared, all.len() * width * 4).cast(),
+        invalid: memory.allocate_with("get: invalid", Use::Shared, &[0u64]),
+    };
+    let measure = MeasureArgument {
+        view: table.view,
+        first: 0,
+        last: table.slots,
+        lengths: memory.allocate_with("measure: lengths", Use::Shared, &[0u64; BINS]),
+        longest: memory.allocate_with("measure: longest", Use::Shared, &[0u64]),
+        bins: BINS as u32,
+    };
+    Afterwards {
+        find: batch(memory, table, pool, (0..pool.len()).collect(), true, "later find"),
+        export: export(memory, table, "export"),
+        get: Box::new(get),
+        measure: Box::new(measure),
+    }
+}
