@@ -15,6 +15,9 @@ pub use spec::Spec;
 pub use table::{BucketTable, Iter, Request, Stats, TableBuilder};
 pub use typed::TypedTable;
 
+#[doc = include_str!("docs/how_it_is_checked.md")]
+pub mod how_it_is_checked {}
+
 #[cfg(feature = "cuda")]
 pub use cudarc;
 #[cfg(feature = "cuda")]

@@ -63,6 +63,7 @@ fn main() {
         writeln!(declarations, "    static {name}: BucketKernels;").expect("writing to a string");
         writeln!(list, "    unsafe {{ &{name} }},").expect("writing to a string");
     }
+    build.file("cpp/controls.cpp");
     build.compile("warpset_simt");
     let bindings = format!(
         "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs that are compiled.\n// SAFETY: constants that C++ defines, and nobody \

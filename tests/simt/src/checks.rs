@@ -59,12 +59,23 @@ impl Contents {
     /// Reads a table. Slots may be half decided only if grids were killed.
     pub fn read(table: &Table, memory: &Memory, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
         let slots: Vec<Slot> = (0..table.slots).map(|slot| table.slot(memory, slot)).collect();
-        let mut places = vec![None; pool.len()];
         for (number, slot) in (0..).zip(&slots) {
             let first_free = slot.decided.iter().position(|decided| !decided).unwrap_or(slot.decided.len());
             if slot.decided[first_free..].contains(&true) {
                 return Err(wrong("gap", format!("slot {number} has a decided chunk after one that is not"), slot.about()));
             }
+            if slot.is_complete() && table.bars(&slot.words, number) {
+                let detail = format!("slot {number} holds a vector that is barred from it");
+                return Err(wrong("forbidden slot", detail, slot.about()));
+            }
+        }
+        Self::of(slots, pool, killed)
+    }
+
+    /// What these slots hold: whole vectors of the pool, each once.
+    pub fn of(slots: Vec<Slot>, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
+        let mut places = vec![None; pool.len()];
+        for (number, slot) in (0..).zip(&slots) {
             if !slot.is_complete() {
                 if !slot.is_free() && !killed {
                     return Err(wrong("half a vector", format!("slot {number} was left half decided"), slot.about()));
@@ -72,11 +83,9 @@ impl Contents {
                 continue;
             }
             let Some(vector) = pool.number(&slot.words) else {
-                return Err(wrong("mixed vectors", format!("slot {number} holds {:x?}, which nobody offered", slot.words), slot.about()));
+                let detail = format!("slot {number} holds {:x?}, which nobody offered", slot.words);
+                return Err(wrong("mixed vectors", detail, slot.about()));
             };
-            if table.bars(&slot.words, number) {
-                return Err(wrong("forbidden slot", format!("slot {number} holds a vector that is barred from it"), slot.about()));
-            }
             if let Some(other) = places[vector].replace(number) {
                 let about = [slots[other as usize].about(), slot.about()].concat();
                 return Err(wrong("replication", format!("slots {other} and {number} both hold {:x?}", slot.words), about));
@@ -119,9 +128,8 @@ impl Contents {
 
     /// A vector may be Full only if every slot that may hold it is taken. (Tables of the tests are small: a search sees all.)
     pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<(), Wrong> {
-        let free = (0..table.slots).find(|slot| {
-            !self.slots[*slot as usize].is_complete() && !table.bars(pool.vector(vector), *slot)
-        });
+        let free =
+            (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(pool.vector(vector), *slot));
         free.map_or(Ok(()), |slot| {
             Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
         })

@@ -37,13 +37,16 @@ pub struct Access {
     pub size: usize,
     pub write: bool,
     pub strong: bool,
+    /// The line of code, where it is known.
+    pub site: Option<String>,
 }
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.strong { "atomic" } else { "plain" };
         let what = if self.write { "write" } else { "read" };
-        write!(f, "{}: {kind} {what} of {} bytes at {}", self.lane, self.size, self.place)
+        write!(f, "{}: {kind} {what} of {} bytes at {}", self.lane, self.size, self.place)?;
+        self.site.as_ref().map_or(Ok(()), |site| write!(f, " [{site}]"))
     }
 }
 
@@ -53,7 +56,7 @@ pub enum Fault {
     /// An access of memory that belongs to nobody, or reaches over the end of what it belongs to.
     OutOfBounds(Access),
     /// An access that is not aligned to its size.
-    Misaligned { access: Access, site: String },
+    Misaligned(Access),
     /// A write to memory that the launch takes for constant.
     ConstantWritten(Access),
     /// Two accesses of which one is plain and one a write, unordered.
@@ -68,11 +71,21 @@ pub enum Fault {
     Endless { steps: u64 },
 }
 
+impl Fault {
+    /// Adds the line of code of a plain access.
+    pub fn came_from(&mut self, line: Option<String>) {
+        match self {
+            Self::OutOfBounds(access) | Self::ConstantWritten(access) | Self::DataRace { access, .. } => access.site = line,
+            _ => {}
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(access) => write!(f, "out of bounds: {access}"),
-            Self::Misaligned { access, site } => write!(f, "misaligned at {site}: {access}"),
+            Self::Misaligned(access) => write!(f, "misaligned: {access}"),
             Self::ConstantWritten(access) => write!(f, "constant memory is written: {access}"),
             Self::DataRace { access, other, other_wrote } => {
                 let did = if *other_wrote { "wrote" } else { "read" };

@@ -60,7 +60,7 @@ impl Cause {
             Self::Wrong(wrong) => wrong.rule,
             Self::Fault(fault) => match fault {
                 Fault::OutOfBounds(_) => "out of bounds",
-                Fault::Misaligned { .. } => "misaligned",
+                Fault::Misaligned(_) => "misaligned",
                 Fault::ConstantWritten(_) => "constant written",
                 Fault::DataRace { .. } => "data race",
                 Fault::Divergence(_) => "divergent collective",
@@ -162,7 +162,7 @@ pub fn hunt(program: &mut dyn Program, strategy: Strategy, rules: &Rules, first:
         return outcome.map(|()| effort);
     }
     let mut exhaustive = Exhaustive::default();
-    for seed in first..first + count {
+    for seed in first..first.saturating_add(count) {
         let result = if strategy == Strategy::Exhaustive {
             once(program, &mut memory, strategy, rules, first, &mut exhaustive, &mut effort)
         } else {
@@ -259,7 +259,9 @@ fn replay_asked_for(program: &str) -> Option<(Strategy, u64, Option<Schedule>)> 
             let schedule = schedule.unwrap_or_default().parse().expect("a schedule");
             return Some((Strategy::Exhaustive, seed, Some(schedule)));
         }
-        other => Strategy::Pct(other.strip_prefix("pct").and_then(|depth| depth.parse().ok()).expect("random, pctN, lockstep or steps")),
+        other => Strategy::Pct(
+            other.strip_prefix("pct").and_then(|depth| depth.parse().ok()).expect("random, pctN, lockstep or steps"),
+        ),
     };
     Some((strategy, seed, None))
 }

@@ -10,6 +10,8 @@
 
 pub mod bucket;
 pub mod checks;
+pub mod controls;
+pub mod duel;
 pub mod fault;
 pub mod hunt;
 pub mod machine;

@@ -159,8 +159,7 @@ pub unsafe fn run(
     }
     scheduler.begin(&names);
     memory.begin(names, rules.races);
-    let mut running =
-        Running { memory, lane: 0, identity: std::ptr::null(), yielder: std::ptr::null(), steps: 0, fault: None };
+    let mut running = Running { memory, lane: 0, identity: std::ptr::null(), yielder: std::ptr::null(), steps: 0, fault: None };
     let before = RUNNING.replace(&mut running);
     assert!(before.is_null(), "a run inside of a run");
     let waiting = vec![0; lanes.len()];
@@ -412,8 +411,10 @@ impl Machine<'_> {
     fn stuck(&self) -> Box<Fault> {
         let waiting = (0..self.lanes.len()).filter(|lane| self.waits(*lane));
         let who = waiting.map(|lane| (lane, self.request(lane))).collect::<Vec<_>>();
-        let list: Vec<String> =
-            who.iter().map(|(lane, request)| format!("{} waits in {:?} at {}", self.name(*lane), request.kind, request.site)).collect();
+        let list: Vec<String> = who
+            .iter()
+            .map(|(lane, request)| format!("{} waits in {:?} at {}", self.name(*lane), request.kind, request.site))
+            .collect();
         let ended = self.lanes.iter().any(|lane| lane.state == State::Ended);
         let apart = who.iter().any(|(_, request)| request.site != who[0].1.site);
         let list = summary(&list);
@@ -436,19 +437,20 @@ fn summary(list: &[String]) -> String {
     list[..list.len().min(4)].join("; ") + &more
 }
 
-/// Hands a lane's request to the machine.
+/// Hands a lane's request to the machine, and returns when it has been carried out.
 ///
 /// # Safety
 /// Called by the code of a lane; `request` is valid until the call returns.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
+pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
     // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to it.
     let yielder = unsafe { &*(*RUNNING.get()).yielder };
     yielder.suspend(request);
 }
 
+/// Who the lane is that calls it.
 #[unsafe(no_mangle)]
-extern "C" fn warpset_simt_identity() -> *const Identity {
+pub extern "C" fn warpset_simt_identity() -> *const Identity {
     // SAFETY: lanes run only while RUNNING is valid.
     unsafe { (*RUNNING.get()).identity }
 }
@@ -475,23 +477,35 @@ extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *con
     // SAFETY: lanes run only while RUNNING is valid, and the machine does not use the memory while a lane runs.
     let (running, memory) = unsafe { (&*RUNNING.get(), &*(*RUNNING.get()).memory) };
     let lane = memory.names()[running.lane];
-    let access = crate::fault::Access { lane, place: memory.place(address), size: bytes as usize, write: false, strong: false };
     // SAFETY: `file` is a string literal.
     let file = unsafe { std::ffi::CStr::from_ptr(file) }.to_string_lossy();
-    fail(Box::new(Fault::Misaligned { access, site: format!("{file}:{line}") }))
+    let site = Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()));
+    let (place, size) = (memory.place(address), bytes as usize);
+    fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, place, size, write: false, strong: false, site })))
 }
 
-/// A plain access that is about to be done.
-fn plain(address: *mut u8, size: usize, write: bool) {
+/// A plain access that is about to be done, by the code of a lane.
+pub fn plain(address: *mut u8, size: usize, write: bool) {
     let running = RUNNING.get();
     if running.is_null() {
         return; // the same code, called from outside of a launch
     }
     // SAFETY: lanes run only while RUNNING is valid, and the machine does not use the memory while a lane runs.
     let (running, memory) = unsafe { (&*running, &mut *(*running).memory) };
-    if let Err(fault) = memory.plain(running.lane, address, size, write) {
+    if let Err(mut fault) = memory.plain(running.lane, address, size, write) {
+        fault.came_from(line_of_kernel());
         fail(fault);
     }
+}
+
+/// The line of C++ that is being executed, as far as debug information tells.
+fn line_of_kernel() -> Option<String> {
+    let stack = std::backtrace::Backtrace::force_capture().to_string();
+    let mut lines = stack.lines().filter_map(|line| line.trim().strip_prefix("at "));
+    let line = lines.find(|line| !line.contains(".rs:"))?;
+    let line = line.rsplit('/').next().unwrap_or(line);
+    // Without the column.
+    Some(line.rsplit_once(':').filter(|(start, _)| start.contains(':')).map_or(line, |(start, _)| start).to_owned())
 }
 
 /// The functions that code compiled with `-fsanitize=thread` calls.

@@ -114,6 +114,20 @@ pub struct Request {
     pub site: Site,
 }
 
+impl Request {
+    /// Of kernels written in Rust: an operation on `size` bytes.
+    pub fn new(kind: Kind, order: Order, address: *mut u8, size: u32) -> Self {
+        let site = Site { file: c"Rust".as_ptr(), line: 0 };
+        Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }
+    }
+
+    /// The same, asked for at this line.
+    pub fn at_line(mut self, line: u32) -> Self {
+        self.site.line = line;
+        self
+    }
+}
+
 /// See `warpset::simt::Identity`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

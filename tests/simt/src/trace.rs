@@ -69,7 +69,11 @@ impl fmt::Display for Step {
             kind => write!(f, "{kind:?} {}, was {}", number(&self.value), number(&self.answer))?,
         }
         if self.age > 0 {
-            write!(f, ", {} older than the newest", if self.age == 1 { "one write".into() } else { format!("{} writes", self.age) })?;
+            write!(
+                f,
+                ", {} older than the newest",
+                if self.age == 1 { "one write".into() } else { format!("{} writes", self.age) }
+            )?;
         }
         if self.order != Order::Relaxed {
             write!(f, " ({:?})", self.order)?;

@@ -1,7 +1,7 @@
 //! Atomic accesses: what they see and leave.
 
 use super::view::{self, Event, Knowledge};
-use super::{Access, Fault, Kind, Loaded, Memory, Order, Request, Rc, Write};
+use super::{Access, Fault, Kind, Loaded, Memory, Order, Rc, Request, Write};
 
 /// What a machine does with the loads of a kernel. All but the default are broken machines, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +108,18 @@ impl Memory {
         write: bool,
         strong: bool,
     ) -> Result<usize, Box<Fault>> {
-        let access = |memory: &Self| Access { lane: memory.names[lane], place: memory.place(address), size, write, strong };
+        let access = |memory: &Self| Access {
+            lane: memory.names[lane],
+            place: memory.place(address),
+            size,
+            write,
+            strong,
+            site: Some(request.site.to_string()),
+        };
         let Some(offset) = self.offset(address) else { return Err(Box::new(Fault::OutOfBounds(access(self)))) };
         let unit = request.size as usize;
         if !offset.is_multiple_of(unit.min(size)) || !size.is_multiple_of(4) {
-            return Err(Box::new(Fault::Misaligned { access: access(self), site: request.site.to_string() }));
+            return Err(Box::new(Fault::Misaligned(access(self))));
         }
         self.check_bounds(offset, size, write || request.kind.is_read_modify_write(), || access(self))?;
         for cell in self.pieces(offset, size) {

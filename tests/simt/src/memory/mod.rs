@@ -202,7 +202,9 @@ impl Memory {
 
     /// What lies at an address, in words.
     pub fn place(&self, address: *const u8) -> Place {
-        let Some(offset) = self.offset(address) else { return Place { name: "no simulated memory".into(), offset: address as usize } };
+        let Some(offset) = self.offset(address) else {
+            return Place { name: "no simulated memory".into(), offset: address as usize };
+        };
         let nearest = self.allocations.iter().take_while(|allocation| allocation.start <= offset).last();
         nearest.map_or_else(
             || Place { name: "before all memory".into(), offset },
@@ -235,7 +237,14 @@ impl Memory {
     /// of ours.
     pub fn plain(&mut self, lane: usize, address: *mut u8, size: usize, write: bool) -> Result<(), Box<Fault>> {
         let Some(offset) = self.offset(address) else { return Ok(()) };
-        let access = |memory: &Self| Access { lane: memory.names[lane], place: memory.place(address), size, write, strong: false };
+        let access = |memory: &Self| Access {
+            lane: memory.names[lane],
+            place: memory.place(address),
+            size,
+            write,
+            strong: false,
+            site: None,
+        };
         self.check_bounds(offset, size, write, || access(self))?;
         if self.usage(offset) == Use::Constant {
             return Ok(());
@@ -309,11 +318,9 @@ impl Memory {
             part.add(lane as u16, me.time, write, strong, lanes);
         }
         match other {
-            Some((other, other_wrote)) if self.detects_races => Err(Box::new(Fault::DataRace {
-                access: access(self),
-                other: self.names[other],
-                other_wrote,
-            })),
+            Some((other, other_wrote)) if self.detects_races => {
+                Err(Box::new(Fault::DataRace { access: access(self), other: self.names[other], other_wrote }))
+            }
             _ => Ok(()),
         }
     }
@@ -343,4 +350,3 @@ impl Accesses {
         }
     }
 }
-

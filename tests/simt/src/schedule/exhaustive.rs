@@ -29,10 +29,7 @@ impl Footprint {
     }
 
     fn depends_on(self, other: Self) -> bool {
-        self.place.is_some()
-            && self.place == other.place
-            && (self.writes || other.writes)
-            && !(self.commutes && other.commutes)
+        self.place.is_some() && self.place == other.place && (self.writes || other.writes) && !(self.commutes && other.commutes)
     }
 }
 
@@ -66,6 +63,8 @@ impl Frame {
 
 #[derive(Debug, Default)]
 pub struct Exhaustive {
+    /// No reduction: every order of all steps, to compare with.
+    naive: bool,
     frames: Vec<Frame>,
     /// Steps made in this run.
     depth: usize,
@@ -74,6 +73,11 @@ pub struct Exhaustive {
 }
 
 impl Exhaustive {
+    /// Without reduction.
+    pub fn naive() -> Self {
+        Self { naive: true, ..Self::default() }
+    }
+
     /// Prepares the next run; false if there is none that would show anything new.
     pub fn advance(&mut self) -> bool {
         while let Some(frame) = self.frames.last_mut() {
@@ -98,6 +102,12 @@ impl Exhaustive {
     /// A new point at the end of the run; false if every lane sleeps there.
     fn extend(&mut self, ready: &Ready) -> bool {
         let lanes: Vec<_> = ready.lanes.iter().map(|lane| (*lane, Footprint::of(ready, *lane))).collect();
+        if self.naive {
+            let wanted: Vec<usize> = ready.lanes.to_vec();
+            let frame = Frame { ready: lanes, lane: wanted[0], value: None, wanted, done: vec![], asleep: vec![], clock: vec![] };
+            self.frames.push(frame);
+            return true;
+        }
         lanes.iter().for_each(|(lane, footprint)| self.want_before(*lane, *footprint));
         let asleep: Vec<usize> = self.frames.last().map_or_else(Vec::new, |last| {
             let sleeps = |lane: &usize| {
@@ -108,7 +118,15 @@ impl Exhaustive {
         let mut awake = lanes.iter().map(|lane| lane.0).filter(|lane| !asleep.contains(lane));
         let last = self.frames.last().map(|frame| frame.lane);
         let Some(lane) = awake.clone().find(|lane| Some(*lane) == last).or_else(|| awake.next()) else { return false };
-        self.frames.push(Frame { ready: lanes, lane, value: None, wanted: vec![lane], done: Vec::new(), asleep, clock: Vec::new() });
+        self.frames.push(Frame {
+            ready: lanes,
+            lane,
+            value: None,
+            wanted: vec![lane],
+            done: Vec::new(),
+            asleep,
+            clock: Vec::new(),
+        });
         true
     }
 

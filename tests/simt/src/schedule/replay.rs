@@ -46,7 +46,8 @@ impl FromStr for Schedule {
                 decisions.push(Decision::Value(number(age)?));
             } else {
                 let (lane, count) = word.split_once('*').unwrap_or((word, "1"));
-                decisions.extend((0..number(count)?).map(|_| Ok(Decision::Lane(number(lane)?))).collect::<Result<Vec<_>, String>>()?);
+                decisions
+                    .extend((0..number(count)?).map(|_| Ok(Decision::Lane(number(lane)?))).collect::<Result<Vec<_>, String>>()?);
             }
         }
         Ok(Self(decisions))

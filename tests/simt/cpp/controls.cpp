@@ -1,0 +1,53 @@
+// Negative controls: known-wrong algorithms, each of which the simulator must catch (src/controls.rs, tests/controls.rs).
+#include "controls/claiming.h"
+#include "controls/machine.h"
+
+#define WARPSET_SIMT_TABLE(name, ...) \
+    extern "C" void warpset_simt_control_##name(const void* argument) { controls::run<__VA_ARGS__>(argument); }
+
+#define WARPSET_SIMT_KERNEL(name, ...) \
+    extern "C" void warpset_simt_control_##name(const void* argument) { __VA_ARGS__(*static_cast<const controls::Script*>(argument)); }
+
+namespace controls {
+
+WARPSET_SIMT_TABLE(chained, Probing<Chained>)
+WARPSET_SIMT_TABLE(gpuexplore1, Probing<GpuExplore1>)
+WARPSET_SIMT_TABLE(gpuexplore2, Probing<GpuExplore2>)
+WARPSET_SIMT_TABLE(thesis_spinlock, Probing<ThesisSpinlock<Order::Release, Order::Acquire>>)
+WARPSET_SIMT_TABLE(thesis_spinlock_relaxed, Probing<ThesisSpinlock<Order::Relaxed, Order::Relaxed>>)
+WARPSET_SIMT_TABLE(looks_again_weak, Probing<LooksAgain<Order::Weak, false>>)
+WARPSET_SIMT_TABLE(looks_again_together_weak, Probing<LooksAgain<Order::Weak, true>>)
+WARPSET_SIMT_TABLE(looks_again_together_relaxed, Probing<LooksAgain<Order::Relaxed, true>>)
+WARPSET_SIMT_TABLE(out_of_order, Probing<OutOfOrder<false, false>>)
+WARPSET_SIMT_TABLE(put_backwards_find_forwards, Probing<OutOfOrder<true, false>>)
+WARPSET_SIMT_TABLE(backwards, Probing<OutOfOrder<true, true>>)
+WARPSET_SIMT_TABLE(last_stored, Probing<LastStored>)
+WARPSET_SIMT_TABLE(cuckoo, Cuckoo)
+
+WARPSET_SIMT_KERNEL(scratch_voted, exchange_in_scratch<false>)
+WARPSET_SIMT_KERNEL(scratch_synced, exchange_in_scratch<true>)
+WARPSET_SIMT_KERNEL(plain_store_atomic_load, plain_store_atomic_load)
+WARPSET_SIMT_KERNEL(two_votes, two_votes)
+WARPSET_SIMT_KERNEL(one_vote, one_vote)
+WARPSET_SIMT_KERNEL(leaves_before_the_vote, leaves_before_the_vote)
+WARPSET_SIMT_KERNEL(vote_of_a_whole_warp, vote_of_a_whole_warp)
+WARPSET_SIMT_KERNEL(barrier_in_a_branch, barrier_in_a_branch)
+WARPSET_SIMT_KERNEL(waits_before_the_barrier, waits_before_the_barrier)
+WARPSET_SIMT_KERNEL(barrier_between, barrier_between)
+WARPSET_SIMT_KERNEL(plain_load_past_the_end, one_past_the_end<Reach::PlainLoad>)
+WARPSET_SIMT_KERNEL(plain_store_past_the_end, one_past_the_end<Reach::PlainStore>)
+WARPSET_SIMT_KERNEL(atomic_load_past_the_end, one_past_the_end<Reach::AtomicLoad>)
+WARPSET_SIMT_KERNEL(compare_and_swap_past_the_end, one_past_the_end<Reach::CompareAndSwap>)
+WARPSET_SIMT_KERNEL(load_of_the_last, one_past_the_end<Reach::Last>)
+WARPSET_SIMT_KERNEL(misaligned_load, sixteen_bytes<Wide::Load, 1>)
+WARPSET_SIMT_KERNEL(misaligned_compare_and_swap, sixteen_bytes<Wide::CompareAndSwap, 1>)
+WARPSET_SIMT_KERNEL(misaligned_row, sixteen_bytes<Wide::Row, 1>)
+WARPSET_SIMT_KERNEL(misaligned_input, sixteen_bytes<Wide::Input, 1>)
+WARPSET_SIMT_KERNEL(aligned_load, sixteen_bytes<Wide::Load, 2>)
+WARPSET_SIMT_KERNEL(published_relaxed, publishes_a_node<Publication::Relaxed, false>)
+WARPSET_SIMT_KERNEL(published_plain_relaxed, publishes_a_node<Publication::Relaxed, true>)
+WARPSET_SIMT_KERNEL(published_by_orders, publishes_a_node<Publication::Orders, false>)
+WARPSET_SIMT_KERNEL(published_plain_by_orders, publishes_a_node<Publication::Orders, true>)
+WARPSET_SIMT_KERNEL(published_plain_by_fences, publishes_a_node<Publication::Fences, true>)
+
+}  // namespace controls

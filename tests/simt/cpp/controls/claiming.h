@@ -1,0 +1,205 @@
+// Ways to claim a slot of several words: the right one, and known-wrong ones.
+#pragma once
+
+#include "controls/frame.h"
+
+namespace controls {
+
+// Chained claiming, with the functions of claim.cuh: the control of the controls.
+struct Chained : FindsForwards {
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
+    {
+        auto decision = warpset::Decision::Agreed;
+        for (u32 chunk = 0; chunk < script.chunks; ++chunk) {
+            const bool expect_empty = decision == warpset::Decision::Won;
+            decision = warpset::decide(script.chunk(slot, chunk), EMPTY, vector[chunk], expect_empty);
+            if (decision == warpset::Decision::Different) return Claim::Next;
+        }
+        return decision == warpset::Decision::Won ? Claim::New : Claim::Seen;
+    }
+};
+
+// GPUexplore 1.0 (Wijs and Bosnacki 2014, Algorithm 2, for vectors of more than one word; thesis of Bergsma 2019, 5.1.2).
+//
+// The flaw: only the first word is claimed, the rest is stored. Whoever loses the claim, or finds the rest not yet there, takes
+// the slot for another vector's and goes on, also if it is being filled with its own.
+struct GpuExplore1 : FindsForwards {
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
+    {
+        if (load_relaxed(script.chunk(slot, 0)) != EMPTY) {
+            for (u32 chunk = 0; chunk < script.chunks; ++chunk)
+                if (load_relaxed(script.chunk(slot, chunk)) != vector[chunk]) return Claim::Next;
+            return Claim::Seen;
+        }
+        if (compare_and_swap_relaxed(script.chunk(slot, 0), EMPTY, vector[0]) != EMPTY) return Claim::Next;
+        for (u32 chunk = 1; chunk < script.chunks; ++chunk) store(script.chunk(slot, chunk), vector[chunk], Order::Relaxed);
+        return Claim::New;
+    }
+};
+
+// GPUexplore 2.0 (thesis of Bergsma 2019, 3.1.2 and 5.1.1): a lane for each word, which all compare and swap at once.
+//
+// The flaw: it takes for granted that the hardware does the compare-and-swaps of a half-warp as one. It does not, so of two groups
+// each may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
+struct GpuExplore2 : FindsForwards {
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
+    {
+        u64* mine = script.chunk(slot, group.rank);
+        const u64 value = vector[group.rank];
+        u64 seen = load_relaxed(mine);
+        if (group.all(seen == value)) return Claim::Seen;
+        if (!group.all(seen == EMPTY)) return Claim::Next;
+        seen = compare_and_swap_relaxed(mine, EMPTY, value);
+        if (group.all(seen == EMPTY)) return Claim::New;
+        return group.all(seen == value) ? Claim::Seen : Claim::Next;
+    }
+};
+
+// The table without replication of Bergsma's thesis (2019, 5.1.3), here with a lane for a vector: the first word is claimed by a mark
+// that has its highest bit set and tells the vector's hash; it becomes the vector's first word when the others are there.
+// Whoever meets the mark with the hash of its own vector waits.
+//
+// The flaw: it waits. Where the lanes of a warp go in lock-step, the one that waits may keep the one that it waits for from going on.
+// And the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen before the
+// others.
+template <Order publish, Order observe>
+struct ThesisSpinlock : FindsForwards {
+    static constexpr u64 in_progress = 1ull << 63;
+
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
+    {
+        u64 hash = 0;
+        for (u32 chunk = 0; chunk < script.chunks; ++chunk) hash += vector[chunk];
+        const u64 mark = in_progress | (hash & 0xFF);
+        u64* first = script.chunk(slot, 0);
+
+        u64 seen = load(first, observe);
+        if (seen == EMPTY) {
+            seen = compare_and_swap(first, EMPTY, mark, observe);
+            if (seen == EMPTY) {
+                for (u32 chunk = 1; chunk < script.chunks; ++chunk) store(script.chunk(slot, chunk), vector[chunk], Order::Relaxed);
+                store(first, vector[0], publish);
+                return Claim::New;
+            }
+        }
+        while (seen == mark) seen = load(first, observe);
+        if (seen != vector[0]) return Claim::Next;  // also if it is the mark of another hash
+        for (u32 chunk = 1; chunk < script.chunks; ++chunk)
+            if (load_relaxed(script.chunk(slot, chunk)) != vector[chunk]) return Claim::Next;
+        return Claim::Seen;
+    }
+};
+
+// Chained claiming that loads a chunk again when the compare-and-swap of it was lost, instead of taking the value that this returned.
+// `together`: the lane that looks again is not the one that lost, but another of its group, as where a warp reads a bucket again
+// after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
+//
+// The flaw: the load may see less than the compare-and-swap did, EMPTY even, and a slot that is being filled with the same vector
+// passes for another's.
+template <Order order, bool together>
+struct LooksAgain : FindsForwards {
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
+    {
+        bool won = false;
+        for (u32 chunk = 0; chunk < script.chunks; ++chunk) {
+            u64* address = script.chunk(slot, chunk);
+            u64 seen = 0;
+            if (group.rank == 0) {
+                seen = won ? EMPTY : load_relaxed(address);
+                if (seen == EMPTY) seen = compare_and_swap_relaxed(address, EMPTY, vector[chunk]);
+            }
+            won = group.any(group.rank == 0 && seen == EMPTY);
+            if (won) continue;
+            const u32 looks = together ? group.lanes - 1 : 0;
+            if (group.rank == looks) seen = load(address, order);
+            if (!group.any(group.rank == looks && seen == vector[chunk])) return Claim::Next;
+        }
+        return won ? Claim::New : Claim::Seen;
+    }
+};
+
+// Chained claiming from the last chunk to the first, by every second lane or by all; and looking for a vector in that order or not.
+//
+// The flaw, if lanes differ: each has decided a chunk that the other has not compared. If all put backwards and find forwards: a slot
+// that another vector has begun from its end passes for one that no equal vector can have left. (If all go backwards always, nothing
+// is wrong: any order will do, as long as it is the same for all.)
+template <bool all, bool finds>
+struct OutOfOrder {
+    static constexpr bool finds_backwards = finds;
+
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
+    {
+        const bool backwards = all || warpset::platform::Grid::thread() % 2 == 1;
+        auto decision = warpset::Decision::Agreed;
+        for (u32 i = 0; i < script.chunks; ++i) {
+            const u32 chunk = backwards ? script.chunks - 1 - i : i;
+            decision = warpset::decide(script.chunk(slot, chunk), EMPTY, vector[chunk], false);
+            if (decision == warpset::Decision::Different) return Claim::Next;
+        }
+        return decision == warpset::Decision::Won ? Claim::New : Claim::Seen;
+    }
+};
+
+// Chained claiming that stores the last chunk where it finds it EMPTY.
+//
+// The flaw: of several that find it so, each believes to have decided it.
+struct LastStored : FindsForwards {
+    static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
+    {
+        const u32 last = script.chunks - 1;
+        for (u32 chunk = 0; chunk < last; ++chunk)
+            if (warpset::decide(script.chunk(slot, chunk), EMPTY, vector[chunk], false) == warpset::Decision::Different)
+                return Claim::Next;
+        const u64 seen = load_relaxed(script.chunk(slot, last));
+        if (seen != EMPTY) return seen == vector[last] ? Claim::Seen : Claim::Next;
+        store(script.chunk(slot, last), vector[last], Order::Relaxed);
+        return Claim::New;
+    }
+};
+
+// Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. A key has two
+// places, told by its two lowest bytes; it goes to the second if the first is taken, and evicts if both are.
+//
+// The flaw, where others search at the same time: between its eviction and its arrival at the other place a key is in no slot.
+struct Cuckoo {
+    static constexpr u32 most_evictions = 8;
+
+    static u32 place(u64 key, u32 which) { return key >> 8 * which & 0xFF; }
+
+    static Found find(const Script& script, const u64* vector, const Group&)
+    {
+        for (u32 which = 0; which < 2; ++which)
+            if (load_relaxed(script.cells + place(*vector, which)) == *vector) return {Seen, place(*vector, which)};
+        return {Absent, no_reference};
+    }
+
+    static Found find_or_put(const Script& script, const u64* vector, const Group& group)
+    {
+        const Found found = find(script, vector, group);
+        if (found.outcome == Seen) return found;
+        for (u32 which = 0; which < 2; ++which) {
+            const u64 seen = compare_and_swap_relaxed(script.cells + place(*vector, which), EMPTY, *vector);
+            if (seen == EMPTY || seen == *vector) return {seen == EMPTY ? New : Seen, place(*vector, which)};
+        }
+        u64 key = *vector;
+        u32 to = place(key, 0);
+        for (u32 i = 0; i < most_evictions; ++i) {
+            const u64 evicted = exchange(script.cells + to, key);
+            if (evicted == EMPTY) return {New, place(*vector, 0)};
+            key = evicted;  // now it is nowhere
+            to = place(key, to == place(key, 0) ? 1 : 0);
+        }
+        return {Full, no_reference};
+    }
+
+    static u64 exchange(u64* address, u64 value)
+    {
+        for (u64 expected = load_relaxed(address);;) {
+            const u64 seen = compare_and_swap_relaxed(address, expected, value);
+            if (seen == expected) return seen;
+            expected = seen;
+        }
+    }
+};
+
+}  // namespace controls

@@ -1,0 +1,154 @@
+// Kernels that break a rule of the machine, not of a table; beside each the one that keeps it. Those that read what they should not
+// say so in `misread` of the lane's operation. Cells are zero at the start.
+//
+// Plain accesses are volatile so that the compiler leaves them there; to the machine they are plain all the same.
+#pragma once
+
+#include "controls/frame.h"
+
+namespace controls {
+
+using warpset::u128;
+using warpset::platform::Grid;
+using warpset::platform::Warp;
+
+inline void sync_block(Site site = Site::here()) { warpset::simt::collective(Kind::SyncBlock, ~0u, 0, 0, site); }
+
+inline void fence(Order order, Site site = Site::here())
+{
+    warpset::simt::Request request{Kind::Fence, order, 0, 1, nullptr, 0, 0, {}, {}, site};
+    warpset::simt::warpset_simt_request(&request);
+}
+
+// Each lane reads what its neighbour wrote to the scratch memory of the warp; a vote between orders nothing.
+template <bool syncs>
+void exchange_in_scratch(const Script& script)
+{
+    volatile u32* scratch = reinterpret_cast<u32*>(Warp::scratch(Warp::size * 4));
+    scratch[Warp::lane()] = Warp::lane();
+    if (syncs)
+        Warp::sync();
+    else
+        Warp::ballot(true);
+    const u32 neighbour = (Warp::lane() + 1) % Warp::size;
+    script.operations[Grid::thread()].misread = scratch[neighbour] != neighbour;
+}
+
+// One lane writes a cell by a plain store, the others read it atomically.
+inline void plain_store_atomic_load(const Script& script)
+{
+    if (Grid::thread() == 0)
+        *static_cast<volatile u64*>(script.cells) = 1;
+    else
+        load_relaxed(script.cells);
+}
+
+// Half of the warp is at another vote of the whole warp.
+inline void two_votes(const Script&)
+{
+    if (Warp::lane() < 16)
+        Warp::ballot(true);
+    else
+        Warp::ballot(false);
+}
+
+// The same vote for all, where only what they vote depends on the lane.
+inline void one_vote(const Script& script)
+{
+    script.operations[Grid::thread()].misread = Warp::ballot(Warp::lane() < 16) != 0xFFFF;
+}
+
+// A lane ends where the others count on its vote.
+inline void leaves_before_the_vote(const Script&)
+{
+    if (Warp::lane() == 31) return;
+    Warp::ballot(true);
+}
+
+// A vote of 32 lanes, in a block that has fewer.
+inline void vote_of_a_whole_warp(const Script&) { Warp::ballot(true); }
+
+// The first warp is at a barrier of the block, which the second comes to only after a vote that one of its lanes is missing from.
+inline void barrier_in_a_branch(const Script&)
+{
+    if (Grid::thread() >= Warp::size && Warp::lane() != 0) Warp::ballot(true);
+    sync_block();
+}
+
+// A lane waits before a barrier for what another lane does after it.
+inline void waits_before_the_barrier(const Script& script)
+{
+    if (Grid::thread() == 0)
+        while (load_relaxed(script.cells) == 0) {}
+    sync_block();
+    if (Grid::thread() == 1) store(script.cells, 1, Order::Relaxed);
+}
+
+// A plain store before a barrier and plain loads after it.
+inline void barrier_between(const Script& script)
+{
+    volatile u64* cell = script.cells;
+    if (Grid::thread() == 0) *cell = 7;
+    sync_block();
+    script.operations[Grid::thread()].misread = *cell != 7;
+}
+
+enum class Reach { PlainLoad, PlainStore, AtomicLoad, CompareAndSwap, Last };
+
+// Accesses of the cell behind the last one; or of the last one.
+template <Reach reach>
+void one_past_the_end(const Script& script)
+{
+    u64* end = script.cells + script.slots * script.chunks;
+    if (reach == Reach::PlainLoad) (void)*static_cast<volatile u64*>(end);
+    if (reach == Reach::PlainStore) *static_cast<volatile u64*>(end) = 0;
+    if (reach == Reach::AtomicLoad) load_relaxed(end);
+    if (reach == Reach::CompareAndSwap) compare_and_swap_relaxed(end, EMPTY, u64{0});
+    if (reach == Reach::Last) load_relaxed(end - 1);
+}
+
+enum class Wide { Load, CompareAndSwap, Row, Input };
+
+// 16 bytes at an address that is a multiple of 8 only, or of 16.
+template <Wide wide, u32 offset>
+void sixteen_bytes(const Script& script)
+{
+    auto* address = reinterpret_cast<u128*>(script.cells + offset);
+    if (wide == Wide::Load) load_relaxed(address);
+    if (wide == Wide::CompareAndSwap) compare_and_swap_relaxed(address, u128{0, 0}, u128{1, 1});
+    if (wide == Wide::Row) {
+        warpset::platform::Row<u64, 2> row;
+        warpset::platform::load_row_relaxed(address, row);
+    }
+    if (wide == Wide::Input) warpset::platform::load_input(address);
+}
+
+enum class Publication { Relaxed, Orders, Fences };
+
+// A node of two words is written, and then its index is published; who sees the index reads the node.
+template <Publication publication, bool plain>
+void publishes_a_node(const Script& script)
+{
+    u64* index = script.cells;
+    u64* node = script.cells + 2;
+    const bool orders = publication == Publication::Orders, fences = publication == Publication::Fences;
+    if (Grid::thread() == 0) {
+        for (u32 word = 0; word < 2; ++word) {
+            if (plain)
+                *static_cast<volatile u64*>(node + word) = 40 + word;
+            else
+                store(node + word, 40 + word, Order::Relaxed);
+        }
+        if (fences) fence(Order::Release);
+        store(index, 2, orders ? Order::Release : Order::Relaxed);
+        return;
+    }
+    if (load(index, orders ? Order::Acquire : Order::Relaxed) == 0) return;
+    if (fences) fence(Order::Acquire);
+    for (u32 word = 0; word < 2; ++word) {
+        const u64 seen = plain ? *static_cast<volatile u64*>(node + word) : load_relaxed(node + word);
+        script.operations[Grid::thread()].misread |= seen != 40 + word;
+    }
+}
+
+}  // namespace controls

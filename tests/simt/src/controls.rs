@@ -1,0 +1,377 @@
+//! Negative controls: known-wrong algorithms in cases in which they go wrong (cpp/controls/claiming.h), and kernels that break rules of
+//! the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing; beside each wrong one is the right
+//! one, which must survive all that the wrong one is subjected to.
+
+use crate::bucket::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
+use crate::checks::{Contents, Pool, check_scripts};
+use crate::hunt::{Program, Wrong};
+use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
+use crate::memory::{Memory, Use};
+use std::collections::HashMap;
+
+/// What the lanes get. See `controls::Script` in cpp/controls/frame.h.
+#[repr(C)]
+struct Argument {
+    cells: *mut u64,
+    slots: u32,
+    chunks: u32,
+    vectors: *const u64,
+    operations: *mut Operation,
+    operations_a_lane: u64,
+    lanes_an_operation: u32,
+    padding: u32,
+}
+
+/// How many lanes do an operation together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Team {
+    One,
+    Two,
+    OneAChunk,
+}
+
+/// A way to find and put vectors.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    name: &'static str,
+    kernel: Kernel,
+    team: Team,
+    /// Vectors do not stay where they were put, so references mean nothing.
+    moves: bool,
+}
+
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $name:ident: $kernel:ident, $team:ident, $moves:literal;)+) => {
+        unsafe extern "C" {
+            $(fn $kernel(argument: *const std::ffi::c_void);)+
+        }
+        $($(#[$doc])*
+        pub const $name: Algorithm = Algorithm {
+            name: unprefixed(stringify!($kernel)), kernel: $kernel, team: Team::$team, moves: $moves
+        };)+
+        /// All of them, right and wrong.
+        pub const ALGORITHMS: &[Algorithm] = &[$($name),+];
+    };
+}
+
+algorithms! {
+    /// Right, with the functions of `claim.cuh`.
+    CHAINED: warpset_simt_control_chained, One, false;
+    GPUEXPLORE_1: warpset_simt_control_gpuexplore1, One, false;
+    GPUEXPLORE_2: warpset_simt_control_gpuexplore2, OneAChunk, false;
+    /// Right, where lanes need not fear that others are never let go on.
+    THESIS_SPINLOCK: warpset_simt_control_thesis_spinlock, One, false;
+    THESIS_SPINLOCK_RELAXED: warpset_simt_control_thesis_spinlock_relaxed, One, false;
+    LOOKS_AGAIN_WEAK: warpset_simt_control_looks_again_weak, One, false;
+    LOOKS_AGAIN_TOGETHER_WEAK: warpset_simt_control_looks_again_together_weak, Two, false;
+    LOOKS_AGAIN_TOGETHER_RELAXED: warpset_simt_control_looks_again_together_relaxed, Two, false;
+    OUT_OF_ORDER: warpset_simt_control_out_of_order, One, false;
+    PUT_BACKWARDS_FIND_FORWARDS: warpset_simt_control_put_backwards_find_forwards, One, false;
+    /// Right: the order of the chunks is unusual, but the same for all.
+    BACKWARDS: warpset_simt_control_backwards, One, false;
+    LAST_STORED: warpset_simt_control_last_stored, One, false;
+    CUCKOO: warpset_simt_control_cuckoo, One, true;
+}
+
+impl Algorithm {
+    /// Vectors do not stay where they were put.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
+}
+
+/// The name of a kernel without what they all begin with.
+const fn unprefixed(name: &'static str) -> &'static str {
+    name.split_at("warpset_simt_control_".len()).1
+}
+
+/// An operation: PUT or FIND, and the number of the vector.
+pub type Call = (u32, u32);
+
+/// Vectors, and who does what with them at the same time.
+#[derive(Clone, Debug)]
+pub struct Case {
+    name: &'static str,
+    /// Vectors of as many chunks each.
+    vectors: Vec<Vec<u64>>,
+    /// By lane, or by team.
+    scripts: Vec<Vec<Call>>,
+}
+
+const A: Call = (PUT, 0);
+const B: Call = (PUT, 1);
+
+impl Case {
+    fn new(name: &'static str, vectors: &[&[u64]], scripts: &[&[Call]]) -> Self {
+        let own = |words: &&[u64]| words.to_vec();
+        Self { name, vectors: vectors.iter().map(own).collect(), scripts: scripts.iter().map(|calls| calls.to_vec()).collect() }
+    }
+
+    /// One vector, put by two.
+    pub fn equal() -> Self {
+        Self::new("equal", &[&[0xA0, 0xA1, 0xA2]], &[&[A], &[A]])
+    }
+
+    /// Two vectors that differ in every chunk.
+    pub fn different() -> Self {
+        Self::new("different", &[&[0xA0, 0xA1, 0xA2], &[0xB0, 0xB1, 0xB2]], &[&[A], &[B]])
+    }
+
+    /// Two vectors that differ in the last chunk only.
+    pub fn prefix() -> Self {
+        Self::new("prefix", &[&[0xC0, 0xC1, 0xA2], &[0xC0, 0xC1, 0xB2]], &[&[A], &[B]])
+    }
+
+    /// Three put two vectors of a common prefix.
+    pub fn crowd() -> Self {
+        Self::new("crowd", &[&[0xC0, 0xA1], &[0xC0, 0xB1]], &[&[A, B], &[B, A], &[A]])
+    }
+
+    /// As `crowd`, but one looks for what it put.
+    pub fn crowd_and_find() -> Self {
+        Self { name: "crowd-and-find", scripts: vec![vec![A, B], vec![B, A], vec![A, (FIND, 0)]], ..Self::crowd() }
+    }
+
+    /// Keys of one word with two places each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3. B
+    /// evicts A, which was found before.
+    pub fn evicted() -> Self {
+        let (find, c) = ((FIND, 0), (PUT, 2));
+        Self::new("evicted", &[&[0xA_01_00], &[0xB_02_00], &[0xC_03_02]], &[&[A, find], &[c, B]])
+    }
+
+    /// As `evicted`, but A is put again.
+    pub fn evicted_and_put() -> Self {
+        Self { name: "evicted-and-put", scripts: vec![vec![A, A], vec![(PUT, 2), B]], ..Self::evicted() }
+    }
+
+    /// All operations by one lane, one after another.
+    fn alone(self) -> Self {
+        Self { scripts: vec![self.scripts.concat()], ..self }
+    }
+}
+
+/// An algorithm in a case.
+pub struct Control {
+    algorithm: Algorithm,
+    case: Case,
+    /// Each lane or team is a block of its own, not all together one warp.
+    apart: bool,
+    stale: bool,
+    alone: bool,
+    pool: Pool,
+    operations: Vec<Operation>,
+    cells: *mut u64,
+    /// What the lanes of the launch point to.
+    argument: Option<Box<Argument>>,
+}
+
+const SLOTS: usize = 4;
+const EMPTY: u64 = u64::MAX;
+
+impl Control {
+    pub fn new(algorithm: Algorithm, case: Case) -> Self {
+        let pool = Pool::new(2 * case.vectors[0].len(), case.vectors.iter().map(|vector| bytemuck::cast_slice(vector).to_vec()));
+        Self {
+            algorithm,
+            case,
+            apart: false,
+            stale: true,
+            alone: false,
+            pool,
+            operations: Vec::new(),
+            cells: std::ptr::null_mut(),
+            argument: None,
+        }
+    }
+
+    /// Each lane (or team of lanes) in a block of its own.
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
+    }
+
+    /// On a machine whose loads see the newest value; there operations must also be linearizable.
+    pub fn sequential(self) -> Self {
+        Self { stale: false, ..self }
+    }
+
+    /// With nobody else there: every algorithm must be right then.
+    pub fn alone(self) -> Self {
+        Self { alone: true, case: self.case.alone(), ..self }
+    }
+
+    fn chunks(&self) -> usize {
+        self.case.vectors[0].len()
+    }
+
+    fn operations_a_lane(&self) -> usize {
+        self.case.scripts.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    fn lanes_an_operation(&self) -> usize {
+        match self.algorithm.team {
+            Team::One => 1,
+            Team::Two => 2,
+            Team::OneAChunk => self.chunks(),
+        }
+    }
+
+    fn contents(&self, memory: &Memory) -> Result<Contents, Wrong> {
+        let chunks = self.chunks();
+        let slot = |(number, cells): (usize, &[u64])| Slot {
+            decided: cells.iter().map(|cell| *cell != EMPTY).collect(),
+            words: bytemuck::cast_slice(cells).to_vec(),
+            ranges: (0..chunks).map(|chunk| (number * chunks + chunk) * 8..(number * chunks + chunk + 1) * 8).collect(),
+        };
+        let slots = memory.at(self.cells, SLOTS * chunks).chunks(chunks).enumerate().map(slot).collect();
+        Contents::of(slots, &self.pool, false)
+    }
+}
+
+impl Program for Control {
+    fn name(&self) -> String {
+        let add = |yes: bool, text: &'static str| if yes { text } else { "" };
+        let (alone, apart) = (add(self.alone, "-alone"), add(self.apart, "-apart"));
+        format!("{}-{}{alone}{apart}{}", self.algorithm.name, self.case.name, add(!self.stale, "-sequential"))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1 << 12
+    }
+
+    fn steps(&self) -> u64 {
+        20
+    }
+
+    fn rules(&self, mut rules: Rules, _: u64) -> Rules {
+        rules.loads.stale &= self.stale;
+        rules
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
+        let a_lane = self.operations_a_lane();
+        let operation = |call: Option<&Call>| {
+            call.map_or_else(Operation::default, |&(kind, vector)| Operation { kind, vector, ..Operation::default() })
+        };
+        let scripts = self.case.scripts.iter();
+        self.operations = scripts.flat_map(|calls| (0..a_lane).map(move |at| operation(calls.get(at)))).collect();
+        self.cells = memory.allocate_with("slots", Use::Shared, &vec![EMPTY; SLOTS * self.chunks()]);
+        let vectors: *const u64 = memory.allocate_with("vectors", Use::Constant, &self.case.vectors.concat());
+        let script = self.argument.insert(Box::new(Argument {
+            cells: self.cells,
+            slots: SLOTS as u32,
+            chunks: self.case.vectors[0].len() as u32,
+            vectors,
+            operations: self.operations.as_mut_ptr(),
+            operations_a_lane: a_lane as u64,
+            lanes_an_operation: 0,
+            padding: 0,
+        }));
+        let argument = argument(&**script);
+        let (teams, lanes) = (self.case.scripts.len(), self.lanes_an_operation());
+        self.argument.as_mut().expect("just made").lanes_an_operation = lanes as u32;
+        let (blocks, threads) = if self.apart { (teams, lanes) } else { (1, teams * lanes) };
+        vec![vec![Grid { blocks, threads, scratch_bytes: 0, kernel: self.algorithm.kernel, argument }]]
+    }
+
+    fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
+        let contents = self.contents(memory)?;
+        if self.algorithm.moves {
+            for operation in self.operations.iter_mut().filter(|operation| matches!(operation.outcome, NEW | SEEN)) {
+                operation.reference = contents.places[operation.vector as usize].unwrap_or(NO_REFERENCE);
+            }
+        }
+        check_scripts(&contents, &self.operations, self.operations_a_lane(), !self.stale)?;
+        let mut news = HashMap::new();
+        for operation in &self.operations {
+            *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
+        }
+        contents.check_news(&news)
+    }
+}
+
+/// A kernel that breaks a rule of the machine, or, as a control, keeps it.
+pub struct Breach {
+    name: &'static str,
+    kernel: Kernel,
+    lanes: usize,
+    operations: Vec<Operation>,
+    argument: Option<Box<Argument>>,
+}
+
+macro_rules! breaches {
+    ($($name:ident: $kernel:ident, $lanes:expr;)+) => {
+        unsafe extern "C" {
+            $(fn $kernel(argument: *const std::ffi::c_void);)+
+        }
+        impl Breach {
+            $(pub fn $name() -> Self {
+                let (name, operations) = (stringify!($name), Vec::new());
+                Self { name, kernel: $kernel, lanes: $lanes, operations, argument: None }
+            })+
+        }
+    };
+}
+
+breaches! {
+    scratch_voted: warpset_simt_control_scratch_voted, WARP;
+    scratch_synced: warpset_simt_control_scratch_synced, WARP;
+    plain_store_atomic_load: warpset_simt_control_plain_store_atomic_load, 2;
+    two_votes: warpset_simt_control_two_votes, WARP;
+    one_vote: warpset_simt_control_one_vote, WARP;
+    leaves_before_the_vote: warpset_simt_control_leaves_before_the_vote, WARP;
+    vote_of_a_whole_warp: warpset_simt_control_vote_of_a_whole_warp, WARP / 2;
+    barrier_in_a_branch: warpset_simt_control_barrier_in_a_branch, 2 * WARP;
+    waits_before_the_barrier: warpset_simt_control_waits_before_the_barrier, 2;
+    barrier_between: warpset_simt_control_barrier_between, 2 * WARP;
+    plain_load_past_the_end: warpset_simt_control_plain_load_past_the_end, 1;
+    plain_store_past_the_end: warpset_simt_control_plain_store_past_the_end, 1;
+    atomic_load_past_the_end: warpset_simt_control_atomic_load_past_the_end, 1;
+    compare_and_swap_past_the_end: warpset_simt_control_compare_and_swap_past_the_end, 1;
+    load_of_the_last: warpset_simt_control_load_of_the_last, 1;
+    misaligned_load: warpset_simt_control_misaligned_load, 1;
+    misaligned_compare_and_swap: warpset_simt_control_misaligned_compare_and_swap, 1;
+    misaligned_row: warpset_simt_control_misaligned_row, 1;
+    misaligned_input: warpset_simt_control_misaligned_input, 1;
+    aligned_load: warpset_simt_control_aligned_load, 1;
+    published_relaxed: warpset_simt_control_published_relaxed, 2;
+    published_plain_relaxed: warpset_simt_control_published_plain_relaxed, 2;
+    published_by_orders: warpset_simt_control_published_by_orders, 3;
+    published_plain_by_orders: warpset_simt_control_published_plain_by_orders, 3;
+    published_plain_by_fences: warpset_simt_control_published_plain_by_fences, 3;
+}
+
+impl Program for Breach {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1 << 12
+    }
+
+    fn steps(&self) -> u64 {
+        10
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
+        let cells = [0u64; 5];
+        self.operations = vec![Operation::default(); self.lanes];
+        let script = self.argument.insert(Box::new(Argument {
+            cells: memory.allocate_with("cells", Use::Shared, &cells),
+            slots: cells.len() as u32,
+            chunks: 1,
+            vectors: std::ptr::null(),
+            operations: self.operations.as_mut_ptr(),
+            operations_a_lane: 1,
+            lanes_an_operation: 1,
+            padding: 0,
+        }));
+        let scratch_bytes = self.lanes.next_multiple_of(WARP) * 4;
+        vec![vec![Grid { blocks: 1, threads: self.lanes, scratch_bytes, kernel: self.kernel, argument: argument(&**script) }]]
+    }
+
+    fn judge(&mut self, _: &Memory, _: Ending) -> Result<(), Wrong> {
+        let misread = self.operations.iter().position(|operation| operation.misread != 0);
+        misread.map_or(Ok(()), |lane| Err(wrong("misread", format!("lane {lane} read what was not to be there"), Vec::new())))
+    }
+}

@@ -1,0 +1,172 @@
+//! Tiny cases for the bucket table, small enough for every schedule: a few lanes (or warps), a few operations each, one bucket.
+
+use crate::bucket::{
+    BatchArgument, BatchView, BucketKernels, Config, FULL, NEW, Operation, PUT, ScriptArgument, Table, argument,
+};
+use crate::checks::{Contents, Pool, check_scripts};
+use crate::hunt::{Program, Wrong};
+use crate::machine::{Ending, Grid, Rules, WARP};
+use crate::memory::{Memory, Use};
+use std::collections::HashMap;
+
+/// How much the vectors of a duel have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alike {
+    /// No word.
+    Nothing,
+    /// All but the first chunk.
+    AllButFirst,
+    /// All but the last chunk.
+    AllButLast,
+}
+
+/// An operation of a lane: PUT or FIND, and the vector.
+pub type Call = (u32, u32);
+
+pub struct Duel {
+    kernels: &'static BucketKernels,
+    alike: Alike,
+    /// By lane, or by warp.
+    players: Vec<Vec<Call>>,
+    /// The players are warps with a batch each (of puts), not lanes.
+    warps: bool,
+    stale: bool,
+    case: Option<Case>,
+}
+
+struct Case {
+    table: Table,
+    pool: Pool,
+    operations: Vec<Operation>,
+    a_lane: usize,
+    /// What the lanes of the launch point to.
+    _script: Box<ScriptArgument>,
+    /// What the warps of the launch point to.
+    batches: Vec<BatchArgument>,
+}
+
+impl Duel {
+    pub fn of_lanes(kernels: &'static BucketKernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
+        Self { kernels, alike, players, warps: false, stale, case: None }
+    }
+
+    /// Each warp puts a batch of vectors.
+    pub fn of_warps(kernels: &'static BucketKernels, alike: Alike, batches: Vec<Vec<u32>>, stale: bool) -> Self {
+        let players = batches.into_iter().map(|batch| batch.into_iter().map(|vector| (PUT, vector)).collect()).collect();
+        Self { kernels, alike, players, warps: true, stale, case: None }
+    }
+
+    fn vectors(&self) -> u32 {
+        self.players.iter().flatten().map(|call| call.1 + 1).max().unwrap_or(0)
+    }
+
+    fn pool(&self, table: &Table, memory: &Memory) -> Pool {
+        let width = self.kernels.width();
+        let chunks = table.slot(memory, 0).ranges;
+        let (first, last) = (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4);
+        let vector = |number: u32| -> Vec<u32> {
+            let differs = |word: usize| match self.alike {
+                Alike::Nothing => true,
+                Alike::AllButFirst => word < first,
+                Alike::AllButLast => word >= width - last,
+            };
+            (0..width).map(|word| 0x100 * (word as u32 + 1) + if differs(word) { number + 1 } else { 0 }).collect()
+        };
+        Pool::new(width, (0..self.vectors()).map(vector))
+    }
+}
+
+impl Program for Duel {
+    fn name(&self) -> String {
+        let call = |&(kind, vector): &Call| format!("{}{}", if kind == PUT { 'p' } else { 'f' }, (b'A' + vector as u8) as char);
+        let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
+        let players: Vec<String> = self.players.iter().map(player).collect();
+        let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
+        format!("{}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1 << 14
+    }
+
+    fn steps(&self) -> u64 {
+        40
+    }
+
+    fn rules(&self, mut rules: Rules, _: u64) -> Rules {
+        rules.loads.stale &= self.stale;
+        rules
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
+        let config = Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1 };
+        let mut table = Table::allocate(memory, self.kernels, config);
+        table.clear(memory);
+        // All searches begin in bucket 0, and end there.
+        table.view.probe_limit = 1;
+        table.slots = self.kernels.slots_per_bucket();
+        let pool = self.pool(&table, memory);
+        let words = pool.words(0..pool.len());
+        let vectors: *const u32 = memory.allocate_with("vectors", Use::Constant, &words);
+        let a_lane = self.players.iter().map(Vec::len).max().unwrap_or(0);
+        let operation = |call: Option<&Call>| {
+            call.map_or_else(Operation::default, |&(kind, vector)| Operation { kind, vector, ..Operation::default() })
+        };
+        let mut operations: Vec<Operation> =
+            self.players.iter().flat_map(|calls| (0..a_lane).map(move |at| operation(calls.get(at)))).collect();
+        let script = Box::new(ScriptArgument {
+            view: table.view,
+            vectors,
+            operations: operations.as_mut_ptr(),
+            operations_a_lane: a_lane as u64,
+        });
+        let mut batches = Vec::new();
+        let mut grids = Vec::new();
+        if self.warps {
+            for (number, calls) in self.players.iter().enumerate() {
+                let words = pool.words(calls.iter().map(|call| call.1 as usize));
+                let count = calls.len();
+                let batch = BatchView {
+                    vectors: memory.allocate_with(format!("batch {number}"), Use::Constant, &words),
+                    count: count as u64,
+                    outcomes: memory.allocate(format!("outcomes {number}"), Use::Shared, count),
+                    references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count).cast(),
+                    new_references: std::ptr::null_mut(),
+                    counts: std::ptr::null_mut(),
+                };
+                batches.push(BatchArgument { view: table.view, batch });
+            }
+            let scratch_bytes = self.kernels.scratch_of_warp();
+            let kernel = self.kernels.find_or_put;
+            let grid = |batch| Grid { blocks: 1, threads: WARP, scratch_bytes, kernel, argument: argument(batch) };
+            grids.extend(batches.iter().map(grid));
+        } else {
+            let (kernel, argument) = (self.kernels.script, argument(&*script));
+            grids.push(Grid { blocks: self.players.len(), threads: 1, scratch_bytes: 0, kernel, argument });
+        }
+        self.case = Some(Case { table, pool, operations, a_lane, _script: script, batches });
+        vec![grids]
+    }
+
+    fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
+        let Case { table, pool, operations, a_lane, batches, .. } = self.case.as_mut().expect("a case was set up");
+        for (number, batch) in batches.iter().enumerate() {
+            let view = &batch.batch;
+            let count = view.count as usize;
+            let results = memory.at(view.outcomes, count).iter().zip(memory.at(view.references, count));
+            for (operation, (outcome, reference)) in operations[number * *a_lane..].iter_mut().zip(results) {
+                (operation.outcome, operation.reference) = ((*outcome).into(), *reference);
+            }
+        }
+        let contents = Contents::read(table, memory, pool, false)?;
+        check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
+        let mut news = HashMap::new();
+        for operation in operations.iter() {
+            *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
+            if operation.outcome == FULL {
+                contents.check_full(table, pool, operation.vector as usize)?;
+            }
+        }
+        contents.check_news(&news)
+    }
+}

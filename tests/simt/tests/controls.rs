@@ -1,0 +1,340 @@
+//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside it
+//! must survive the same hunts.
+//!
+//! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
+
+use warpset_simt::bucket::{BucketKernels, PUT, SPECS};
+use warpset_simt::controls::*;
+use warpset_simt::duel::{Alike, Duel};
+use warpset_simt::hunt::{Catch, Cause, Program, Strategy, hunt};
+use warpset_simt::machine::{Rules, run};
+use warpset_simt::memory::{Loads, Memory};
+use warpset_simt::schedule::{Decision, Replay, Schedule};
+use warpset_simt::storm::{Scale, Storm};
+
+const RANDOM: Strategy = Strategy::Random;
+const PCT: Strategy = Strategy::Pct(3);
+const LOCK_STEP: Strategy = Strategy::LockStep;
+const EXHAUSTIVE: Strategy = Strategy::Exhaustive;
+const ALL: &[Strategy] = &[RANDOM, PCT, LOCK_STEP, EXHAUSTIVE];
+/// Those that choose at random.
+const SAMPLING: &[Strategy] = &[RANDOM, PCT, LOCK_STEP];
+
+/// Hunts a strategy, each with seeds of its own: one could be lucky.
+const HUNTS: u64 = 10;
+/// Schedules until a hunt that caught nothing has failed.
+const MOST: u64 = 20_000;
+/// Schedules that what is right must survive: more than any hunt for what is wrong needs.
+const SURVIVED: u64 = 2_000;
+
+/// Small programs: who makes no progress for so long never will.
+fn rules() -> Rules {
+    Rules { patience: 1000, ..Rules::default() }
+}
+
+fn loads(loads: Loads) -> Rules {
+    Rules { loads, races: false, ..rules() }
+}
+
+/// Each of these strategies catches the program in every hunt, for one of these reasons. Gives the last catch.
+fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], reasons: &[&str]) -> Box<Catch> {
+    let mut last = None;
+    for &strategy in strategies {
+        let hunts = if strategy == EXHAUSTIVE { 1 } else { HUNTS };
+        let catches: Vec<Box<Catch>> = (0..hunts)
+            .map(|number| match hunt(&mut program, strategy, rules, number * MOST, MOST) {
+                Ok(effort) => panic!("{}: {strategy} did not catch it: {effort}", program.name()),
+                Err(catch) => catch,
+            })
+            .collect();
+        println!("{}", speed(&format!("{}{}", program.name(), machine(rules)), strategy, &catches));
+        for catch in &catches {
+            assert!(reasons.contains(&catch.cause.rule()), "not for one of {reasons:?}, but: {catch}");
+        }
+        last = catches.into_iter().last();
+    }
+    last.expect("some strategy")
+}
+
+/// In what the machine differs from a sound one that is watched.
+fn machine(rules: &Rules) -> String {
+    let differences = [(rules.loads.torn, " torn"), (rules.loads.weak, " weak"), (!rules.races, " unwatched")];
+    differences.into_iter().filter_map(|(differs, how)| differs.then_some(how)).collect()
+}
+
+/// Means over the hunts, and the slowest.
+fn speed(name: &str, strategy: Strategy, catches: &[Box<Catch>]) -> String {
+    let count = catches.len() as f64;
+    let mean = |of: &dyn Fn(&Catch) -> f64| catches.iter().map(|catch| of(catch)).sum::<f64>() / count;
+    let length = |catch: &Catch| steps(&catch.schedule) as f64;
+    let schedules = mean(&|catch| catch.effort.schedules as f64);
+    let slowest = catches.iter().map(|catch| catch.effort.schedules).max().unwrap_or(0);
+    let steps = mean(&|catch| catch.effort.steps as f64 + length(catch));
+    let time = mean(&|catch| catch.effort.time.as_secs_f64()) * 1e3;
+    let mut rules: Vec<&str> = catches.iter().map(|catch| catch.cause.rule()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    format!(
+        "{name:<60} {:<10} {schedules:>7.1} schedules (at most {slowest:>4}), {steps:>8.0} steps, {time:>7.2} ms: {}, in {:.0} steps",
+        strategy.to_string(),
+        rules.join(", "),
+        mean(&length)
+    )
+}
+
+fn steps(schedule: &Schedule) -> usize {
+    schedule.0.iter().filter(|decision| matches!(decision, Decision::Lane(_))).count()
+}
+
+fn survives(mut program: impl Program, rules: &Rules, strategies: &[Strategy]) {
+    for &strategy in strategies {
+        match hunt(&mut program, strategy, rules, 0, SURVIVED) {
+            Ok(effort) => println!("{:<60} {:<10} survives {effort}", program.name() + &machine(rules), strategy.to_string()),
+            Err(catch) => panic!("{catch}"),
+        }
+    }
+}
+
+/// In one warp and in blocks of their own, with and without stale loads.
+fn everywhere(algorithm: Algorithm, case: Case) -> [Control; 4] {
+    let control = || Control::new(algorithm, case.clone());
+    [control(), control().apart(), control().sequential(), control().apart().sequential()]
+}
+
+fn spec(width: u32, chunk: u32, line: u32) -> &'static BucketKernels {
+    SPECS.iter().find(|spec| (spec.width, spec.chunk_bytes, spec.line_bytes) == (width, chunk, line)).expect("a spec of build.rs")
+}
+
+/// The control of the controls: what is right survives all that what is wrong is subjected to.
+#[test]
+fn chained_claiming_survives() {
+    for algorithm in [CHAINED, BACKWARDS] {
+        for case in [Case::equal(), Case::different(), Case::prefix(), Case::crowd(), Case::crowd_and_find()] {
+            everywhere(algorithm, case).into_iter().for_each(|control| survives(control, &rules(), ALL));
+        }
+    }
+}
+
+/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such others
+/// to each other, so this is on a machine that has no stale loads and does not watch for races.)
+#[test]
+fn alone_all_survive() {
+    let unwatched = Rules { races: false, ..rules() };
+    let alone = |algorithm, case| survives(Control::new(algorithm, case).alone().sequential(), &unwatched, &[EXHAUSTIVE]);
+    for &algorithm in ALGORITHMS {
+        if algorithm.moves() {
+            [Case::evicted(), Case::evicted_and_put()].into_iter().for_each(|case| alone(algorithm, case));
+        } else {
+            [Case::equal(), Case::different(), Case::prefix(), Case::crowd()].into_iter().for_each(|case| alone(algorithm, case));
+        }
+    }
+    alone(PUT_BACKWARDS_FIND_FORWARDS, Case::crowd_and_find());
+}
+
+/// GPUexplore 1.0 claims the first word only: the same vector is stored twice, and New twice.
+#[test]
+fn gpuexplore_1() {
+    for control in everywhere(GPUEXPLORE_1, Case::equal()) {
+        caught(control, &rules(), ALL, &["replication"]);
+    }
+}
+
+/// GPUexplore 2.0 claims all words at once, as if that were atomic. It is not, so vectors are mixed, and stored twice.
+#[test]
+fn gpuexplore_2() {
+    for (case, reason) in [(Case::different(), "mixed vectors"), (Case::equal(), "replication")] {
+        caught(Control::new(GPUEXPLORE_2, case.clone()), &rules(), ALL, &[reason]);
+        caught(Control::new(GPUEXPLORE_2, case.clone()).sequential(), &rules(), ALL, &[reason]);
+        // Where all lanes of a warp do an instruction before another warp goes on, what it takes for granted holds.
+        let apart = || Control::new(GPUEXPLORE_2, case.clone()).apart().sequential();
+        survives(apart(), &rules(), &[LOCK_STEP]);
+        caught(apart(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &[reason]);
+    }
+}
+
+/// The thesis' table waits for who is writing: for ever, if that one is not let go on.
+#[test]
+fn thesis_spinlock() {
+    caught(Control::new(THESIS_SPINLOCK, Case::equal()), &rules(), &[LOCK_STEP], &["livelock"]);
+    // PCT is as unfair: it prefers the lane that waits.
+    caught(Control::new(THESIS_SPINLOCK, Case::equal()), &rules(), &[PCT], &["livelock"]);
+    for case in [Case::equal(), Case::different(), Case::prefix(), Case::crowd()] {
+        for control in everywhere(THESIS_SPINLOCK, case.clone()) {
+            survives(control, &rules(), &[RANDOM]);
+        }
+        survives(Control::new(THESIS_SPINLOCK, case).apart(), &rules(), &[LOCK_STEP]);
+    }
+}
+
+/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the words
+/// that it guards are seen to come.
+#[test]
+fn thesis_spinlock_without_order() {
+    let control = || Control::new(THESIS_SPINLOCK_RELAXED, Case::equal());
+    caught(control(), &rules(), &[RANDOM], &["replication"]);
+    caught(control().apart(), &rules(), &[RANDOM, LOCK_STEP], &["replication"]);
+    survives(control().sequential(), &rules(), &[RANDOM]);
+}
+
+/// The real headers where a 16-byte load is two of 8: half a chunk passes for another one.
+#[test]
+fn chained_torn() {
+    for stale in [true, false] {
+        let torn = loads(Loads { torn: true, stale, ..Loads::default() });
+        for alike in [Alike::Nothing, Alike::AllButLast] {
+            let duel = Duel::of_lanes(spec(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
+            caught(duel, &torn, ALL, &["replication"]);
+        }
+        for kernels in [spec(4, 16, 64), spec(8, 16, 64)] {
+            // Where there is room for no replica: Full.
+            caught(Storm::new(kernels, Scale::Lanes, stale), &torn, SAMPLING, &["replication", "Full but stored"]);
+        }
+        // Chunks of 8 bytes cannot be torn.
+        survives(Storm::new(spec(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);
+    }
+}
+
+/// The real headers where every load may be served by a stale line.
+#[test]
+fn chained_stale() {
+    let weak = loads(Loads { weak: true, ..Loads::default() });
+    for kernels in [spec(4, 16, 64), spec(4, 8, 32)] {
+        caught(Storm::new(kernels, Scale::Lanes, true), &weak, SAMPLING, &["forgotten vector", "misread"]);
+        caught(Storm::new(kernels, Scale::Lanes, true), &Rules { races: true, ..weak }, SAMPLING, &["data race"]);
+    }
+}
+
+/// Chained claiming that looks again where it lost a compare-and-swap, instead of taking what that returned.
+#[test]
+fn chained_looks_again() {
+    let unwatched = Rules { races: false, ..rules() };
+    for algorithm in [LOOKS_AGAIN_TOGETHER_WEAK, LOOKS_AGAIN_TOGETHER_RELAXED] {
+        caught(Control::new(algorithm, Case::equal()), &unwatched, ALL, &["replication"]);
+    }
+    for algorithm in [LOOKS_AGAIN_WEAK, LOOKS_AGAIN_TOGETHER_WEAK] {
+        caught(Control::new(algorithm, Case::equal()), &rules(), ALL, &["data race"]);
+    }
+    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an older
+    // one, not even a weak one. So only the race detector objects.
+    survives(Control::new(LOOKS_AGAIN_WEAK, Case::equal()), &unwatched, ALL);
+}
+
+/// Lanes that claim the chunks of a slot in different orders mix vectors; those that find in another order than they put forget.
+#[test]
+fn chained_out_of_order() {
+    for control in everywhere(OUT_OF_ORDER, Case::different()) {
+        caught(control, &rules(), ALL, &["mixed vectors"]);
+    }
+    caught(Control::new(OUT_OF_ORDER, Case::equal()), &rules(), ALL, &["no New"]);
+    for control in everywhere(PUT_BACKWARDS_FIND_FORWARDS, Case::crowd_and_find()) {
+        caught(control, &rules(), &[RANDOM, PCT], &["forgotten vector"]);
+    }
+}
+
+/// The last chunk stored, not claimed: each believes to have been first.
+#[test]
+fn chained_last_stored() {
+    for control in everywhere(LAST_STORED, Case::equal()) {
+        caught(control, &rules(), ALL, &["two New"]);
+    }
+    for control in everywhere(LAST_STORED, Case::prefix()) {
+        caught(control, &rules(), ALL, &["lost vector"]);
+    }
+}
+
+/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other place.
+#[test]
+fn cuckoo_find() {
+    for make in [|| Control::new(CUCKOO, Case::evicted()), || Control::new(CUCKOO, Case::evicted()).sequential()] {
+        caught(make(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["forgotten vector"]);
+        caught(make().apart(), &rules(), &[LOCK_STEP], &["forgotten vector"]);
+        // Lanes of a warp in lock-step that have parted do not interrupt each other.
+        survives(make(), &rules(), &[LOCK_STEP]);
+    }
+    caught(Control::new(CUCKOO, Case::evicted_and_put()).sequential(), &rules(), &[RANDOM], &["replication"]);
+}
+
+#[test]
+fn data_races() {
+    for racy in [Breach::scratch_voted, Breach::plain_store_atomic_load] {
+        caught(racy(), &rules(), ALL, &["data race"]);
+    }
+    survives(Breach::scratch_synced(), &rules(), ALL);
+}
+
+#[test]
+fn collectives() {
+    for divergent in [Breach::two_votes, Breach::leaves_before_the_vote, Breach::barrier_in_a_branch] {
+        caught(divergent(), &rules(), ALL, &["divergent collective"]);
+    }
+    caught(Breach::vote_of_a_whole_warp(), &rules(), ALL, &["deadlock"]);
+    caught(Breach::waits_before_the_barrier(), &rules(), ALL, &["livelock"]);
+    survives(Breach::one_vote(), &rules(), ALL);
+    survives(Breach::barrier_between(), &rules(), ALL);
+}
+
+#[test]
+fn bounds_and_alignment() {
+    for beyond in [
+        Breach::plain_load_past_the_end,
+        Breach::plain_store_past_the_end,
+        Breach::atomic_load_past_the_end,
+        Breach::compare_and_swap_past_the_end,
+    ] {
+        caught(beyond(), &rules(), ALL, &["out of bounds"]);
+    }
+    for misaligned in
+        [Breach::misaligned_load, Breach::misaligned_compare_and_swap, Breach::misaligned_row, Breach::misaligned_input]
+    {
+        caught(misaligned(), &rules(), ALL, &["misaligned"]);
+    }
+    survives(Breach::load_of_the_last(), &rules(), ALL);
+    survives(Breach::aligned_load(), &rules(), ALL);
+}
+
+/// What is published must be written before, and read after; on a GPU only release and acquire (or fences) see to that.
+#[test]
+fn publication() {
+    caught(Breach::published_relaxed(), &rules(), ALL, &["misread"]);
+    caught(Breach::published_plain_relaxed(), &rules(), ALL, &["data race"]);
+    for ordered in [Breach::published_by_orders, Breach::published_plain_by_orders, Breach::published_plain_by_fences] {
+        survives(ordered(), &rules(), ALL);
+    }
+}
+
+/// A report says who did what to which memory, where in the code, and how to see it again; doing so shows the same.
+#[test]
+fn reports() {
+    for &strategy in ALL {
+        let mut control = Control::new(GPUEXPLORE_1, Case::equal());
+        let catch = caught(Control::new(GPUEXPLORE_1, Case::equal()), &rules(), &[strategy], &["replication"]);
+        let report = catch.to_string();
+        let line = |needle: &str| {
+            1 + include_str!("../cpp/controls/claiming.h").lines().position(|line| line.contains(needle)).expect(needle)
+        };
+        let claim = line("compare_and_swap_relaxed(script.chunk(slot, 0), EMPTY, vector[0])");
+        for needed in [
+            "gpuexplore1-equal: replication: slots 0 and 1 both hold [a0, 0, a1, 0, a2, 0]",
+            &format!("found by {strategy}, seed {}", catch.seed),
+            "grid 0 block 0 warp 0 lane 0",
+            "grid 0 block 0 warp 0 lane 1",
+            "slots+0x0 ",
+            "slots+0x28 ",
+            "compare-and-swap 0xffffffffffffffff -> 0x00000000000000a0  [",
+            "store 0x00000000000000a2",
+            &format!("[claiming.h:{claim}]"),
+            "to see it again: WARPSET_SIMT_REPLAY='gpuexplore1-equal ",
+        ] {
+            assert!(report.contains(needed), "{needed:?} is not in:\n{report}");
+        }
+
+        let schedule: Schedule = catch.schedule.to_string().parse().expect("its own text");
+        assert_eq!(schedule, catch.schedule);
+        let mut memory = Memory::new(control.memory_bytes());
+        let grids = control.set_up(&mut memory, catch.seed).remove(0);
+        // SAFETY: the kernel was compiled for this machine; its argument and operations live in `control`, the rest in `memory`.
+        let again = unsafe { run(&mut memory, &grids, &rules(), &mut Replay::new(schedule), None) };
+        let (ending, _) = again.expect("no fault of the machine");
+        assert_eq!(control.judge(&memory, ending).map_err(Cause::Wrong), Err(catch.cause));
+    }
+}

@@ -1,0 +1,358 @@
+//! The simulator itself: which behaviours its memory allows and which not, and that its searches find what they promise to find.
+//!
+//! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the model
+//! allows. Kernels are written in Rust and ask the machine themselves.
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use warpset_simt::fault::Fault;
+use warpset_simt::machine::{Ending, Grid, Rules, run, warpset_simt_identity, warpset_simt_request};
+use warpset_simt::memory::{Loads, Memory, Use};
+use warpset_simt::request::Order::{Acquire, AcquireRelease, Relaxed, Release, Weak};
+use warpset_simt::request::{Kind, Order, Request};
+use warpset_simt::schedule::{Decision, Exhaustive, LockStep, Pct, Random, Recorder, Replay, Schedule, Scheduler};
+
+/// An operation of a lane on a variable of 16 bytes, of which it touches the first `bytes`, from `offset` on.
+#[derive(Clone, Copy)]
+struct Op {
+    kind: Kind,
+    order: Order,
+    variable: usize,
+    offset: usize,
+    bytes: u32,
+    /// What compare-and-swap expects, in every word.
+    expected: u32,
+    /// Every word of what is written.
+    value: u32,
+    /// Which of the lane's results gets the words read, joined; none if nobody looks.
+    looks: bool,
+}
+
+fn load(variable: usize, order: Order) -> Op {
+    Op { kind: Kind::Load, order, variable, offset: 0, bytes: 4, expected: 0, value: 0, looks: true }
+}
+
+fn store(variable: usize, value: u32, order: Order) -> Op {
+    Op { kind: Kind::Store, value, looks: false, ..load(variable, order) }
+}
+
+fn swap(variable: usize, expected: u32, value: u32, order: Order) -> Op {
+    Op { kind: Kind::CompareAndSwap, expected, value, ..load(variable, order) }
+}
+
+fn fence(order: Order) -> Op {
+    Op { kind: Kind::Fence, looks: false, ..load(0, order) }
+}
+
+fn barrier() -> Op {
+    Op { kind: Kind::SyncBlock, looks: false, ..load(0, Relaxed) }
+}
+
+impl Op {
+    fn of(self, bytes: u32) -> Self {
+        Self { bytes, ..self }
+    }
+
+    fn at(self, offset: usize) -> Self {
+        Self { offset, ..self }
+    }
+}
+
+/// What the lanes of a litmus test share.
+struct Litmus {
+    threads: Vec<Vec<Op>>,
+    variables: *mut u8,
+    results: Vec<Vec<u64>>,
+}
+
+/// Lane i carries out the operations of thread i.
+unsafe extern "C" fn litmus(argument: *const c_void) {
+    // SAFETY: the argument is the `Litmus` of `once`, which outlives the run; lanes run one at a time on one thread.
+    let litmus = unsafe { &mut *argument.cast::<Litmus>().cast_mut() };
+    // SAFETY: the machine gives a valid pointer while a lane runs.
+    let lane = unsafe { (*warpset_simt_identity()).thread } as usize;
+    for at in 0..litmus.threads[lane].len() {
+        let op = litmus.threads[lane][at];
+        let address = litmus.variables.wrapping_add(16 * op.variable + op.offset);
+        let mut request = Request::new(op.kind, op.order, address, op.bytes).at_line(at as u32);
+        (request.expected, request.value) = ([op.expected; 4], [op.value; 4]);
+        // SAFETY: called by a lane, with a request that lives until the call returns.
+        unsafe { warpset_simt_request(&mut request) };
+        if op.looks {
+            let words = &request.value[..op.bytes as usize / 4];
+            litmus.results[lane].push(words.iter().fold(0, |all, word| all * 10 + u64::from(*word)));
+        }
+    }
+}
+
+/// One run; what each lane read, in order, and what the variables hold at the end.
+fn once(
+    memory: &mut Memory,
+    threads: &[Vec<Op>],
+    rules: &Rules,
+    scheduler: &mut dyn Scheduler,
+) -> Result<Option<Vec<u64>>, Box<Fault>> {
+    memory.clear();
+    let variables = memory.allocate_with("variables", Use::Shared, &[0u32; 16]).cast();
+    let mut case = Litmus { threads: threads.to_vec(), variables, results: vec![Vec::new(); threads.len()] };
+    let argument = std::ptr::from_mut(&mut case).cast_const().cast();
+    let grid = Grid { blocks: 1, threads: threads.len(), scratch_bytes: 0, kernel: litmus, argument };
+    // SAFETY: `litmus` may run with `case`, which outlives the run.
+    let (ending, _) = unsafe { run(memory, &[grid], rules, scheduler, None) }?;
+    Ok((ending == Ending::Finished).then(|| case.results.concat()))
+}
+
+/// All results of all schedules.
+fn results_of(threads: &[Vec<Op>], rules: &Rules, mut schedules: Exhaustive) -> (BTreeSet<Vec<u64>>, u64) {
+    let mut memory = Memory::new(4096);
+    let mut results = BTreeSet::new();
+    let mut count = 0;
+    loop {
+        results.extend(once(&mut memory, threads, rules, &mut schedules).expect("no fault"));
+        count += 1;
+        if !schedules.advance() {
+            return (results, count);
+        }
+    }
+}
+
+/// The same, having compared the reduced search with that of every order.
+fn all(threads: &[Vec<Op>], rules: &Rules) -> BTreeSet<Vec<u64>> {
+    let (reduced, few) = results_of(threads, rules, Exhaustive::default());
+    let (naive, many) = results_of(threads, rules, Exhaustive::naive());
+    assert_eq!(reduced, naive, "partial-order reduction loses results");
+    assert!(few <= many);
+    reduced
+}
+
+fn relaxed() -> Rules {
+    Rules { races: false, ..Rules::default() }
+}
+
+fn sequential() -> Rules {
+    Rules { loads: Loads { stale: false, ..Loads::default() }, ..relaxed() }
+}
+
+fn set<const N: usize>(results: &[[u64; N]]) -> BTreeSet<Vec<u64>> {
+    results.iter().map(|result| result.to_vec()).collect()
+}
+
+#[test]
+fn message_passing() {
+    let threads = |write, read| [vec![store(0, 1, Relaxed), store(1, 1, write)], vec![load(1, read), load(0, Relaxed)]];
+    let stale = vec![1, 0]; // the flag is seen, the data not
+    assert!(!all(&threads(Relaxed, Relaxed), &sequential()).contains(&stale));
+    assert_eq!(all(&threads(Relaxed, Relaxed), &relaxed()), set(&[[0, 0], [0, 1], [1, 0], [1, 1]]));
+    assert_eq!(all(&threads(Release, Acquire), &relaxed()), set(&[[0, 0], [0, 1], [1, 1]]));
+    for (write, read) in [(Release, Relaxed), (Relaxed, Acquire)] {
+        assert!(all(&threads(write, read), &relaxed()).contains(&stale), "{write:?}, {read:?}: one half orders nothing");
+    }
+}
+
+#[test]
+fn message_passing_with_fences() {
+    let threads = |write: &[Op], read: &[Op]| {
+        let mut one = vec![store(0, 1, Relaxed)];
+        one.extend(write);
+        one.push(store(1, 1, Relaxed));
+        let mut other = vec![load(1, Relaxed)];
+        other.extend(read);
+        other.push(load(0, Relaxed));
+        [one, other]
+    };
+    let (release, acquire) = (fence(Release), fence(Acquire));
+    assert!(!all(&threads(&[release], &[acquire]), &relaxed()).contains(&vec![1, 0]));
+    assert!(all(&threads(&[release], &[]), &relaxed()).contains(&vec![1, 0]));
+    assert!(all(&threads(&[], &[acquire]), &relaxed()).contains(&vec![1, 0]));
+    assert!(all(&threads(&[acquire], &[release]), &relaxed()).contains(&vec![1, 0]), "the wrong way round");
+    assert!(!all(&threads(&[fence(AcquireRelease)], &[fence(AcquireRelease)]), &relaxed()).contains(&vec![1, 0]));
+}
+
+/// A read-modify-write between keeps what was released alive: a release sequence.
+#[test]
+fn message_passing_through_a_compare_and_swap() {
+    let middle = vec![swap(1, 1, 2, Relaxed)];
+    let threads = [vec![store(0, 1, Relaxed), store(1, 1, Release)], middle, vec![load(1, Acquire), load(0, Relaxed)]];
+    let results = all(&threads, &relaxed());
+    assert!(results.contains(&vec![1, 2, 1]));
+    assert!(!results.contains(&vec![1, 2, 0]), "the last lane saw 2, which passes on the release of 1");
+}
+
+/// Cumulativity: what a lane has read is passed on with what it writes.
+#[test]
+fn what_was_read_is_passed_on() {
+    let threads = |read, write| {
+        [vec![store(0, 1, Relaxed)], vec![load(0, read), store(1, 1, write)], vec![load(1, Acquire), load(0, Relaxed)]]
+    };
+    assert!(!all(&threads(Relaxed, Release), &relaxed()).contains(&vec![1, 1, 0]));
+    assert!(all(&threads(Relaxed, Relaxed), &relaxed()).contains(&vec![1, 1, 0]));
+}
+
+#[test]
+fn store_buffering() {
+    let threads = [vec![store(0, 1, Relaxed), load(1, Relaxed)], vec![store(1, 1, Relaxed), load(0, Relaxed)]];
+    assert!(!all(&threads, &sequential()).contains(&vec![0, 0]));
+    assert!(all(&threads, &relaxed()).contains(&vec![0, 0]));
+}
+
+#[test]
+fn independent_reads_of_independent_writes() {
+    let threads = [
+        vec![store(0, 1, Relaxed)],
+        vec![store(1, 1, Relaxed)],
+        vec![load(0, Acquire), load(1, Acquire)],
+        vec![load(1, Acquire), load(0, Acquire)],
+    ];
+    assert!(!all(&threads, &sequential()).contains(&vec![1, 0, 1, 0]));
+    assert!(all(&threads, &relaxed()).contains(&vec![1, 0, 1, 0]));
+}
+
+/// Two loads of one cell never go backwards if they are strong; weak ones may.
+#[test]
+fn coherence() {
+    let threads = |first, second| [vec![store(0, 1, Relaxed), store(0, 2, Relaxed)], vec![load(0, first), load(0, second)]];
+    let backwards = [vec![2, 1], vec![2, 0], vec![1, 0]];
+    let strong = all(&threads(Relaxed, Relaxed), &relaxed());
+    assert!(backwards.iter().all(|result| !strong.contains(result)), "{strong:?}");
+    let weak = all(&threads(Weak, Weak), &relaxed());
+    assert!(backwards.iter().all(|result| weak.contains(result)), "{weak:?}");
+    let after_strong = all(&threads(Relaxed, Weak), &relaxed());
+    assert!(backwards.iter().all(|result| !after_strong.contains(result)), "{after_strong:?}");
+}
+
+#[test]
+fn own_writes_are_seen() {
+    for order in [Weak, Relaxed] {
+        let threads = [vec![store(0, 1, order), load(0, order)], vec![]];
+        assert_eq!(all(&threads, &relaxed()), set(&[[1]]));
+    }
+}
+
+/// Read-modify-writes act on the newest value, so exactly one of two wins.
+#[test]
+fn compare_and_swap() {
+    let threads = [vec![swap(0, 0, 1, Relaxed)], vec![swap(0, 0, 2, Relaxed)], vec![load(0, Relaxed)]];
+    let results = all(&threads, &relaxed());
+    assert!(results.iter().all(|result| matches!(result[..2], [0, 1] | [2, 0])), "{results:?}");
+    assert!(results.contains(&vec![0, 1, 0]), "a load may come first, or see what was there before");
+}
+
+/// A barrier orders what was before it and after it, on both sides.
+#[test]
+fn barriers() {
+    let threads =
+        [vec![store(0, 1, Relaxed), barrier(), load(1, Relaxed)], vec![store(1, 1, Relaxed), barrier(), load(0, Relaxed)]];
+    assert_eq!(all(&threads, &relaxed()), set(&[[1, 1]]));
+}
+
+/// 16 bytes in one access are seen whole, and torn on a machine that tears them.
+#[test]
+fn wide_loads() {
+    let threads = [vec![swap(0, 0, 1, Relaxed).of(16)], vec![load(0, Relaxed).of(16)]];
+    let whole = set(&[[0, 0], [0, 1111]]);
+    for rules in [relaxed(), sequential()] {
+        assert_eq!(all(&threads, &rules), whole);
+        let torn = Rules { loads: Loads { torn: true, ..rules.loads }, ..rules };
+        let results = all(&threads, &torn);
+        assert!(results.contains(&vec![0, 11]) && results.is_superset(&whole), "{results:?}");
+        assert_eq!(results.contains(&vec![0, 1100]), rules.loads.stale, "halves are read in order, but either may be stale");
+    }
+}
+
+/// Accesses of different sizes to the same bytes agree with each other.
+#[test]
+fn mixed_sizes() {
+    let threads =
+        [vec![swap(0, 0, 1, Relaxed).of(16)], vec![load(0, Relaxed).of(16), load(0, Relaxed).at(8), load(0, Relaxed).of(8)]];
+    let results = all(&threads, &relaxed());
+    assert!(results.iter().all(|result| result[1] == 0 || result[2..] == [1, 11]), "{results:?}");
+    assert!(results.contains(&vec![0, 0, 1, 11]));
+}
+
+/// Random schedules stay within what exhaustive search finds, and with enough of them reach all of it.
+#[test]
+fn random_searches_find_what_there_is() {
+    let threads = [
+        vec![store(0, 1, Relaxed), store(1, 1, Relaxed)],
+        vec![load(1, Relaxed), load(0, Relaxed)],
+        vec![swap(0, 1, 3, Relaxed), load(1, Relaxed)],
+    ];
+    let there = all(&threads, &relaxed());
+    let found = |scheduler: &dyn Fn(u64) -> Box<dyn Scheduler>| -> BTreeSet<Vec<u64>> {
+        let mut memory = Memory::new(4096);
+        (0..5000)
+            .filter_map(|seed| once(&mut memory, &threads, &relaxed(), scheduler(seed).as_mut()).expect("no fault"))
+            .collect()
+    };
+    assert_eq!(found(&|seed| Box::new(Random::new(seed))), there);
+    assert_eq!(found(&|seed| Box::new(Pct::new(seed, 3, 6))), there);
+    // Here all lanes are of one warp: in lock-step they are at one line together, and not all orders exist.
+    let lock_step = found(&|seed| Box::new(LockStep::new(seed)));
+    assert!(lock_step.is_subset(&there) && lock_step.len() < there.len(), "{} of {}", lock_step.len(), there.len());
+}
+
+/// A bug of depth 2 among n lanes and k steps is found by at least one in n k runs: here it needs the last of one lane's steps
+/// before the first of another's, while the rest only adds steps.
+#[test]
+fn pct_keeps_its_bound() {
+    let mut long = vec![load(2, Relaxed); 18];
+    long.push(store(0, 1, Relaxed));
+    let threads = [long, vec![load(0, Relaxed), store(1, 1, Relaxed)], vec![load(1, Relaxed)]];
+    let (lanes, steps) = (3, 22);
+    let mut memory = Memory::new(4096);
+    let runs = 6600;
+    let hits = (0..runs).filter(|seed| {
+        let result = once(&mut memory, &threads, &sequential(), &mut Pct::new(*seed, 2, steps)).expect("no fault");
+        result.expect("it ends")[18..] == [1, 1]
+    });
+    let hits = hits.count() as u64;
+    assert!(hits >= runs / (lanes * steps), "{hits} of {runs}");
+}
+
+/// A schedule that was written down, printed and read again does the same.
+#[test]
+fn schedules_can_be_repeated() {
+    let threads = [
+        vec![store(0, 1, Relaxed), store(1, 1, Relaxed), load(1, Relaxed)],
+        vec![load(1, Relaxed), load(0, Relaxed), store(1, 2, Relaxed)],
+        vec![load(1, Relaxed), swap(1, 1, 3, Relaxed), load(0, Relaxed)],
+    ];
+    let mut memory = Memory::new(4096);
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let mut recorder = Recorder::new(&mut random);
+        let result = once(&mut memory, &threads, &relaxed(), &mut recorder).expect("no fault");
+        let schedule: Schedule = recorder.schedule.to_string().parse().expect("its own text");
+        assert_eq!(schedule, recorder.schedule);
+        assert!(schedule.0.iter().filter(|decision| matches!(decision, Decision::Lane(_))).count() == 9);
+        assert_eq!(once(&mut memory, &threads, &relaxed(), &mut Replay::new(schedule)).expect("no fault"), result);
+    }
+}
+
+#[test]
+fn races_are_found_in_any_order() {
+    let racy = |one: Op, other: Op| [vec![one], vec![other]];
+    let mut memory = Memory::new(4096);
+    let mut fault_of =
+        |threads: &[Vec<Op>], seed: u64| once(&mut memory, threads, &Rules::default(), &mut Random::new(seed)).err();
+    for seed in 0..20 {
+        for threads in [
+            racy(store(0, 1, Weak), load(0, Weak)),
+            racy(store(0, 1, Weak), load(0, Relaxed)),
+            racy(store(0, 1, Relaxed), load(0, Weak)),
+            racy(store(0, 1, Weak), store(0, 1, Relaxed)),
+            racy(swap(0, 0, 1, Relaxed), load(0, Weak)),
+            racy(store(0, 1, Weak), load(0, Acquire).of(16)),
+        ] {
+            assert!(matches!(fault_of(&threads, seed).as_deref(), Some(Fault::DataRace { .. })), "seed {seed}");
+        }
+        for threads in [
+            racy(load(0, Weak), load(0, Weak)),
+            racy(store(0, 1, Relaxed), load(0, Relaxed)),
+            racy(store(0, 1, Weak), load(0, Weak).at(4)),
+            [vec![store(0, 1, Weak), barrier()], vec![barrier(), load(0, Weak)]],
+        ] {
+            assert_eq!(fault_of(&threads, seed), None, "seed {seed}");
+        }
+    }
+}
