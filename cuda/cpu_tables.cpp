@@ -27,12 +27,19 @@ void with_shape(u32 width, Use use)
     }
 }
 
+using RootShape = StaticShape<2, 8, 64>;
+
+// Calls `use(table)` with the table that a view is of. A bucket table has the first part of the view only.
 template <class Use>
-void with_table(const TableView& view, Use use)
+void with_table(const TreeView& view, Use use)
 {
-    with_shape(view.width, [&](auto shape) {
+    if (view.nodes.width != 0) {
+        use(TreeTable<RootShape, 0>{{view.roots, {}}, {view.nodes}, view.nodes.width});
+        return;
+    }
+    with_shape(view.roots.width, [&](auto shape) {
         using Shape = decltype(shape);
-        use(BucketTable<Shape>{view, {shape}});
+        use(BucketTable<Shape>{view.roots, {shape}});
     });
 }
 
@@ -50,23 +57,23 @@ using namespace warpset;
 
 extern "C" {
 
-void warpset_cpu_geometry(u32 width, Geometry* geometry)
+void warpset_cpu_geometry(u32 tree, u32 width, Geometry* geometry)
 {
-    with_shape(width, [&](auto shape) {
+    with_shape(tree ? 2 : width, [&](auto shape) {
         Layout<decltype(shape)> layout{shape};
         *geometry = {layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), 1, 0,
-                     sizeof(TableView), sizeof(BatchView)};
+                     static_cast<u32>(tree ? sizeof(TreeView) : sizeof(TableView)), sizeof(BatchView)};
     });
 }
 
 // `thread` of `threads` threads clears its part of the table; the caller starts and joins them.
-void warpset_cpu_clear(const TableView* view, u64 thread, u64 threads)
+void warpset_cpu_clear(const TreeView* view, u64 thread, u64 threads)
 {
     play(thread, threads);
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
-void warpset_cpu_find_or_put(const TableView* view, const BatchView* batch)
+void warpset_cpu_find_or_put(const TreeView* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -75,7 +82,7 @@ void warpset_cpu_find_or_put(const TableView* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_find(const TableView* view, const BatchView* batch)
+void warpset_cpu_find(const TreeView* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -84,22 +91,22 @@ void warpset_cpu_find(const TableView* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_get(const TableView* view, const u64* references, u64 count, u32* vectors, u64* invalid)
+void warpset_cpu_get(const TreeView* view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { get_vectors(table, references, count, vectors, invalid); });
 }
 
-void warpset_cpu_export(const TableView* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+void warpset_cpu_export(const TreeView* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { export_vectors(table, first, last, vectors, references, cursor); });
 }
 
-void warpset_cpu_measure(const TableView* view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+void warpset_cpu_measure(const TreeView* view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
 {
     play(0, 1);
-    with_table(*view, [&](const auto& table) { measure_probes(table, first, last, lengths, bins, longest); });
+    with_table(*view, [&](const auto& table) { measure_probes(table.root_table(), first, last, lengths, bins, longest); });
 }
 
 }  // extern "C"

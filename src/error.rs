@@ -47,11 +47,24 @@ pub enum Error {
         /// Of how many.
         count: usize,
     },
-    /// Some vectors found no free slot within the probe limit. All others of the batch are stored.
-    #[error("the table is full: {rejected} of {offered} vectors were rejected, {stored} are stored in {slots} slots")]
+    /// A node table of this size cannot be: its nodes are known by 32 bits.
+    #[error("a node table has 1 to {most} slots, not {nodes}")]
+    Nodes {
+        /// Slots asked for.
+        nodes: u64,
+        /// Slots at most.
+        most: u64,
+    },
+    /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
+    #[error(
+        "the table is full: {rejected} of {offered} vectors were rejected ({for_nodes} for want of a node), {stored} are stored in \
+         {slots} slots"
+    )]
     TableFull {
         /// Vectors rejected, duplicates counted.
         rejected: u64,
+        /// Of those: how many because the node table of a tree table was full.
+        for_nodes: u64,
         /// Vectors offered by the call.
         offered: u64,
         /// Vectors stored now.

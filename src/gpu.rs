@@ -5,22 +5,25 @@
 
 use crate::raw::Search;
 use crate::raw::view::BatchView;
-pub use crate::raw::view::{Counts, TableView};
-use crate::{BucketTable, Error, Reference, Result};
+pub use crate::raw::view::{Counts, NodeView, TableView, TreeView};
+use crate::table::{Storage, VectorTable};
+use crate::{Error, Reference, Result};
 use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, SyncOnDrop};
 use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text): what a kernel of your own includes to use a table.
 ///
-/// [`BucketTable::compile`] has them at hand; give them to your own build otherwise.
+/// [`VectorTable::compile`] has them at hand; give them to your own build otherwise.
 pub const HEADERS: &[(&str, &str)] = &crate::raw::cuda::nvrtc::HEADERS;
 
-// SAFETY: `repr(C)`, four u64: the same on the device.
+// SAFETY: `repr(C)`, five u64: the same on the device.
 unsafe impl DeviceRepr for Counts {}
 // SAFETY: as above; all zeros are counts of nothing.
 unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
 // SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket_table.cuh; sizes are compared when kernels are loaded.
 unsafe impl DeviceRepr for TableView {}
+// SAFETY: as above, of tree_table.cuh.
+unsafe impl DeviceRepr for TreeView {}
 
 /// A batch in device memory.
 pub struct DeviceBatch<'a> {
@@ -46,7 +49,7 @@ impl<'a> DeviceBatch<'a> {
     }
 }
 
-impl BucketTable {
+impl<S: Storage> VectorTable<S> {
     /// Enqueues find-or-put of a batch in device memory on `stream`, and returns: nothing is copied or waited for.
     ///
     /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
@@ -137,7 +140,7 @@ impl BucketTable {
         unsafe { store.enqueue(search, &view, stream.cu_stream()) }
     }
 
-    /// What a kernel of your own takes as its `warpset::TableView` argument to use this table.
+    /// What a kernel of your own takes as its `warpset::View` argument to use this table: a `TableView` or a `TreeView`.
     ///
     /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear` and
     /// `grow`. What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
@@ -145,8 +148,8 @@ impl BucketTable {
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu).
-    pub fn kernel_argument(&self) -> Result<TableView> {
-        let view = self.raw.sized().store.on_gpu().map(|store| store.view());
+    pub fn kernel_argument(&self) -> Result<S::View> {
+        let view = self.raw.sized().store.on_gpu().map(|store| store.view().into());
         view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
     }
 
@@ -158,7 +161,7 @@ impl BucketTable {
     /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 2, 1000)?;
     /// let source = r#"
     ///     #include "warpset/table.cuh"
-    ///     extern "C" __global__ void put_one(warpset::TableView view) {
+    ///     extern "C" __global__ void put_one(warpset::View view) {
     ///         unsigned vector[WARPSET_WIDTH] = {1, 2};
     ///         warpset::table(view).find_or_put(warpset::WordVector{vector});
     ///     }"#;
@@ -181,11 +184,11 @@ impl BucketTable {
     }
 }
 
-/// Compiles the kernels of tables of `width`-word vectors for a GPU of some compute capability, which need not be there: NVRTC
+/// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some compute capability, which need not be there: NVRTC
 /// does without. Returns the CUBIN, or PTX if this NVRTC does not know the architecture.
 ///
 /// ```
-/// match warpset::gpu::compile_kernels(8, (9, 0)) {
+/// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
 ///     Ok(cubin) => assert!(cubin.len() > 1000),
 ///     Err(error) => println!("no NVRTC here: {error}"),
 /// }
@@ -194,9 +197,10 @@ impl BucketTable {
 /// # Errors
 ///
 /// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
-pub fn compile_kernels(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    let spec = crate::Spec::new(width, if compute_capability.0 >= 9 { 16 } else { 8 })?;
-    let (name, source) = crate::raw::cuda::nvrtc::BUCKET_KERNELS;
+pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    let make = if S::TREE { crate::Spec::of_tree } else { crate::Spec::new };
+    let spec = make(width, if compute_capability.0 >= 9 { 16 } else { 8 })?;
+    let (name, source) = crate::raw::cuda::nvrtc::TABLE_KERNELS;
     crate::raw::cuda::nvrtc::compile(name, source, spec, compute_capability)
 }
 

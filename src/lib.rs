@@ -12,7 +12,7 @@ pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
 pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use spec::Spec;
-pub use table::{BucketTable, Iter, Request, Stats, TableBuilder};
+pub use table::{Bucket, BucketTable, Iter, Request, Stats, Storage, TableBuilder, Tree, TreeTable, VectorTable};
 pub use typed::TypedTable;
 
 #[doc = include_str!("docs/how_it_is_checked.md")]

@@ -8,7 +8,7 @@ pub enum Outcome {
     New = 1,
     /// It was stored already, or another call stored it at the same time.
     Seen = 2,
-    /// It is not stored: no free slot within the probe limit.
+    /// It is not stored: no free slot (or, in a tree table, node) within the probe limit.
     Full = 3,
 }
 
@@ -50,13 +50,15 @@ pub struct Tally {
     pub seen: u64,
     /// Not stored.
     pub full: u64,
+    /// Of those not stored: how many because the node table was full, not the table of slots. Always 0 in a bucket table.
+    pub full_nodes: u64,
 }
 
 impl Tally {
     /// All vectors of the batch.
     ///
     /// ```
-    /// assert_eq!(warpset::Tally { new: 2, seen: 3, full: 1 }.offered(), 6);
+    /// assert_eq!(warpset::Tally { new: 2, seen: 3, full: 1, full_nodes: 0 }.offered(), 6);
     /// ```
     pub const fn offered(&self) -> u64 {
         self.new + self.seen + self.full

@@ -6,6 +6,8 @@ use std::fmt;
 /// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
+    /// Vectors are trees, with the roots in a bucket table of two words.
+    pub(crate) tree: bool,
     pub(crate) width: u32,
     pub(crate) chunk_bytes: u32,
     pub(crate) line_bytes: u32,
@@ -26,7 +28,34 @@ impl Spec {
         }
         // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
-        Ok(Self { width: width as u32, chunk_bytes, line_bytes })
+        Ok(Self { tree: false, width: width as u32, chunk_bytes, line_bytes })
+    }
+
+    /// The spec of a tree table. Vectors of one or two words are their own roots: theirs is a bucket table.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn of_tree(width: usize, chunk_bytes: u32) -> Result<Self> {
+        if width <= 2 {
+            return Self::new(width, chunk_bytes);
+        }
+        let roots = Self::new(2, chunk_bytes)?;
+        Ok(Self { tree: true, ..Self::new(width, chunk_bytes)?.with_lines_of(roots) })
+    }
+
+    fn with_lines_of(self, roots: Self) -> Self {
+        Self { line_bytes: roots.line_bytes, ..self }
+    }
+
+    /// Whether vectors are stored as trees.
+    pub const fn is_tree(&self) -> bool {
+        self.tree
+    }
+
+    /// Words that a slot of the table holds: of a tree, its root pair.
+    pub(crate) const fn slot_words(&self) -> u32 {
+        if self.tree { 2 } else { self.width }
     }
 
     /// Words a vector.
@@ -53,9 +82,10 @@ impl Spec {
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.tree { "tree" } else { "bucket" };
         write!(
             f,
-            "bucket table of {}-word vectors, chunks of {} bytes, lines of {}",
+            "{kind} table of {}-word vectors, chunks of {} bytes, lines of {}",
             self.width, self.chunk_bytes, self.line_bytes
         )
     }
@@ -74,6 +104,9 @@ pub(crate) fn buckets_for(slots: u64, slots_per_bucket: u32) -> u64 {
 fn is_prime(n: u64) -> bool {
     n >= 2 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
 }
+
+/// Most buckets of a node table: a prime, so that references to its nodes, and two numbers that are none, fit 32 bits.
+pub(crate) const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
 
 /// How many buckets a search looks at before it gives up.
 ///

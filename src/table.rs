@@ -1,8 +1,10 @@
+use crate::raw::view::{TableView, TreeView};
 use crate::raw::{self, RawTable};
 use crate::{Batch, Device, Outcome, Reference, Result, Spec};
 use std::fmt;
+use std::marker::PhantomData;
 
-/// A concurrent set of vectors of one width, stored uncompressed, with find-or-put.
+/// A concurrent set of vectors of one width, with find-or-put: a [`BucketTable`] or a [`TreeTable`].
 ///
 /// Vectors are `width` 32-bit words, row-major in the slices given and returned; all bit patterns are legal. For a Rust type
 /// of your own instead of words, see [`TypedTable`](crate::TypedTable).
@@ -29,11 +31,71 @@ use std::fmt;
 /// assert_eq!(table.len()?, 2);
 /// # Ok(()) }
 /// ```
-pub struct BucketTable {
+pub struct VectorTable<S> {
     pub(crate) raw: RawTable,
+    storage: PhantomData<S>,
 }
 
-/// Chooses how a [`BucketTable`] is made.
+/// A table whose vectors lie in it as they are.
+pub type BucketTable = VectorTable<Bucket>;
+
+/// A table whose vectors are trees of pairs that equal parts share.
+///
+/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other vector that
+/// has the same part in the same kind of place: the sets of states that model checkers visit take little more than their roots.
+/// Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the root, which are
+/// found in the GPU's cache as long as there are few millions of them.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, TreeTable};
+///
+/// let table = TreeTable::builder(8).capacity(1000).nodes(500).build(&Device::cpu())?;
+/// // Two halves that all vectors have one or the other of.
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?;
+/// assert_eq!(table.contains_many(&[5, 6, 7, 8, 5, 6, 7, 8])?, [false]);
+/// let stats = table.stats()?;
+/// assert_eq!((stats.stored, stats.nodes), (2, 6)); // of 12: the second vector is made of halves of the first
+/// # Ok(()) }
+/// ```
+pub type TreeTable = VectorTable<Tree>;
+
+/// How the vectors of a [`VectorTable`] are stored: [`Bucket`] or [`Tree`].
+pub trait Storage: sealed::Sealed + Send + Sync + 'static {
+    /// Vectors are trees.
+    #[doc(hidden)]
+    const TREE: bool;
+
+    /// What a kernel gets of such a table.
+    #[doc(hidden)]
+    type View: Copy + From<TreeView>;
+}
+
+/// Vectors as they are; see [`BucketTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Bucket {}
+
+/// Vectors as trees; see [`TreeTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Tree {}
+
+impl Storage for Bucket {
+    const TREE: bool = false;
+    type View = TableView;
+}
+
+impl Storage for Tree {
+    const TREE: bool = true;
+    type View = TreeView;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Bucket {}
+    impl Sealed for super::Tree {}
+}
+
+/// Chooses how a table is made.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -43,13 +105,43 @@ pub struct BucketTable {
 /// assert!(table.slots() >= 500);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct TableBuilder {
+pub struct TableBuilder<S = Bucket> {
     options: raw::Options,
+    storage: PhantomData<S>,
 }
 
-impl TableBuilder {
+impl<S> Clone for TableBuilder<S> {
+    fn clone(&self) -> Self {
+        Self { options: self.options, storage: PhantomData }
+    }
+}
+
+impl<S> fmt::Debug for TableBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+impl TableBuilder<Tree> {
+    /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
+    ///
+    /// A vector that needs a node when there is no free one is [`Outcome::Full`]; up to 90 % of the slots none is. Nodes take 8 bytes
+    /// each. A node table of 60 MB or less stays in the cache of a large GPU. Without use for vectors of one or two words.
+    pub fn nodes(mut self, nodes: u64) -> Self {
+        self.options.nodes = Some(nodes);
+        self
+    }
+
+    /// For tests of bad luck, as [`hash_mask`](Self::hash_mask) for nodes.
+    #[doc(hidden)]
+    pub fn node_hash_mask(mut self, mask: u32) -> Self {
+        self.options.node_hash_mask = mask;
+        self
+    }
+}
+
+impl<S: Storage> TableBuilder<S> {
     /// How many slots the table has at least. Default: 2^20.
     ///
     /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
@@ -92,10 +184,10 @@ impl TableBuilder {
     ///
     /// # Errors
     ///
-    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`OutOfMemory`](crate::Error::OutOfMemory),
+    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes), [`OutOfMemory`](crate::Error::OutOfMemory),
     /// [`Compile`](crate::Error::Compile), or what the device reports.
-    pub fn build(self, device: &Device) -> Result<BucketTable> {
-        Ok(BucketTable { raw: RawTable::new(device, self.options)? })
+    pub fn build(self, device: &Device) -> Result<VectorTable<S>> {
+        Ok(VectorTable { raw: RawTable::new(device, self.options)?, storage: PhantomData })
     }
 }
 
@@ -171,6 +263,12 @@ pub struct Stats {
     pub probe_lengths: Vec<u64>,
     /// The longest probe sequence of a stored vector, in buckets; 0 in an empty table.
     pub longest_probe: u64,
+    /// Words a vector.
+    pub width: usize,
+    /// Nodes stored, and slots for them: 0 in a bucket table.
+    pub nodes: u64,
+    /// Slots of the node table.
+    pub node_slots: u64,
 }
 
 impl Stats {
@@ -184,6 +282,15 @@ impl Stats {
         self.bytes as f64 / self.stored as f64
     }
 
+    /// Nodes stored (8 bytes each, roots included) relative to the words of the stored vectors: 1 is no compression, 2 / width the
+    /// most there can be. NaN in an empty table; 1 in a bucket table.
+    pub fn compression_ratio(&self) -> f64 {
+        if self.node_slots == 0 {
+            return 1.0;
+        }
+        (self.nodes + self.stored) as f64 * 2.0 / (self.stored as f64 * self.width as f64)
+    }
+
     /// Buckets looked at to find a stored vector, on average (those beyond the last bin counted as that bin).
     pub fn mean_probe(&self) -> f64 {
         let sum: f64 = self.probe_lengths.iter().zip(1..).map(|(count, length)| *count as f64 * f64::from(length)).sum();
@@ -191,7 +298,7 @@ impl Stats {
     }
 }
 
-impl BucketTable {
+impl<S: Storage> VectorTable<S> {
     /// A table of vectors of `width` words with at least `capacity` slots.
     ///
     /// ```
@@ -212,10 +319,10 @@ impl BucketTable {
     }
 
     /// Chooses more about a table of vectors of `width` words.
-    pub fn builder(width: usize) -> TableBuilder {
-        TableBuilder {
-            options: raw::Options { width, capacity: 1 << 20, seed: None, grows: false, hash_mask: u64::MAX, empty: None },
-        }
+    pub fn builder(width: usize) -> TableBuilder<S> {
+        let (tree, capacity, nodes, seed, grows, hash_mask, empty) = (S::TREE, 1 << 20, None, None, false, u64::MAX, None);
+        let options = raw::Options { tree, width, capacity, nodes, seed, grows, hash_mask, node_hash_mask: u32::MAX, empty };
+        TableBuilder { options, storage: PhantomData }
     }
 
     /// Words a vector.
@@ -467,6 +574,9 @@ impl BucketTable {
             slots: self.slots(),
             stored: measured.lengths.iter().sum(),
             bytes: self.bytes(),
+            width: self.width(),
+            nodes: self.raw.stored_nodes()?,
+            node_slots: self.raw.node_slots(),
             probe_lengths: measured.lengths,
             longest_probe: measured.longest,
         })
@@ -489,11 +599,11 @@ impl BucketTable {
     pub fn iter(&self) -> Iter<'_> {
         let sized = self.raw.sized();
         let (generation, end) = (sized.generation, self.raw.geometry.slots(sized.buckets));
-        Iter { table: self, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
+        Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
     }
 }
 
-impl<'a> IntoIterator for &'a BucketTable {
+impl<'a, S: Storage> IntoIterator for &'a VectorTable<S> {
     type Item = Result<(Reference, Vec<u32>)>;
     type IntoIter = Iter<'a>;
 
@@ -502,9 +612,9 @@ impl<'a> IntoIterator for &'a BucketTable {
     }
 }
 
-impl fmt::Debug for BucketTable {
+impl<S: Storage> fmt::Debug for VectorTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BucketTable")
+        f.debug_struct(if S::TREE { "TreeTable" } else { "BucketTable" })
             .field("width", &self.width())
             .field("slots", &self.slots())
             .field("device", self.device())
@@ -512,10 +622,9 @@ impl fmt::Debug for BucketTable {
     }
 }
 
-/// Iterator over the vectors of a table; see [`BucketTable::iter`].
-#[derive(Debug)]
+/// Iterator over the vectors of a table; see [`VectorTable::iter`].
 pub struct Iter<'a> {
-    table: &'a BucketTable,
+    raw: &'a RawTable,
     generation: u64,
     next_slot: u64,
     end: u64,
@@ -523,17 +632,23 @@ pub struct Iter<'a> {
     at: usize,
 }
 
+impl fmt::Debug for Iter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("next_slot", &self.next_slot).field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
 impl Iterator for Iter<'_> {
     type Item = Result<(Reference, Vec<u32>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let width = self.table.width();
+        let width = self.raw.spec.width();
         while self.at == self.part.1.len() {
             if self.next_slot == self.end {
                 return None;
             }
             let last = self.end.min(self.next_slot + ((16 << 20) / (width as u64 * 4)));
-            match self.table.raw.export(self.generation, self.next_slot..last) {
+            match self.raw.export(self.generation, self.next_slot..last) {
                 Ok(part) => (self.part, self.at, self.next_slot) = (part, 0, last),
                 Err(error) => {
                     self.next_slot = self.end;
@@ -561,13 +676,14 @@ impl Batch {
     /// # Errors
     ///
     /// [`TableFull`](crate::Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`].
-    pub fn complete(self, table: &BucketTable) -> Result<Self> {
+    pub fn complete<S: Storage>(self, table: &VectorTable<S>) -> Result<Self> {
         if self.tally.full == 0 {
             return Ok(self);
         }
         let Self { tally, .. } = self;
         Err(crate::Error::TableFull {
             rejected: tally.full,
+            for_nodes: tally.full_nodes,
             offered: tally.offered(),
             stored: table.len()?,
             slots: table.slots(),

@@ -1,10 +1,11 @@
-use crate::{Batch, BucketTable, Device, Reference, Request, Result, TableBuilder};
+use crate::table::{Bucket, Storage, VectorTable};
+use crate::{Batch, Device, Reference, Request, Result, TableBuilder};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A [`BucketTable`] of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
+/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
 ///
 /// A thin shell: keys are seen as their words, so two keys are equal when their bytes are. All else is the table's, reached
 /// through [`table`](Self::table).
@@ -32,12 +33,23 @@ use std::marker::PhantomData;
 /// # use warpset::{Device, TypedTable};
 /// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
 /// ```
-pub struct TypedTable<K> {
-    table: BucketTable,
+///
+/// A [`BucketTable`](crate::BucketTable) underneath, unless `S` says [`Tree`](crate::Tree):
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Tree, TypedTable};
+///
+/// let keys = TypedTable::<[u32; 6], Tree>::new(&Device::cpu(), 1000)?;
+/// assert_eq!(keys.find_or_put_many(&[[1; 6], [2; 6]])?.tally.new, 2);
+/// # Ok(()) }
+/// ```
+pub struct TypedTable<K, S = Bucket> {
+    table: VectorTable<S>,
     keys: PhantomData<fn(K) -> K>,
 }
 
-impl<K: NoUninit + AnyBitPattern> TypedTable<K> {
+impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
     /// Words a key.
     pub const WIDTH: usize = {
         assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
@@ -64,8 +76,8 @@ impl<K: NoUninit + AnyBitPattern> TypedTable<K> {
     /// # assert_eq!(keys.table().width(), 3);
     /// # Ok(()) }
     /// ```
-    pub fn builder() -> TableBuilder {
-        BucketTable::builder(Self::WIDTH)
+    pub fn builder() -> TableBuilder<S> {
+        VectorTable::builder(Self::WIDTH)
     }
 
     /// Makes a table from what [`builder`](Self::builder) gave.
@@ -73,7 +85,7 @@ impl<K: NoUninit + AnyBitPattern> TypedTable<K> {
     /// # Errors
     ///
     /// As [`TableBuilder::build`], and [`Width`](crate::Error::Width) if the builder is of another width.
-    pub fn build(builder: TableBuilder, device: &Device) -> Result<Self> {
+    pub fn build(builder: TableBuilder<S>, device: &Device) -> Result<Self> {
         let table = builder.build(device)?;
         if table.width() != Self::WIDTH {
             return Err(crate::Error::Width { width: table.width() });
@@ -89,7 +101,7 @@ impl<K: NoUninit + AnyBitPattern> TypedTable<K> {
     /// assert!(keys.table().slots() >= 100);
     /// # Ok(()) }
     /// ```
-    pub fn table(&self) -> &BucketTable {
+    pub fn table(&self) -> &VectorTable<S> {
         &self.table
     }
 
@@ -178,7 +190,7 @@ impl<K: NoUninit + AnyBitPattern> TypedTable<K> {
     }
 }
 
-impl<K> fmt::Debug for TypedTable<K> {
+impl<K, S: Storage> fmt::Debug for TypedTable<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedTable").field(&self.table).finish()
     }

@@ -73,7 +73,7 @@ mod tables {
 #[cfg(feature = "cuda")]
 mod headers {
     use std::mem::offset_of;
-    use warpset::gpu::{Counts, HEADERS, TableView};
+    use warpset::gpu::{Counts, HEADERS, NodeView, TableView, TreeView};
 
     fn header(name: &str) -> &'static str {
         HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
@@ -128,12 +128,32 @@ mod headers {
     }
 
     #[test]
+    fn node_views_have_the_fields_of_the_header() {
+        let expected = named(&[
+            ("slots", offset_of!(NodeView, slots)),
+            ("stored", offset_of!(NodeView, stored)),
+            ("seeds", offset_of!(NodeView, seeds)),
+            ("buckets", offset_of!(NodeView, buckets)),
+            ("probe_limit", offset_of!(NodeView, probe_limit)),
+            ("hash_mask", offset_of!(NodeView, hash_mask)),
+            ("width", offset_of!(NodeView, width)),
+        ]);
+        assert_eq!(fields(header("warpset/node_table.cuh"), "struct NodeView {"), (expected, size_of::<NodeView>()));
+        // A tree's view is that of its roots and that of its nodes.
+        let parts: Vec<String> =
+            body(header("warpset/tree_table.cuh"), "struct TreeView {").split_whitespace().map(String::from).collect();
+        assert_eq!(parts, ["TableView", "roots;", "NodeView", "nodes;"]);
+        assert_eq!((offset_of!(TreeView, roots), offset_of!(TreeView, nodes)), (0, size_of::<TableView>()));
+    }
+
+    #[test]
     fn counts_have_the_fields_of_the_header() {
         let expected = named(&[
             ("offered", offset_of!(Counts, offered)),
             ("hits", offset_of!(Counts, hits)),
             ("full", offset_of!(Counts, full)),
             ("new_references", offset_of!(Counts, new_references)),
+            ("full_nodes", offset_of!(Counts, full_nodes)),
         ]);
         assert_eq!(fields(header("warpset/batch.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
     }

@@ -17,13 +17,13 @@ fn widths(capability: (u32, u32)) -> Vec<usize> {
 }
 
 #[cfg(feature = "cuda")]
-fn compile(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
-    let image = warpset::gpu::compile_kernels(width, capability)?;
+fn compile<S: warpset::Storage>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_kernels::<S>(width, capability)?;
     if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
 }
 
 #[cfg(not(feature = "cuda"))]
-fn compile(_: usize, _: (u32, u32)) -> Result<(), Failed> {
+fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("ignored without the feature `cuda`")
 }
 
@@ -32,7 +32,7 @@ fn missing() -> Option<String> {
     #[cfg(not(feature = "cuda"))]
     return Some("feature `cuda` is off".into());
     #[cfg(feature = "cuda")]
-    match warpset::gpu::compile_kernels(1, (9, 0)) {
+    match warpset::gpu::compile_kernels::<warpset::Bucket>(1, (9, 0)) {
         Err(error @ warpset::Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
             Some(error.to_string().split(';').next().unwrap_or_default().into())
         }
@@ -44,10 +44,12 @@ fn main() {
     let missing = missing();
     let trials = CAPABILITIES.into_iter().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
-        widths(capability).into_iter().map(move |width| {
+        widths(capability).into_iter().flat_map(move |width| {
             let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
-            let name = format!("compute_{major}{minor}::{width}_words{reason}");
-            Trial::test(name, move || compile(width, capability)).with_ignored_flag(missing.is_some())
+            let name = |kind| format!("compute_{major}{minor}::{kind}_of_{width}_words{reason}");
+            let bucket = Trial::test(name("bucket"), move || compile::<warpset::Bucket>(width, capability));
+            let tree = Trial::test(name("tree"), move || compile::<warpset::Tree>(width, capability));
+            [bucket, tree].map(|trial| trial.with_ignored_flag(missing.is_some()))
         })
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "warpset/bucket_table.cuh"
+#include "warpset/tree_table.cuh"
 #include "warpset/warp_search.cuh"
 
 namespace warpset {
@@ -15,6 +16,7 @@ struct BatchCounts {
     u64 hits;            // find-or-put: New; find: Seen
     u64 full;
     u64 new_references;  // how many have been written
+    u64 full_nodes;      // of those that were full: for want of a node, not of a slot
 };
 
 // One call's input and output. Mirrored by `BatchView` in src/raw/view.rs. Any output pointer may be null.
@@ -28,9 +30,9 @@ struct BatchView {
 };
 
 // Writes out what a warp has settled: vector by vector, and its counts at the end.
-template <class Table, Operation operation>
+template <Operation operation>
 struct Results {
-    const Table& table;
+    const TableView& view;
     const BatchView& batch;
     u32 hits = 0;  // of the whole warp
 
@@ -52,7 +54,7 @@ struct Results {
     WARPSET_FN void finish() const
     {
         if (platform::Warp::lane() != 0) return;
-        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(table.view.stored, hits);
+        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(view.stored, hits);
         if (batch.counts && hits != 0) platform::add_relaxed(&batch.counts->hits, hits);
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
@@ -71,56 +73,68 @@ private:
     }
 };
 
-// The largest unit in which vectors of this width may be copied.
-template <u32 width>
-struct CopyUnit {
-    using Type = typename Choose<width % 4 == 0, u128, typename Choose<width % 2 == 0, u64, u32>::Type>::Type;
-};
+// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intake (tree_intake.cuh) takes root pairs.
+template <class Table, Operation operation>
+struct Intake {
+    using Search = WarpSearch<Table, operation>;
+    using Warp = platform::Warp;
+    static constexpr u32 width = Search::layout.width();
+    // The largest unit in which vectors of this width may be copied.
+    using Unit = typename Choose<width % 4 == 0, u128, typename Choose<width % 2 == 0, u64, u32>::Type>::Type;
 
-// Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order.
-template <class Search, u32 width>
-WARPSET_FN void take_vectors(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
-{
-    using Unit = typename CopyUnit<width>::Type;
-    constexpr u32 units = width * 4 / sizeof(Unit);
-    const u32 lane = platform::Warp::lane();
-    const Unit* source = reinterpret_cast<const Unit*>(batch.vectors + static_cast<u64>(next) * width);
-    u32 rank = platform::population_count(takers & ((1u << lane) - 1));
-    if constexpr (units == 1) {
-        if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = platform::load_input(source + rank);
-    } else {
-        // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
-        constexpr u32 at_once = units < 4 ? units : 4;
-        u8* lane_of_rank = search.vectors + Search::scratch_bytes;
-        if (takers >> lane & 1) lane_of_rank[rank] = static_cast<u8>(lane);
-        platform::Warp::sync();
-        WARPSET_UNROLL_BY(1)
-        for (u32 first = lane; first < count * units; first += 32 * at_once) {
-            Unit unit[at_once];
-            WARPSET_UNROLL
-            for (u32 i = 0; i < at_once; ++i)
-                if (first + i * 32 < count * units) unit[i] = platform::load_input(source + first + i * 32);
-            WARPSET_UNROLL
-            for (u32 i = 0; i < at_once; ++i) {
-                u32 u = first + i * 32;
-                if (u < count * units) reinterpret_cast<Unit*>(search.vector_of(lane_of_rank[u / units]))[u % units] = unit[i];
+    static constexpr u32 scratch_bytes = 32;
+    u8* lane_of_rank;
+
+    WARPSET_FN Intake(const Table&, u8* scratch) : lane_of_rank(scratch) {}
+
+    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of them
+    // are then to be searched for: no vector is settled by being taken.
+    WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
+    {
+        constexpr u32 units = width * 4 / sizeof(Unit);
+        const u32 lane = Warp::lane();
+        const Unit* source = reinterpret_cast<const Unit*>(batch.vectors + static_cast<u64>(next) * width);
+        u32 rank = platform::population_count(takers & ((1u << lane) - 1));
+        if constexpr (units == 1) {
+            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = platform::load_input(source + rank);
+        } else {
+            // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
+            constexpr u32 at_once = units < 4 ? units : 4;
+            if (takers >> lane & 1) lane_of_rank[rank] = static_cast<u8>(lane);
+            Warp::sync();
+            WARPSET_UNROLL_BY(1)
+            for (u32 first = lane; first < count * units; first += 32 * at_once) {
+                Unit unit[at_once];
+                WARPSET_UNROLL
+                for (u32 i = 0; i < at_once; ++i)
+                    if (first + i * 32 < count * units) unit[i] = platform::load_input(source + first + i * 32);
+                WARPSET_UNROLL
+                for (u32 i = 0; i < at_once; ++i) {
+                    u32 u = first + i * 32;
+                    if (u < count * units) reinterpret_cast<Unit*>(search.vector_of(lane_of_rank[u / units]))[u % units] = unit[i];
+                }
             }
         }
+        Warp::sync();
+        return false;
     }
-    platform::Warp::sync();
-}
+
+    WARPSET_FN void finish() const {}
+};
 
 template <class Table, Operation operation>
 struct SearchBatch {
     using Warp = platform::Warp;
+    using Roots = typename Table::Roots;
+    static constexpr Outcome not_stored = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
 
-    // Scratch memory of one warp: its vectors, and 32 bytes for take_vectors.
+    // Scratch memory of one warp: what it searches for, and what its intake wants.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
         if constexpr (Warp::size == 1)
             return 0;
         else
-            return WarpSearch<Table, operation>::scratch_bytes + 32;
+            return WarpSearch<Roots, operation>::scratch_bytes + Intake<Table, operation>::scratch_bytes;
     }
 
     WARPSET_FN static void run(const Table& table, const BatchView& batch)
@@ -134,31 +148,37 @@ struct SearchBatch {
 private:
     WARPSET_FN static void run_warp(const Table& table, const BatchView& batch)
     {
+        using Search = WarpSearch<Roots, operation>;
         constexpr u32 refill_at = Warp::size / 2;  // see warp_search.cuh
-        constexpr u32 width = WarpSearch<Table, operation>::layout.width();
-        WarpSearch<Table, operation> search(table, Warp::scratch(scratch_bytes()));
-        Results<Table, operation> results{table, batch};
+        u8* scratch = Warp::scratch(scratch_bytes());
+        Search search(table.root_table(), scratch);
+        Intake<Table, operation> intake(table, scratch + Search::scratch_bytes);
+        Results<operation> results{table.root_table().view, batch};
         u32 next = share(batch.count, platform::Grid::warp()), end = share(batch.count, platform::Grid::warp() + 1);
         u32 index = 0;
         while (true) {
             u32 idle = Warp::ballot(search.is_idle());
+            bool settled = false;  // by the intake, as not stored
             if (next < end && platform::population_count(idle) >= refill_at) {
                 u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
                 u32 count = platform::population_count(idle);
                 if (end - next < count) count = end - next;
                 bool takes = search.is_idle() && rank < count;
-                take_vectors<WarpSearch<Table, operation>, width>(search, batch, next, count, Warp::ballot(takes));
+                settled = intake.take(search, batch, next, count, Warp::ballot(takes));
                 if (takes) index = next + rank;
-                if (takes) search.begin();
+                if (takes && !settled) search.begin();
                 next += count;
             } else if (idle == ~0u) {
                 break;
             }
             Outcome outcome = search.step();
+            if (settled) outcome = not_stored;
             bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
             results.record(index, outcome, stored ? search.reference() : no_reference);
+            if (settled && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
             Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
         }
+        intake.finish();
         results.finish();
     }
 
@@ -170,44 +190,55 @@ private:
         constexpr u32 max_turns = 24;
         struct Turn {
             u64 index;  // of the vector in the batch
+            typename Table::Key key;
             Probe probe;
             u32 probes;
-            typename Table::Classes forbidden;
+            typename Roots::Classes forbidden;
         };
-        const u32 width = table.layout.width();
-        const auto vector = [&](u64 index) { return WordVector{batch.vectors + index * width}; };
-        const auto begin = [&](u64 index) {
-            Probe probe = Probe::start(table.hash(vector(index)), table.view.buckets);
-            table.prefetch(probe);
-            return Turn{index, probe, 0, table.forbidden_classes(vector(index))};
+        const Roots& roots = table.root_table();
+        Results<operation> results{roots.view, batch};
+        u64 next = 0;
+        // The next vector that is not settled by its nodes; false if there is none.
+        const auto begin = [&](Turn& turn) {
+            for (; next < batch.count; ++next) {
+                if (table.template key<operation>(WordVector{batch.vectors + next * table.width()}, turn.key)) {
+                    turn.index = next++;
+                    turn.probe = Probe::start(roots.hash(turn.key), roots.view.buckets);
+                    turn.probes = 0;
+                    roots.prefetch(turn.probe);
+                    turn.forbidden = roots.forbidden_classes(turn.key);
+                    return true;
+                }
+                results.record(next, not_stored, no_reference);
+                if (operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
+            }
+            return false;
         };
-        Results<Table, operation> results{table, batch};
         Turn turns[max_turns];
         u32 count = 0;
-        u64 next = 0;
-        while (count < max_turns && next < batch.count) turns[count++] = begin(next++);
+        while (count < max_turns && begin(turns[count])) ++count;
         for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
             Turn& turn = turns[at];
-            Found found = take_turn(table, vector(turn.index), turn.probe.bucket, turn.forbidden);
-            if (found.outcome == Outcome::Unwritten && ++turn.probes < table.view.probe_limit) {
-                turn.probe.advance(table.view.buckets);
-                table.prefetch(turn.probe);
+            Found found = take_turn(roots, turn.key, turn.probe.bucket, turn.forbidden);
+            if (found.outcome == Outcome::Unwritten && ++turn.probes < roots.view.probe_limit) {
+                turn.probe.advance(roots.view.buckets);
+                roots.prefetch(turn.probe);
                 continue;
             }
-            if (found.outcome == Outcome::Unwritten)
-                found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+            if (found.outcome == Outcome::Unwritten) found.outcome = not_stored;
             results.record(turn.index, found.outcome, found.reference);
-            turn = next < batch.count ? begin(next++) : turns[--count];
+            if (!begin(turn)) turn = turns[--count];
         }
         results.finish();
     }
 
-    WARPSET_FN static Found take_turn(const Table& table, WordVector vector, u64 bucket, const typename Table::Classes& forbidden)
+    template <class Key>
+    WARPSET_FN static Found take_turn(const Roots& roots, const Key& key, u64 bucket, const typename Roots::Classes& forbidden)
     {
         if constexpr (operation == Operation::FindOrPut)
-            return table.find_or_put_in(bucket, vector, forbidden);
+            return roots.find_or_put_in(bucket, key, forbidden);
         else
-            return table.find_in(bucket, vector, forbidden);
+            return roots.find_in(bucket, key, forbidden);
     }
 
     // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
@@ -218,10 +249,11 @@ private:
     }
 };
 
-// Writes the EMPTY pattern of each slot over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
-template <class Table>
-WARPSET_FN void clear_table(const Table& table)
+// Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
+template <class Shape>
+WARPSET_FN void clear_table(const BucketTable<Shape>& table)
 {
+    using Table = BucketTable<Shape>;
     const auto& layout = table.layout;
     u64 blocks = (table.view.buckets + layout.buckets_per_block() - 1) / layout.buckets_per_block();
     u32 block_words = layout.block_bytes() / 4, main_words = layout.main_bytes() / 4;
@@ -249,18 +281,26 @@ WARPSET_FN void clear_table(const Table& table)
     if (platform::Grid::thread() == 0) *table.view.stored = 0;
 }
 
+template <class RootShape, u32 width>
+WARPSET_FN void clear_table(const TreeTable<RootShape, width>& table)
+{
+    clear_table(table.roots);
+    const auto share = platform::Grid::share(table.nodes.zero() + 1ull);
+    for (u64 at = share.first; at < share.last; at += share.step) table.nodes.view.slots[at] = NodeTable::empty;
+    if (platform::Grid::thread() == 0) *table.nodes.view.stored = 0;
+}
+
 // vectors[i] = the vector at references[i], for i < count. A reference to no stored vector leaves its row unwritten and adds
 // one to `invalid`.
 template <class Table>
 WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
-    const u32 width = table.layout.width(), places = table.layout.slots_per_bucket();
+    const u32 width = table.width();
     for (u64 at = platform::Grid::thread(); at < count * width; at += platform::Grid::threads()) {
         u64 reference = references[at / width];
         u32 word = static_cast<u32>(at % width);
-        bool valid = reference / places < table.view.buckets &&
-                     table.is_complete(reference / places, static_cast<u32>(reference % places));
-        if (valid) vectors[at] = table.word(reference, word);
+        u32 value;
+        if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;
         else if (word == 0) platform::add_relaxed(invalid, 1);
     }
 }
@@ -271,10 +311,10 @@ template <class Table>
 WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {
     using Warp = platform::Warp;
-    const u32 width = table.layout.width(), places = table.layout.slots_per_bucket();
+    const u32 width = table.width();
     for (u64 start = first + platform::Grid::warp() * Warp::size; start < last; start += platform::Grid::warps() * Warp::size) {
         u64 slot = start + Warp::lane();
-        bool stored = slot < last && table.is_complete(slot / places, static_cast<u32>(slot % places));
+        bool stored = slot < last && table.holds(slot);
         u32 stored_lanes = Warp::ballot(stored), count = platform::population_count(stored_lanes);
         if (count == 0) continue;
         // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks EMPTY.
@@ -287,13 +327,13 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
             references[row + platform::population_count(stored_lanes & ((1u << Warp::lane()) - 1))] = slot;
         for (; stored_lanes != 0; stored_lanes &= stored_lanes - 1, ++row) {
             u64 from = start + platform::lowest_bit(stored_lanes);
-            for (u32 word = Warp::lane(); word < width; word += Warp::size) vectors[row * width + word] = table.word(from, word);
+            for (u32 word = Warp::lane(); word < width; word += Warp::size) table.read_word(from, word, vectors[row * width + word]);
         }
     }
 }
 
 // Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
-// probe sequence; `longest` becomes the greatest n.
+// probe sequence; `longest` becomes the greatest n. Of a tree table: of its roots.
 template <class Table>
 WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
 {
@@ -305,7 +345,7 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     };
     const u32 places = table.layout.slots_per_bucket();
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
-        if (!table.is_complete(slot / places, static_cast<u32>(slot % places))) continue;
+        if (!table.holds(slot)) continue;
         Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
         u64 length = 1;
         for (; probe.bucket != slot / places; ++length) probe.advance(table.view.buckets);

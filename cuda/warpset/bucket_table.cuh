@@ -100,8 +100,13 @@ struct BucketTable {
     using Main = typename Shape::Main;
     using Classes = ClassSet<Layout::class_set_words>;
 
+    using View = TableView;
+
     TableView view;
     Layout layout;
+
+    // Of a static shape.
+    WARPSET_FN static BucketTable of(const View& view) { return {view, {}}; }
 
     WARPSET_FN u64 slot_number(u64 bucket, u32 place) const { return bucket * layout.slots_per_bucket() + place; }
 
@@ -194,11 +199,6 @@ struct BucketTable {
     // relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
     WARPSET_FN bool is_complete(u64 bucket, u32 place) const
     {
-        struct Nothing {
-            WARPSET_FN void read(u32, u32& chunk) const { chunk = 0; }
-            WARPSET_FN void read(u32, u64& chunk) const { chunk = 0; }
-            WARPSET_FN void read(u32, u128& chunk) const { chunk = {0, 0}; }
-        };
         bool complete = true;
         for (u32 chunk = layout.chunks(); complete && chunk-- > 0;)
             complete = with_chunk(bucket, place, chunk, Nothing{},
@@ -284,16 +284,68 @@ struct BucketTable {
         return {Outcome::Unwritten, no_reference};
     }
 
-    // Word `word` of the vector in a slot that this thread has found complete, or put or found a vector in: each of its chunks was
-    // seen decided, so by coherence a relaxed load sees it too.
-    WARPSET_FN u32 word(u64 slot, u32 word) const
+    // Word `word` of the vector in a slot; false if there is none. Of a slot whose last chunk is decided all are (invariant 2 of
+    // claim.cuh), but only a chunk that was itself seen decided may be read: relaxed loads of others may be older.
+    WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
-        u64 bucket = slot / layout.slots_per_bucket();
-        u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
-        return platform::load_relaxed(reinterpret_cast<const u32*>(view.slots + layout.word_offset(bucket, place, word)));
+        const u64 bucket = slot / layout.slots_per_bucket();
+        const u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
+        const u32 last = layout.chunks() - 1, chunk = layout.chunk_of_word(word);
+        u32 ignored;
+        if (chunk != last && !read_in_chunk(bucket, place, last, 0, ignored)) return false;
+        return read_in_chunk(bucket, place, chunk, layout.word_in_chunk(word), value);
     }
 
+    // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a vector in.
+    WARPSET_FN u32 word(u64 slot, u32 word) const
+    {
+        u32 value = 0;
+        read_in_chunk(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), layout.chunk_of_word(word),
+                      layout.word_in_chunk(word), value);
+        return value;
+    }
+
+    // Whether a slot holds a vector whose every chunk is to be seen.
+    WARPSET_FN bool holds(u64 slot) const
+    {
+        return is_complete(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()));
+    }
+
+    WARPSET_FN constexpr u32 width() const { return layout.width(); }
+    WARPSET_FN u64 slots() const { return view.buckets * layout.slots_per_bucket(); }
+
+    // What is looked for, and where: here, the vector in this table. (A tree table looks for root pairs in a table of its own.)
+    using Roots = BucketTable;
+    using Key = WordVector;
+    template <Operation>
+    WARPSET_FN bool key(WordVector vector, Key& key) const
+    {
+        key = vector;
+        return true;
+    }
+    WARPSET_FN const Roots& root_table() const { return *this; }
+
 private:
+    struct Nothing {
+        WARPSET_FN void read(u32, u32& chunk) const { chunk = 0; }
+        WARPSET_FN void read(u32, u64& chunk) const { chunk = 0; }
+        WARPSET_FN void read(u32, u128& chunk) const { chunk = {0, 0}; }
+    };
+
+    WARPSET_FN static u32 word_of(u32 chunk, u32) { return chunk; }
+    WARPSET_FN static u32 word_of(u64 chunk, u32 index) { return static_cast<u32>(index == 0 ? chunk : chunk >> 32); }
+    WARPSET_FN static u32 word_of(u128 chunk, u32 index) { return word_of(index < 2 ? chunk.low : chunk.high, index & 1); }
+
+    // One word of a chunk, by an access of the chunk's own size; false if the chunk is undecided.
+    WARPSET_FN bool read_in_chunk(u64 bucket, u32 place, u32 chunk, u32 word, u32& value) const
+    {
+        return with_chunk(bucket, place, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
+            const auto seen = platform::load_relaxed(address);
+            value = word_of(seen, word);
+            return !(seen == empty);
+        });
+    }
+
     // If the chunk at `first_word` is the EMPTY pattern of some class, that one is forbidden.
     template <class Chunk, class Vector>
     WARPSET_FN void forbid_class_of(Classes& forbidden, const Vector& vector, u32 first_word) const

@@ -37,6 +37,9 @@
 
 namespace warpset {
 
+// What is done with a vector: find it, and put it if it is not there; or only find it.
+enum class Operation { FindOrPut, Find };
+
 enum class Decision : u32 {
     Won,        // this call decided the chunk
     Agreed,     // it was decided before, with the same value

@@ -121,15 +121,19 @@ struct Layout : Shape {
         return block_offset(bucket) + place_in_block(bucket) * static_cast<u64>(main_bytes());
     }
 
-    // Byte offset of word `word` of slot `place` of a bucket.
-    WARPSET_FN constexpr u64 word_offset(u64 bucket, u32 place, u32 word) const
+    // Which chunk of a slot holds a word, and which word of that chunk it is.
+    WARPSET_FN constexpr u32 chunk_of_word(u32 word) const
     {
-        u32 in_block = place_in_block(bucket) + place;
-        u32 byte = word * 4;
-        if (byte < main_bytes()) return block_offset(bucket) + in_block * static_cast<u64>(main_bytes()) + byte;
-        byte -= main_bytes();
-        if (has_tail8() && byte < 8) return block_offset(bucket) + tail8_offset() + in_block * 8 + byte;
-        return block_offset(bucket) + tail4_offset() + in_block * 4;
+        constexpr u32 chunk_words = sizeof(Main) / 4;
+        if (word < main_chunks() * chunk_words) return word / chunk_words;
+        return main_chunks() + (has_tail8() && word - main_chunks() * chunk_words >= 2);
+    }
+    WARPSET_FN constexpr u32 word_in_chunk(u32 word) const
+    {
+        constexpr u32 chunk_words = sizeof(Main) / 4;
+        if (word < main_chunks() * chunk_words) return word % chunk_words;
+        word -= main_chunks() * chunk_words;
+        return has_tail8() && word < 2 ? word : 0;
     }
 };
 

@@ -1,9 +1,10 @@
 // The table of one spec, by name, for kernels that are compiled for it: ours (bucket_kernels.cu) and yours.
 //
-// Compile with -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D WARPSET_LINE_BYTES=32, 64 or 128,
-// equal to those of the table whose view the kernel gets; `BucketTable::compile` in Rust passes them. Then
+// Compile with -D WARPSET_TREE=0 or 1, -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D
+// WARPSET_LINE_BYTES=32, 64 or 128, equal to those of the table whose view the kernel gets; `compile` of the table in Rust passes them.
+// (The roots of a tree table are a bucket table of two words, with these chunks and lines.) Then
 //
-//   extern "C" __global__ void visit(warpset::TableView view, const unsigned* states, unsigned count) {
+//   extern "C" __global__ void visit(warpset::View view, const unsigned* states, unsigned count) {
 //       unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 //       if (i >= count) return;
 //       warpset::Found found = warpset::table(view).find_or_put(warpset::WordVector{states + i * WARPSET_WIDTH});
@@ -14,11 +15,14 @@
 #pragma once
 
 #include "warpset/bucket_table.cuh"
+#include "warpset/tree_table.cuh"
 
 namespace warpset {
 
-using Table = BucketTable<StaticShape<WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES>>;
+using Table = Choose<WARPSET_TREE, TreeTable<StaticShape<2, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES>, WARPSET_WIDTH>,
+                     BucketTable<StaticShape<WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES>>>::Type;
+using View = Table::View;
 
-WARPSET_FN Table table(const TableView& view) { return Table{view, {}}; }
+WARPSET_FN Table table(const View& view) { return Table::of(view); }
 
 }  // namespace warpset

@@ -33,8 +33,6 @@
 
 namespace warpset {
 
-enum class Operation { FindOrPut, Find };
-
 template <class Table, Operation operation>
 struct WarpSearch {
     using Warp = platform::Warp;

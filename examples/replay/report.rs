@@ -48,7 +48,7 @@ impl Report<'_> {
     }
 
     pub fn json(&self) -> Value {
-        let (Tally { new, seen, full }, stats) = (self.first().tally, &self.stats);
+        let (Tally { new, seen, full, .. }, stats) = (self.first().tally, &self.stats);
         json!({
             "input": self.vectors.origin,
             "vectors": self.vectors.count(),
@@ -144,7 +144,7 @@ impl Report<'_> {
 
 impl Pass {
     fn json(&self) -> Value {
-        let Tally { new, seen, full } = self.tally;
+        let Tally { new, seen, full, .. } = self.tally;
         json!({ "seconds": self.seconds, "gops": self.gops(), "new": new, "seen": seen, "full": full })
     }
 }

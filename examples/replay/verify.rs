@@ -96,7 +96,8 @@ fn check_references(vectors: &Vectors, batch: &Batch, table: &BucketTable) -> Re
 
 /// Checks that passes after the first, over the same vectors, changed nothing.
 pub fn verify_later(first: &Pass, later: &[Pass]) -> Result<()> {
-    let expected = Tally { new: 0, seen: first.tally.new + first.tally.seen, full: first.tally.full };
+    let expected =
+        Tally { new: 0, seen: first.tally.new + first.tally.seen, full: first.tally.full, full_nodes: first.tally.full_nodes };
     match later.iter().position(|pass| pass.tally != expected) {
         Some(at) => bail!("pass {} has {:?} instead of {expected:?}", at + 2, later[at].tally),
         None => Ok(()),
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn later_passes_may_change_nothing() {
-        let pass = |new, seen| Pass { seconds: 1.0, tally: Tally { new, seen, full: 1 } };
+        let pass = |new, seen| Pass { seconds: 1.0, tally: Tally { new, seen, full: 1, full_nodes: 0 } };
         verify_later(&pass(3, 2), &[pass(0, 5), pass(0, 5)]).unwrap();
         let error = verify_later(&pass(3, 2), &[pass(0, 5), pass(1, 4)]).unwrap_err().to_string();
         assert!(error.starts_with("pass 3 has"), "{error}");

@@ -1,6 +1,6 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, TableView};
+use super::view::{BatchView, Counts, Geometry, NodeView, TableView, TreeView};
 use super::{Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
 use crate::{Error, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
@@ -8,20 +8,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 unsafe extern "C" {
-    fn warpset_cpu_geometry(width: u32, geometry: *mut Geometry);
-    fn warpset_cpu_clear(view: *const TableView, thread: u64, threads: u64);
-    fn warpset_cpu_find_or_put(view: *const TableView, batch: *const BatchView);
-    fn warpset_cpu_find(view: *const TableView, batch: *const BatchView);
-    fn warpset_cpu_get(view: *const TableView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
+    fn warpset_cpu_geometry(tree: u32, width: u32, geometry: *mut Geometry);
+    fn warpset_cpu_clear(view: *const TreeView, thread: u64, threads: u64);
+    fn warpset_cpu_find_or_put(view: *const TreeView, batch: *const BatchView);
+    fn warpset_cpu_find(view: *const TreeView, batch: *const BatchView);
+    fn warpset_cpu_get(view: *const TreeView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
     fn warpset_cpu_export(
-        view: *const TableView,
+        view: *const TreeView,
         first: u64,
         last: u64,
         vectors: *mut u32,
         references: *mut u64,
         cursor: *mut u64,
     );
-    fn warpset_cpu_measure(view: *const TableView, first: u64, last: u64, lengths: *mut u64, bins: u32, longest: *mut u64);
+    fn warpset_cpu_measure(view: *const TreeView, first: u64, last: u64, lengths: *mut u64, bins: u32, longest: *mut u64);
 }
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
@@ -31,20 +31,22 @@ const PIECE: usize = 4096;
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
     // SAFETY: `geometry` is a valid place for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
-    unsafe { warpset_cpu_geometry(spec.width, &mut geometry) };
-    geometry.check_abi();
+    unsafe { warpset_cpu_geometry(spec.tree.into(), spec.width, &mut geometry) };
+    geometry.check_abi(spec);
     geometry
 }
 
 /// One table of a fixed size.
 pub(crate) struct CpuStore {
-    view: TableView,
+    view: TreeView,
     threads: usize,
     width: usize,
     // What the view points to:
     _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
-    stored: Box<AtomicU64>,
+    _nodes: Option<MmapMut>,
+    /// Vectors, and nodes.
+    stored: Box<[AtomicU64; 2]>,
 }
 
 // SAFETY: every access to the memory behind `view` that may overlap with another is an atomic one (platform/cpu); `clear` is
@@ -56,37 +58,54 @@ unsafe impl Sync for CpuStore {}
 impl CpuStore {
     pub(crate) fn new(parameters: &Parameters, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
-        let bytes = geometry.bytes(parameters.buckets);
+        let (root_bytes, node_bytes) = (geometry.bytes(parameters.buckets), parameters.node_bytes());
+        let bytes = root_bytes + node_bytes;
         let free = free_memory();
         if bytes > free {
             return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
         }
         let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
-        let mut slots = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-        // Random places in small pages miss the TLB each time. Advice only: without huge pages the table is slower, not wrong.
-        #[cfg(target_os = "linux")]
-        let _ = slots.advise(memmap2::Advice::HugePage);
-        let seeds: Box<[SeedPair]> = parameters.seeds.clone().into();
-        let stored = Box::new(AtomicU64::new(0));
-        let view = TableView {
-            slots: slots.as_mut_ptr() as u64,
-            seeds: seeds.as_ptr() as u64,
-            stored: stored.as_ptr() as u64,
-            ..parameters.view()
+        let room = |bytes: u64| {
+            let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
+            // Random places in small pages miss the TLB each time. Advice only: without huge pages the table is slower, not wrong.
+            #[cfg(target_os = "linux")]
+            let _ = memory.advise(memmap2::Advice::HugePage);
+            Ok(memory)
         };
-        let store = Self { view, threads, width: parameters.spec.width(), _slots: slots, _seeds: seeds, stored };
+        let mut slots = room(root_bytes)?;
+        let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
+        let seeds: Box<[SeedPair]> = parameters.seeds.clone().into();
+        let stored: Box<[AtomicU64; 2]> = Box::default();
+        let view = parameters.view();
+        let view = TreeView {
+            roots: TableView {
+                slots: slots.as_mut_ptr() as u64,
+                seeds: seeds.as_ptr() as u64,
+                stored: stored[0].as_ptr() as u64,
+                ..view.roots
+            },
+            nodes: NodeView {
+                slots: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
+                stored: stored[1].as_ptr() as u64,
+                ..view.nodes
+            },
+        };
+        let width = parameters.spec.width();
+        let store = Self { view, threads, width, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
         store.clear();
         Ok(store)
     }
 
-    pub(crate) fn stored(&self) -> u64 {
-        // Relaxed: a count of its own; a caller that needs it exact has joined the threads that add to it.
-        self.stored.load(Ordering::Relaxed)
+    /// Vectors, and nodes.
+    pub(crate) fn stored(&self) -> [u64; 2] {
+        // Relaxed: counts of their own; a caller that needs them exact has joined the threads that add to them.
+        [0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed))
     }
 
     pub(crate) fn clear(&self) {
         // Starting a thread costs as much as clearing about a megabyte.
-        let threads = self.threads.min(self._slots.len().div_ceil(1 << 20));
+        let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
+        let threads = self.threads.min(bytes.div_ceil(1 << 20));
         let clear = |thread| {
             // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the threads clear disjoint
             // parts of it while nothing else uses the table.

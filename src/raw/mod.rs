@@ -7,13 +7,13 @@ pub(crate) mod cuda;
 pub(crate) mod view;
 
 use crate::device::{Device, Machine};
-use crate::spec::{Spec, buckets_for, probe_limit};
+use crate::spec::{MAX_NODE_BUCKETS, Spec, buckets_for, probe_limit};
 use crate::{Batch, Error, Outcome, Reference, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use view::{Counts, Geometry, TableView};
+use view::{Counts, Geometry, NodeView, TableView, TreeView};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
 const GROW_AT_FILL: f64 = 0.85;
@@ -70,12 +70,16 @@ pub(crate) struct Parameters {
     pub seeds: Vec<SeedPair>,
     pub empty: [u32; 4],
     pub hash_mask: u64,
+    /// Of a tree table; else 0.
+    pub node_buckets: u64,
+    pub node_seeds: [u64; 3],
+    pub node_hash_mask: u32,
 }
 
 impl Parameters {
     /// The view without the addresses.
-    fn view(&self) -> TableView {
-        TableView {
+    fn view(&self) -> TreeView {
+        let roots = TableView {
             slots: 0,
             buckets: self.buckets,
             seeds: 0,
@@ -83,19 +87,43 @@ impl Parameters {
             hash_mask: self.hash_mask,
             empty: self.empty,
             probe_limit: probe_limit(self.buckets),
-            width: self.spec.width,
-        }
+            width: self.spec.slot_words(),
+        };
+        let nodes = NodeView {
+            slots: 0,
+            stored: 0,
+            seeds: self.node_seeds,
+            buckets: self.node_buckets as u32,
+            probe_limit: probe_limit(self.node_buckets),
+            hash_mask: self.node_hash_mask,
+            width: if self.spec.tree { self.spec.width } else { 0 },
+        };
+        TreeView { roots, nodes }
     }
+
+    /// Bytes of the node table: two slots a bucket, and one that stays EMPTY.
+    fn node_bytes(&self) -> u64 {
+        node_bytes(self.node_buckets)
+    }
+}
+
+fn node_bytes(buckets: u64) -> u64 {
+    if buckets == 0 { 0 } else { (2 * buckets + 1) * 8 }
 }
 
 /// How a table is made; see `TableBuilder`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
+    /// Vectors are stored as trees.
+    pub tree: bool,
     pub width: usize,
     pub capacity: u64,
+    /// Slots of the node table; none: as many as there are for vectors.
+    pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
     pub hash_mask: u64,
+    pub node_hash_mask: u32,
     pub empty: Option<[u32; 4]>,
 }
 
@@ -137,7 +165,8 @@ impl Store {
         }
     }
 
-    fn stored(&self) -> Result<u64> {
+    /// Vectors, and nodes.
+    fn stored(&self) -> Result<[u64; 2]> {
         on_store!(self, cuda => cuda.stored(), cpu => cpu.stored())
     }
 
@@ -178,6 +207,7 @@ impl Store {
 pub(crate) struct Sized {
     pub store: Store,
     pub buckets: u64,
+    pub node_buckets: u64,
     /// Counts clears and growths: references of an earlier generation are void.
     pub generation: u64,
 }
@@ -194,7 +224,8 @@ pub(crate) struct RawTable {
 
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
-        let spec = Spec::new(options.width, device.chunk_bytes())?;
+        let make = if options.tree { Spec::of_tree } else { Spec::new };
+        let spec = make(options.width, device.chunk_bytes())?;
         let geometry = match &device.machine {
             #[cfg(feature = "cpu")]
             Machine::Cpu { .. } => cpu::geometry(spec),
@@ -205,13 +236,15 @@ impl RawTable {
             Some(seed) => StdRng::seed_from_u64(seed),
             None => StdRng::from_rng(&mut rand::rng()),
         };
-        let seeds = (0..=options.width).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
+        let seeds = (0..=spec.slot_words()).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
         let drawn = std::array::from_fn(|_| random.next_u32());
         let empty = options.empty.unwrap_or(drawn);
         let buckets = checked_buckets(&geometry, spec, options.capacity)?;
-        let hash_mask = options.hash_mask;
-        let parameters = Parameters { spec, buckets, seeds, empty, hash_mask };
-        let sized = RwLock::new(Sized { store: Store::new(device, &parameters)?, buckets, generation: 0 });
+        let Options { hash_mask, node_hash_mask, .. } = options;
+        let node_buckets = if spec.tree { checked_node_buckets(options.nodes.unwrap_or(options.capacity))? } else { 0 };
+        let node_seeds = std::array::from_fn(|_| random.next_u64());
+        let parameters = Parameters { spec, buckets, seeds, empty, hash_mask, node_buckets, node_seeds, node_hash_mask };
+        let sized = RwLock::new(Sized { store: Store::new(device, &parameters)?, buckets, node_buckets, generation: 0 });
         Ok(Self { device: device.clone(), spec, geometry, grows: options.grows, parameters, sized })
     }
 
@@ -228,12 +261,22 @@ impl RawTable {
         self.geometry.slots(self.sized().buckets)
     }
 
+    /// Slots of the node table.
+    pub(crate) fn node_slots(&self) -> u64 {
+        2 * self.sized().node_buckets
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
-        self.geometry.bytes(self.sized().buckets)
+        let sized = self.sized();
+        self.geometry.bytes(sized.buckets) + node_bytes(sized.node_buckets)
     }
 
     pub(crate) fn stored(&self) -> Result<u64> {
-        self.sized().store.stored()
+        Ok(self.sized().store.stored()?[0])
+    }
+
+    pub(crate) fn stored_nodes(&self) -> Result<u64> {
+        Ok(self.sized().store.stored()?[1])
     }
 
     /// The number of vectors in `words`.
@@ -275,6 +318,7 @@ impl RawTable {
             tally.new += of_part.new;
             tally.seen += of_part.seen;
             tally.full += of_part.full;
+            tally.full_nodes += of_part.full_nodes;
             first += len;
         }
         let mut batch = Batch { tally, ..Batch::default() };
@@ -302,21 +346,24 @@ impl RawTable {
     /// How many of `offered` vectors may be put without passing `GROW_AT_FILL`, all being new; grows until that is a fair share.
     fn make_room(&self, offered: usize) -> Result<usize> {
         loop {
-            let (slots, stored) = (self.slots(), self.stored()?);
+            let (size, stored) = (self.size(), self.stored()?);
+            let slots = size.slots;
             let room = ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(stored);
             // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
             if room >= (offered as u64).min(slots / 16).max(1) {
                 return Ok((offered as u64).min(room) as usize);
             }
-            self.grow_from(slots, slots * 2)?;
+            self.grow_from(size, Size { slots: slots * 2, ..size })?;
         }
     }
 
     /// Grows, and offers the vectors that were rejected again, until none is.
     fn offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
         while tally.full > 0 {
-            let slots = self.slots();
-            self.grow_from(slots, slots * 2)?;
+            let size = self.size();
+            let twice = |now: u64, wanted: bool| if wanted { 2 * now } else { now };
+            let nodes = twice(size.nodes, tally.full_nodes > 0);
+            self.grow_from(size, Size { slots: twice(size.slots, tally.full > tally.full_nodes), nodes })?;
             let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
             let width = self.spec.width();
             let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
@@ -324,7 +371,7 @@ impl RawTable {
             let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
             let found = self.sized().store.search(Search::FindOrPut, &again, output, &mut Progress::none())?.tally();
             rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
-            tally = Tally { new: tally.new + found.new, seen: tally.seen + found.seen, full: found.full };
+            tally = Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found };
         }
         Ok(tally)
     }
@@ -358,30 +405,45 @@ impl RawTable {
         }
         // Another thread may grow the table first, and to less than this.
         loop {
-            let slots = self.slots();
-            if slots >= capacity {
+            let size = self.size();
+            if size.slots >= capacity {
                 return Ok(());
             }
-            self.grow_from(slots, capacity)?;
+            // Nodes in proportion, as far as references to them reach.
+            let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
+            self.grow_from(size, Size { slots: capacity, nodes: nodes.min(2 * MAX_NODE_BUCKETS) })?;
         }
     }
 
-    /// Grows a table of `slots` slots to `capacity`; nothing if another thread has grown it meanwhile.
-    fn grow_from(&self, slots: u64, capacity: u64) -> Result<()> {
-        let buckets = checked_buckets(&self.geometry, self.spec, capacity)?;
+    fn size(&self) -> Size {
+        let sized = self.sized();
+        Size { slots: self.geometry.slots(sized.buckets), nodes: 2 * sized.node_buckets }
+    }
+
+    /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
+    fn grow_from(&self, from: Size, to: Size) -> Result<()> {
+        let buckets = checked_buckets(&self.geometry, self.spec, to.slots)?;
+        let node_buckets = if self.spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
         let mut sized = self.sized_exclusively();
-        if self.geometry.slots(sized.buckets) != slots {
+        let now = Size { slots: self.geometry.slots(sized.buckets), nodes: 2 * sized.node_buckets };
+        if now != from {
             return Ok(());
         }
-        let parameters = Parameters { buckets, seeds: self.parameters.seeds.clone(), ..self.parameters };
+        let parameters = Parameters { buckets, node_buckets, seeds: self.parameters.seeds.clone(), ..self.parameters };
         let larger = Store::new(&self.device, &parameters)?;
-        let copied = sized.store.copy_to(&larger, slots)?;
+        let copied = sized.store.copy_to(&larger, now.slots)?;
         // Only a table that was nearly full, and grows by little, can reject some.
         if copied.full > 0 {
-            let (offered, stored) = (copied.offered, copied.hits);
-            return Err(Error::TableFull { rejected: copied.full, offered, stored, slots: self.geometry.slots(buckets) });
+            let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
+            return Err(Error::TableFull {
+                rejected: copied.full,
+                for_nodes,
+                offered,
+                stored,
+                slots: self.geometry.slots(buckets),
+            });
         }
-        *sized = Sized { store: larger, buckets, generation: sized.generation + 1 };
+        *sized = Sized { store: larger, buckets, node_buckets, generation: sized.generation + 1 };
         Ok(())
     }
 
@@ -398,6 +460,22 @@ impl RawTable {
         }
         sized.store.export(slots)
     }
+}
+
+/// Slots for vectors, and for nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    slots: u64,
+    nodes: u64,
+}
+
+/// Buckets for this many nodes or more: references to them have 32 bits.
+fn checked_node_buckets(nodes: u64) -> Result<u64> {
+    let most = 2 * MAX_NODE_BUCKETS;
+    if nodes == 0 || nodes > most {
+        return Err(Error::Nodes { nodes, most });
+    }
+    Ok(buckets_for(nodes, 2).min(MAX_NODE_BUCKETS))
 }
 
 fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64> {

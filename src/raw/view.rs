@@ -1,6 +1,6 @@
 //! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
 
-use crate::Tally;
+use crate::{Spec, Tally};
 use bytemuck::{Pod, Zeroable};
 
 /// `warpset::TableView` of bucket_table.cuh. Addresses are of the table's device.
@@ -23,6 +23,42 @@ pub struct TableView {
     pub probe_limit: u32,
     /// Words a vector.
     pub width: u32,
+}
+
+/// `warpset::NodeView` of node_table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct NodeView {
+    /// Where the slots are: two a bucket, and one more.
+    pub slots: u64,
+    /// Where the number of stored nodes is.
+    pub stored: u64,
+    /// Seeds of the hash.
+    pub seeds: [u64; 3],
+    /// How many buckets; prime.
+    pub buckets: u32,
+    /// Buckets looked at before a node is missing.
+    pub probe_limit: u32,
+    /// All ones, but in tests of bad luck.
+    pub hash_mask: u32,
+    /// Words of the vectors whose trees these are; 0 if the table has no nodes.
+    pub width: u32,
+}
+
+/// `warpset::TreeView` of tree_table.cuh. A bucket table has the first part only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TreeView {
+    /// The bucket table; of a tree table, that of the root pairs.
+    pub roots: TableView,
+    /// The node table.
+    pub nodes: NodeView,
+}
+
+impl From<TreeView> for TableView {
+    fn from(view: TreeView) -> Self {
+        view.roots
+    }
 }
 
 /// `warpset::BatchView` of batch.cuh.
@@ -55,8 +91,9 @@ impl Geometry {
     /// # Panics
     ///
     /// If the headers and this file disagree: they are built together, so that is a bug here.
-    pub(crate) fn check_abi(&self) {
-        assert_eq!(self.table_view_bytes as usize, size_of::<TableView>());
+    pub(crate) fn check_abi(&self, spec: Spec) {
+        let view = if spec.tree { size_of::<TreeView>() } else { size_of::<TableView>() };
+        assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
     }
 
@@ -81,12 +118,14 @@ pub struct Counts {
     pub full: u64,
     /// References written to `new_references`.
     pub new_references: u64,
+    /// Of those that were full: how many for want of a node, not of a slot. Always 0 in a bucket table.
+    pub full_nodes: u64,
 }
 
 impl Counts {
     /// What find-or-put made of its vectors.
     pub const fn tally(&self) -> Tally {
-        Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full }
+        Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full, full_nodes: self.full_nodes }
     }
 }
 
@@ -96,11 +135,12 @@ impl std::ops::AddAssign for Counts {
         self.hits += other.hits;
         self.full += other.full;
         self.new_references += other.new_references;
+        self.full_nodes += other.full_nodes;
     }
 }
 
 const _: () = {
-    assert!(size_of::<TableView>() == 64);
+    assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
     assert!(size_of::<BatchView>() == 48);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

@@ -109,7 +109,8 @@ pub struct Checker<'a, S: Set> {
     /// By position in the pool: where it is stored, if it is.
     places: Vec<Option<Reference>>,
     rejected: Vec<bool>,
-    slots: u64,
+    /// Differs once the table has grown: more slots, or more nodes.
+    bytes: u64,
 }
 
 impl<'a, S: Set> Checker<'a, S> {
@@ -117,7 +118,7 @@ impl<'a, S: Set> Checker<'a, S> {
     pub fn new(set: &'a S, pool: &'a Pool) -> Self {
         assert_eq!(set.width(), pool.width());
         let (places, rejected) = (vec![None; pool.len()], vec![false; pool.len()]);
-        Self { set, pool, may_reject: false, places, rejected, slots: set.slots() }
+        Self { set, pool, may_reject: false, places, rejected, bytes: set.bytes() }
     }
 
     /// Of an empty set that may be too small.
@@ -144,7 +145,7 @@ impl<'a, S: Set> Checker<'a, S> {
 
     /// Judges the answers to an offer, or to many that overlapped, joined end to end.
     pub fn accept(&mut self, positions: &[usize], batch: &Batch) -> Checked {
-        let grew = self.set.slots() != self.slots;
+        let grew = self.set.bytes() != self.bytes;
         self.accept_with(positions, batch, if grew { References::Moved } else { References::Stable })
     }
 
@@ -224,7 +225,7 @@ impl<'a, S: Set> Checker<'a, S> {
             ensure!(stored == now.is_some(), Locate, "{vector}, stored: {stored}, is located at {now:?}");
             *place = now;
         }
-        self.slots = self.set.slots();
+        self.bytes = self.set.bytes();
         self.judge_distinct_places()
     }
 

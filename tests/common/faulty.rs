@@ -188,6 +188,10 @@ impl Set for FaultySet {
         self.state.borrow().slots
     }
 
+    fn bytes(&self) -> u64 {
+        4 * self.slots()
+    }
+
     fn find_or_put(&self, vectors: &[u32]) -> Batch {
         let mut batch = Batch::default();
         for vector in vectors.chunks(self.width) {
@@ -257,7 +261,16 @@ impl Set for FaultySet {
         let stored = self.state.borrow().vectors.len() as u64;
         let counted = if self.fault == Fault::StatisticsOff { stored.saturating_sub(1) } else { stored };
         let longest_probe = u64::from(counted > 0);
-        Stats { slots: self.slots(), stored, bytes: 0, probe_lengths: vec![counted, 0], longest_probe }
+        Stats {
+            slots: self.slots(),
+            stored,
+            bytes: 0,
+            probe_lengths: vec![counted, 0],
+            longest_probe,
+            width: self.width(),
+            nodes: 0,
+            node_slots: 0,
+        }
     }
 
     fn clear(&self) {

@@ -3,24 +3,29 @@
 pub mod checker;
 pub mod faulty;
 pub mod histories;
+pub mod kinds;
 pub mod machines;
 pub mod set;
 pub mod vectors;
 
-use warpset::{BucketTable, Device};
+use kinds::Kind;
+use warpset::{Device, VectorTable};
 
 /// A test that runs on every machine.
 pub struct Test {
     /// The module it is in, as `module_path!` says it.
     pub module: &'static str,
     pub name: &'static str,
+    /// Of what kind of table; none if the test sees to that itself.
+    pub kind: Option<&'static str>,
     pub run: fn(&Device),
 }
 
 impl Test {
     /// The last part of the module's path, and the function.
     pub fn label(&self) -> String {
-        format!("{}::{}", self.module.rsplit("::").next().unwrap_or(self.module), self.name)
+        let kind = self.kind.map_or_else(String::new, |kind| format!("{kind}::"));
+        format!("{kind}{}::{}", self.module.rsplit("::").next().unwrap_or(self.module), self.name)
     }
 }
 
@@ -28,10 +33,32 @@ impl Test {
 macro_rules! tests {
     ($($name:ident),* $(,)?) => {
         pub const TESTS: &[crate::common::Test] =
-            &[$(crate::common::Test { module: module_path!(), name: stringify!($name), run: $name }),*];
+            &[$(crate::common::Test { module: module_path!(), name: stringify!($name), kind: None, run: $name }),*];
     };
 }
 pub(crate) use tests;
+
+/// The same for tests that are generic over the kind of table.
+macro_rules! tests_of_all_kinds {
+    ($($name:ident),* $(,)?) => {
+        pub const TESTS: &[crate::common::Test] =
+            crate::common::tests_of_all_kinds!(@join $($name),*);
+    };
+    (@join $($name:ident),*) => {
+        &[
+            $(crate::common::tests_of_all_kinds!(@one Bucket $name), crate::common::tests_of_all_kinds!(@one Tree $name)),*
+        ]
+    };
+    (@one $kind:ident $name:ident) => {
+        crate::common::Test {
+            module: module_path!(),
+            name: stringify!($name),
+            kind: Some(<warpset::$kind as crate::common::kinds::Kind>::NAME),
+            run: $name::<warpset::$kind>,
+        }
+    };
+}
+pub(crate) use tests_of_all_kinds;
 
 /// Whether sizes are to be small: `WARPSET_TEST_FAST=1`, for runs under compute-sanitizer, which is some 50 times slower.
 pub fn fast() -> bool {
@@ -45,6 +72,6 @@ pub fn scaled<T>(normal: T, fast_one: T) -> T {
 }
 
 /// Slots of one bucket of tables of this width: the smallest table has two buckets.
-pub fn slots_per_bucket(device: &Device, width: usize) -> u64 {
-    BucketTable::new(device, width, 1).expect("the smallest table").slots() / 2
+pub fn slots_per_bucket<S: Kind>(device: &Device, width: usize) -> u64 {
+    VectorTable::<S>::new(device, width, 1).expect("the smallest table").slots() / 2
 }

@@ -1,10 +1,11 @@
 //! What the checker needs of a set, so that it can be tried on wrong ones too (faulty.rs).
 
-use warpset::{Batch, BucketTable, Reference, Request, Stats};
+use warpset::{Batch, Reference, Request, Stats, Storage, VectorTable};
 
 pub trait Set {
     fn width(&self) -> usize;
     fn slots(&self) -> u64;
+    fn bytes(&self) -> u64;
     /// With every result there is.
     fn find_or_put(&self, vectors: &[u32]) -> Batch;
     fn contains(&self, vectors: &[u32]) -> Vec<bool>;
@@ -17,13 +18,17 @@ pub trait Set {
     fn grow(&self, capacity: u64);
 }
 
-impl Set for BucketTable {
+impl<S: Storage> Set for VectorTable<S> {
     fn width(&self) -> usize {
         self.width()
     }
 
     fn slots(&self) -> u64 {
         self.slots()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes()
     }
 
     fn find_or_put(&self, vectors: &[u32]) -> Batch {

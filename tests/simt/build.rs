@@ -55,7 +55,7 @@ fn main() {
         let name = format!("warpset_simt_bucket_{width}_{chunk}_{line}");
         let file = out.join(format!("{name}.cpp"));
         let source = format!(
-            "#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define WARPSET_LINE_BYTES {line}\n\
+            "#define WARPSET_TREE 0\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define WARPSET_LINE_BYTES {line}\n\
              #define WARPSET_SIMT_NAME {name}\n#include \"bucket_table.inl\"\n"
         );
         write_if_changed(&file, &source);

@@ -341,8 +341,8 @@ fn sources_that_do_not_compile(device: &Device) {
 fn kernels_compile_for_other_architectures(_device: &Device) {
     for capability in [(8, 0), (9, 0)] {
         for width in scaled(vec![1, 3, 8, 33], vec![3]) {
-            assert!(!compile_kernels(width, capability).unwrap().is_empty(), "{capability:?}, width {width}");
+            assert!(!compile_kernels::<warpset::Bucket>(width, capability).unwrap().is_empty(), "{capability:?}, width {width}");
         }
     }
-    assert!(matches!(compile_kernels(257, (9, 0)), Err(Error::Width { width: 257 })));
+    assert!(matches!(compile_kernels::<warpset::Bucket>(257, (9, 0)), Err(Error::Width { width: 257 })));
 }

@@ -2,10 +2,13 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
-use crate::common::{scaled, slots_per_bucket, tests};
-use warpset::{BucketTable, Device, Error, Outcome, Request};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, slots_per_bucket, tests_of_all_kinds,
+};
+use warpset::{Device, Error, Outcome, Request};
 
-tests![
+tests_of_all_kinds![
     small_tables_fill_to_the_last_slot,
     the_largest_completely_searched_table_fills_to_the_last_slot,
     stored_vectors_are_seen_in_a_full_table,
@@ -16,9 +19,9 @@ tests![
 ];
 
 /// Offers so many vectors more than there are slots, in several batches: each slot is used.
-fn fill(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usize) {
+fn fill<S: Kind>(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usize) {
     let context = || format!("width {width}, capacity {capacity}, {surplus} vectors too many");
-    let table = BucketTable::builder(width).capacity(capacity).seed(11).build(device).unwrap();
+    let table = roomy::<S>(width, capacity).seed(11).build(device).unwrap();
     let slots = table.slots() as usize;
     let pool = Pool::distinct(width, slots + surplus);
     let mut checker = Checker::of_small(&table, &pool);
@@ -30,27 +33,27 @@ fn fill(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usi
     assert_eq!(table.stats().unwrap().fill(), 1.0, "{}", context());
 }
 
-fn small_tables_fill_to_the_last_slot(device: &Device) {
+fn small_tables_fill_to_the_last_slot<S: Kind>(device: &Device) {
     for width in some_widths() {
         for capacity in [1, 2, 3, 7, 17, 100, 331] {
             // Without a surplus the last vectors must find the last slots, wherever they are.
-            fill(device, width, capacity, 0, 1);
-            fill(device, width, capacity, 100, 5);
+            fill::<S>(device, width, capacity, 0, 1);
+            fill::<S>(device, width, capacity, 100, 5);
         }
     }
 }
 
 /// 1,021 is the largest prime up to 1,024, to which a search looks at every bucket.
-fn the_largest_completely_searched_table_fills_to_the_last_slot(device: &Device) {
+fn the_largest_completely_searched_table_fills_to_the_last_slot<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 3, 5, 8, 16, 17], vec![7]) {
-        fill(device, width, 1021 * slots_per_bucket(device, width), 0, 2);
-        fill(device, width, 1021 * slots_per_bucket(device, width), 300, 2);
+        fill::<S>(device, width, 1021 * slots_per_bucket::<S>(device, width), 0, 2);
+        fill::<S>(device, width, 1021 * slots_per_bucket::<S>(device, width), 300, 2);
     }
 }
 
-fn stored_vectors_are_seen_in_a_full_table(device: &Device) {
+fn stored_vectors_are_seen_in_a_full_table<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::builder(width).capacity(50).seed(11).build(device).unwrap();
+        let table = roomy::<S>(width, 50).seed(11).build(device).unwrap();
         let pool = Pool::distinct(width, 2 * table.slots() as usize);
         let mut checker = Checker::of_small(&table, &pool);
         checker.offer(&pool.all()).or_fail(width);
@@ -64,9 +67,9 @@ fn stored_vectors_are_seen_in_a_full_table(device: &Device) {
     }
 }
 
-fn rejected_vectors_fit_after_growing(device: &Device) {
+fn rejected_vectors_fit_after_growing<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::builder(width).capacity(50).seed(11).build(device).unwrap();
+        let table = roomy::<S>(width, 50).seed(11).build(device).unwrap();
         let pool = Pool::distinct(width, 2 * table.slots() as usize);
         let mut checker = Checker::of_small(&table, &pool);
         checker.offer(&pool.all()).or_fail(width);
@@ -80,9 +83,9 @@ fn rejected_vectors_fit_after_growing(device: &Device) {
 }
 
 /// More than the threads of a machine take at a time, for a table of a few slots.
-fn one_batch_far_too_large(device: &Device) {
+fn one_batch_far_too_large<S: Kind>(device: &Device) {
     for width in [1, 5, 16] {
-        let table = BucketTable::builder(width).capacity(3).seed(11).build(device).unwrap();
+        let table = roomy::<S>(width, 3).seed(11).build(device).unwrap();
         let count = scaled(20_000, 1000);
         let batch = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
         let slots = table.slots();
@@ -91,8 +94,8 @@ fn one_batch_far_too_large(device: &Device) {
     }
 }
 
-fn complete_says_how_many_were_rejected(device: &Device) {
-    let table = BucketTable::builder(2).capacity(10).seed(11).build(device).unwrap();
+fn complete_says_how_many_were_rejected<S: Kind>(device: &Device) {
+    let table = roomy::<S>(2, 10).seed(11).build(device).unwrap();
     let vectors = distinct(2, 0, 500);
     let first = table.find_or_put_many(&vectors).unwrap();
     assert_eq!(first.positions(Outcome::Full).count() as u64, first.tally.full);
@@ -100,7 +103,7 @@ fn complete_says_how_many_were_rejected(device: &Device) {
     let error = first.complete(&table).expect_err("500 vectors do not fit");
     let slots_now = table.slots();
     let message = error.to_string();
-    let Error::TableFull { rejected, offered, stored, slots } = error else { panic!("{error:?}") };
+    let Error::TableFull { rejected, offered, stored, slots, .. } = error else { panic!("{error:?}") };
     assert_eq!((rejected, offered, stored, slots), (500 - slots_now, 500, slots_now, slots_now));
     for number in [rejected, offered, stored] {
         assert!(message.contains(&number.to_string()), "{number} is not in: {message}");
@@ -114,9 +117,9 @@ fn complete_says_how_many_were_rejected(device: &Device) {
 }
 
 /// A million slots, in buckets of one and of several.
-fn nothing_is_rejected_up_to_95_percent(device: &Device) {
+fn nothing_is_rejected_up_to_95_percent<S: Kind>(device: &Device) {
     for width in [2, 16] {
-        let table = BucketTable::builder(width).capacity(scaled(1_000_000, 50_000)).build(device).unwrap();
+        let table = roomy::<S>(width, scaled(1_000_000, 50_000)).build(device).unwrap();
         let count = (table.slots() as f64 * 0.95) as usize;
         let part = count.div_ceil(4);
         for first in (0..count).step_by(part) {

@@ -3,11 +3,14 @@
 use crate::common::checker::{Checker, OrFail};
 use crate::common::set::everything;
 use crate::common::vectors::{Pool, distinct, some_widths};
-use crate::common::{scaled, tests};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, tests_of_all_kinds,
+};
 use std::collections::HashSet;
-use warpset::{BucketTable, Device, Outcome, Request};
+use warpset::{Device, Outcome, Request, VectorTable};
 
-tests![
+tests_of_all_kinds![
     grow_moves_every_vector,
     grow_by_one_slot,
     tables_grow_from_nothing_in_one_batch,
@@ -18,9 +21,9 @@ tests![
     a_table_that_does_not_grow_keeps_its_slots,
 ];
 
-fn grow_moves_every_vector(device: &Device) {
+fn grow_moves_every_vector<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::new(device, width, 200).unwrap();
+        let table = roomy::<S>(width, 200).build(device).unwrap();
         let pool = Pool::distinct(width, 150);
         let mut checker = Checker::new(&table, &pool);
         checker.offer(&pool.all()[..100]).or_fail(width);
@@ -34,9 +37,9 @@ fn grow_moves_every_vector(device: &Device) {
     }
 }
 
-fn grow_by_one_slot(device: &Device) {
+fn grow_by_one_slot<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::builder(width).capacity(1).seed(2).build(device).unwrap();
+        let table = roomy::<S>(width, 1).seed(2).build(device).unwrap();
         let pool = Pool::distinct(width, table.slots() as usize);
         let mut checker = Checker::new(&table, &pool);
         checker.offer(&pool.all()).or_fail(width);
@@ -49,13 +52,13 @@ fn grow_by_one_slot(device: &Device) {
     }
 }
 
-fn growing(device: &Device, width: usize) -> BucketTable {
-    BucketTable::builder(width).capacity(1).grows(true).build(device).unwrap()
+fn growing<S: Kind>(device: &Device, width: usize) -> VectorTable<S> {
+    VectorTable::<S>::builder(width).capacity(1).grows(true).build(device).unwrap()
 }
 
-fn tables_grow_from_nothing_in_one_batch(device: &Device) {
+fn tables_grow_from_nothing_in_one_batch<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let (table, pool) = (growing(device, width), Pool::distinct(width, scaled(5_000, 300)));
+        let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, scaled(5_000, 300)));
         let mut checker = Checker::new(&table, &pool);
         checker.offer(&pool.shuffled(2, 1)).or_fail(width);
         assert!(table.slots() >= pool.len() as u64);
@@ -63,9 +66,9 @@ fn tables_grow_from_nothing_in_one_batch(device: &Device) {
     }
 }
 
-fn tables_grow_over_many_batches(device: &Device) {
+fn tables_grow_over_many_batches<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let (table, pool) = (growing(device, width), Pool::distinct(width, scaled(900, 300)));
+        let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, scaled(900, 300)));
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(3, 1).chunks(scaled(97, 200)) {
             checker.offer(part).or_fail(width);
@@ -78,9 +81,9 @@ fn tables_grow_over_many_batches(device: &Device) {
 }
 
 /// Parts of the batch see the table before and after it grew.
-fn duplicates_are_counted_once_over_a_growth(device: &Device) {
+fn duplicates_are_counted_once_over_a_growth<S: Kind>(device: &Device) {
     for width in [1, 3, 8] {
-        let table = growing(device, width);
+        let table = growing::<S>(device, width);
         let (count, copies) = (scaled(2000, 200), 8);
         let vectors = distinct(width, 0, count).repeat(copies);
         let batch = table.find_or_put_many(&vectors).unwrap();
@@ -92,11 +95,12 @@ fn duplicates_are_counted_once_over_a_growth(device: &Device) {
 }
 
 /// Whatever subset of the results is asked for.
-fn references_after_a_growth_are_of_the_grown_table(device: &Device) {
+fn references_after_a_growth_are_of_the_grown_table<S: Kind>(device: &Device) {
     for width in [1, 3, 8] {
         let vectors = distinct(width, 0, scaled(3000, 300));
         for (references, new_references) in [(true, false), (false, true), (true, true)] {
-            let (table, request) = (growing(device, width), Request::new().references(references).new_references(new_references));
+            let (table, request) =
+                (growing::<S>(device, width), Request::new().references(references).new_references(new_references));
             let batch = table.find_or_put_many_with(&vectors, request).unwrap();
             if references {
                 let places: Vec<_> = batch.references.iter().map(|place| place.expect("nothing is rejected")).collect();
@@ -112,8 +116,8 @@ fn references_after_a_growth_are_of_the_grown_table(device: &Device) {
     }
 }
 
-fn tables_grow_before_they_are_85_percent_full(device: &Device) {
-    let table = growing(device, 2);
+fn tables_grow_before_they_are_85_percent_full<S: Kind>(device: &Device) {
+    let table = growing::<S>(device, 2);
     let mut slots = table.slots();
     for first in 0..scaled(100, 20) {
         table.find_or_put_many_with(&distinct(2, first * 50, 50), everything()).unwrap();
@@ -125,8 +129,8 @@ fn tables_grow_before_they_are_85_percent_full(device: &Device) {
     assert!(table.stats().unwrap().fill() > 0.2, "it grows no more than it needs to");
 }
 
-fn a_table_that_does_not_grow_keeps_its_slots(device: &Device) {
-    let table = BucketTable::new(device, 2, 100).unwrap();
+fn a_table_that_does_not_grow_keeps_its_slots<S: Kind>(device: &Device) {
+    let table = roomy::<S>(2, 100).build(device).unwrap();
     let slots = table.slots();
     let tally = table.find_or_put_many(&distinct(2, 0, 1000)).unwrap().tally;
     assert_eq!((table.slots(), tally.new + tally.full), (slots, 1000));

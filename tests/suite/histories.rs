@@ -3,40 +3,52 @@
 use crate::common::checker::Checker;
 use crate::common::histories::{Step, play};
 use crate::common::vectors::{Family, Pool, all_widths};
-use crate::common::{fast, scaled, slots_per_bucket, tests};
+use crate::common::{
+    fast,
+    kinds::{Kind, roomy},
+    scaled, slots_per_bucket, tests_of_all_kinds,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::ops::RangeInclusive;
-use warpset::{BucketTable, Device};
+use warpset::Device;
 
-tests![widths_1_to_8, widths_9_to_16, widths_17_to_28, widths_29_to_40, widths_41_to_100, widths_127_to_160, widths_192_to_256,];
+tests_of_all_kinds![
+    widths_1_to_8,
+    widths_9_to_16,
+    widths_17_to_28,
+    widths_29_to_40,
+    widths_41_to_100,
+    widths_127_to_160,
+    widths_192_to_256,
+];
 
-fn widths_1_to_8(device: &Device) {
-    sweep(device, 1..=8);
+fn widths_1_to_8<S: Kind>(device: &Device) {
+    sweep::<S>(device, 1..=8);
 }
 
-fn widths_9_to_16(device: &Device) {
-    sweep(device, 9..=16);
+fn widths_9_to_16<S: Kind>(device: &Device) {
+    sweep::<S>(device, 9..=16);
 }
 
-fn widths_17_to_28(device: &Device) {
-    sweep(device, 17..=28);
+fn widths_17_to_28<S: Kind>(device: &Device) {
+    sweep::<S>(device, 17..=28);
 }
 
-fn widths_29_to_40(device: &Device) {
-    sweep(device, 29..=40);
+fn widths_29_to_40<S: Kind>(device: &Device) {
+    sweep::<S>(device, 29..=40);
 }
 
-fn widths_41_to_100(device: &Device) {
-    sweep(device, 41..=100);
+fn widths_41_to_100<S: Kind>(device: &Device) {
+    sweep::<S>(device, 41..=100);
 }
 
-fn widths_127_to_160(device: &Device) {
-    sweep(device, 127..=160);
+fn widths_127_to_160<S: Kind>(device: &Device) {
+    sweep::<S>(device, 127..=160);
 }
 
-fn widths_192_to_256(device: &Device) {
-    sweep(device, 192..=256);
+fn widths_192_to_256<S: Kind>(device: &Device) {
+    sweep::<S>(device, 192..=256);
 }
 
 /// Everything that a case depends on, so that a failing one can be read and repeated.
@@ -87,16 +99,16 @@ fn history() -> impl Strategy<Value = History> {
     )
 }
 
-fn run(device: &Device, width: usize, history: &History) -> Result<(), TestCaseError> {
+fn run<S: Kind>(device: &Device, width: usize, history: &History) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
     // (bucket_table.cuh), and the vectors here are barred from half of the classes at most.
     let capacity = match history.luck {
-        Luck::Empty(_) => 600 * slots_per_bucket(device, width),
+        Luck::Empty(_) => 600 * slots_per_bucket::<S>(device, width),
         _ if history.grows => 1,
         _ => pool.len() as u64 * 2,
     };
-    let builder = BucketTable::builder(width).capacity(capacity).seed(history.table_seed).grows(history.grows);
+    let builder = roomy::<S>(width, capacity).seed(history.table_seed).grows(history.grows);
     let builder = match history.luck {
         Luck::Usual => builder,
         Luck::HashMask(mask) => builder.hash_mask(mask),
@@ -108,12 +120,12 @@ fn run(device: &Device, width: usize, history: &History) -> Result<(), TestCaseE
 }
 
 /// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them); a failing one is made small before it is shown.
-fn sweep(device: &Device, widths: RangeInclusive<usize>) {
+fn sweep<S: Kind>(device: &Device, widths: RangeInclusive<usize>) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
     let cases = if fast() { 2 } else { 8 };
     let config = Config { cases, max_shrink_iters: 400, failure_persistence: None, ..Config::default() };
     for width in all_widths().into_iter().filter(|width| widths.contains(width)) {
-        let ran = TestRunner::new(config.clone()).run(&history(), |history| run(device, width, &history));
+        let ran = TestRunner::new(config.clone()).run(&history(), |history| run::<S>(device, width, &history));
         ran.unwrap_or_else(|failure| panic!("width {width} on {device}: {failure}"));
     }
 }

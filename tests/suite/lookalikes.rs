@@ -2,10 +2,13 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random, all_widths, mix, some_widths};
-use crate::common::{scaled, slots_per_bucket, tests};
-use warpset::{BucketTable, Device};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, slots_per_bucket, tests_of_all_kinds,
+};
+use warpset::Device;
 
-tests![
+tests_of_all_kinds![
     one_word_apart,
     one_bit_apart,
     zeros_and_ones,
@@ -16,8 +19,8 @@ tests![
 ];
 
 /// Offers the pool twice to a table with these bits of the hash, and checks everything.
-fn check(device: &Device, pool: &Pool, hash_mask: u64) {
-    let builder = BucketTable::builder(pool.width()).capacity(2 * pool.len() as u64).seed(1).hash_mask(hash_mask);
+fn check<S: Kind>(device: &Device, pool: &Pool, hash_mask: u64) {
+    let builder = roomy::<S>(pool.width(), 2 * pool.len() as u64).seed(1).hash_mask(hash_mask);
     let table = builder.build(device).unwrap();
     let mut checker = Checker::new(&table, pool);
     let context = || format!("width {}, hash mask {hash_mask:#x}", pool.width());
@@ -38,72 +41,72 @@ fn words_apart(width: usize, base: impl Fn(usize) -> u32, by: u32) -> Pool {
     Pool::new(width, std::iter::once(base.clone()).chain((0..width).map(changed)))
 }
 
-fn one_word_apart(device: &Device) {
+fn one_word_apart<S: Kind>(device: &Device) {
     for width in all_widths() {
-        check(device, &words_apart(width, |_| 0, 1), u64::MAX);
-        check(device, &words_apart(width, |_| u32::MAX, u32::MAX), u64::MAX);
-        check(device, &words_apart(width, |word| word as u32 * 0x0101_0101, 1 << 31), u64::MAX);
+        check::<S>(device, &words_apart(width, |_| 0, 1), u64::MAX);
+        check::<S>(device, &words_apart(width, |_| u32::MAX, u32::MAX), u64::MAX);
+        check::<S>(device, &words_apart(width, |word| word as u32 * 0x0101_0101, 1 << 31), u64::MAX);
     }
 }
 
 /// Every search passes over, or contends for, every vector stored: slots are told apart by one word only.
-fn one_word_apart_in_one_probe_sequence(device: &Device) {
+fn one_word_apart_in_one_probe_sequence<S: Kind>(device: &Device) {
     for width in all_widths() {
-        check(device, &words_apart(width, |_| 0, 1), 0);
-        check(device, &words_apart(width, |word| !(word as u32), 1 << 31), 0);
+        check::<S>(device, &words_apart(width, |_| 0, 1), 0);
+        check::<S>(device, &words_apart(width, |word| !(word as u32), 1 << 31), 0);
     }
 }
 
-fn one_bit_apart(device: &Device) {
+fn one_bit_apart<S: Kind>(device: &Device) {
     for width in some_widths() {
         // The first bits of the family are those of all zeros, the next those of all ones.
         let bits = (64 * width + 64).min(scaled(1500, 200));
-        check(device, &Pool::of(Family::OneBit, width, bits), u64::MAX);
-        check(device, &Pool::of(Family::OneBit, width, bits.min(300)), 0);
+        check::<S>(device, &Pool::of(Family::OneBit, width, bits), u64::MAX);
+        check::<S>(device, &Pool::of(Family::OneBit, width, bits.min(300)), 0);
     }
 }
 
 /// The patterns that other tables keep for themselves.
-fn zeros_and_ones(device: &Device) {
+fn zeros_and_ones<S: Kind>(device: &Device) {
     for width in all_widths() {
         let halves = |first: u32, second: u32| (0..width).map(|at| if at < width / 2 { first } else { second }).collect();
         let words = [0, u32::MAX, u32::MAX - 1, 1 << 31];
         let vectors = words.iter().flat_map(|first| words.map(|second| halves(*first, second)));
-        check(device, &Pool::new(width, vectors), u64::MAX);
+        check::<S>(device, &Pool::new(width, vectors), u64::MAX);
     }
 }
 
-fn common_prefixes_and_suffixes(device: &Device) {
+fn common_prefixes_and_suffixes<S: Kind>(device: &Device) {
     for width in some_widths() {
         for family in [Family::CommonPrefix, Family::CommonSuffix, Family::LastWord, Family::FirstWord] {
-            check(device, &Pool::of(family, width, scaled(500, 100)), u64::MAX);
-            check(device, &Pool::of(family, width, scaled(150, 60)), 0);
+            check::<S>(device, &Pool::of(family, width, scaled(500, 100)), u64::MAX);
+            check::<S>(device, &Pool::of(family, width, scaled(150, 60)), 0);
         }
     }
 }
 
-fn the_same_words_in_another_order(device: &Device) {
+fn the_same_words_in_another_order<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pool = Pool::of(Family::Rotated, width, scaled(400, 100));
-        check(device, &pool, u64::MAX);
+        check::<S>(device, &pool, u64::MAX);
         // Neighbouring words swapped: a hash that adds up pairs must not take them for equal, nor a comparison.
         let swapped = |at: usize| {
             let mut vector: Vec<u32> = (0..width as u32).collect();
             vector.swap(at, (at + 1) % width);
             vector
         };
-        check(device, &Pool::new(width, (0..width).map(swapped)), u64::MAX);
+        check::<S>(device, &Pool::new(width, (0..width).map(swapped)), u64::MAX);
     }
 }
 
 /// A hash that leaves out a word, or the order of the words, would still give right answers: it would only make one probe
 /// sequence of them all.
-fn every_word_is_hashed_and_its_place_too(device: &Device) {
+fn every_word_is_hashed_and_its_place_too<S: Kind>(device: &Device) {
     const VECTORS: usize = 256;
     let check = |pool: &Pool, what: String| {
-        let table = BucketTable::builder(pool.width()).capacity(2 * pool.len() as u64).seed(1).build(device).unwrap();
+        let table = roomy::<S>(pool.width(), 2 * pool.len() as u64).seed(1).build(device).unwrap();
         table.find_or_put_many(pool.words()).unwrap();
-        let slots_looked_at = table.stats().unwrap().longest_probe * slots_per_bucket(device, pool.width());
+        let slots_looked_at = table.stats().unwrap().longest_probe * slots_per_bucket::<S>(device, pool.width());
         // Half full; all in one sequence would be all slots that are stored.
         assert!(slots_looked_at < (pool.len() as u64 / 2).max(48), "width {}, {what}: {slots_looked_at} slots", pool.width());
     };

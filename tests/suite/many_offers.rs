@@ -3,24 +3,27 @@
 //! Millions on a CPU. On a GPU 2^28, from host memory here and from the GPU's own in device_memory.rs.
 
 use crate::common::vectors::{Pool, Random, distinct};
-use crate::common::{scaled, tests};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, tests_of_all_kinds,
+};
 use std::collections::HashSet;
 use std::thread;
-use warpset::{BucketTable, Device, Request};
+use warpset::{Device, Request};
 
-tests![equal_vectors, distinct_vectors_each_offered_256_times];
+tests_of_all_kinds![equal_vectors, distinct_vectors_each_offered_256_times];
 
 /// Offers in all.
-fn offers(device: &Device) -> usize {
+fn offers<S: Kind>(device: &Device) -> usize {
     if device.is_gpu() { scaled(1 << 28, 1 << 16) } else { scaled(1 << 22, 1 << 12) }
 }
 
-fn equal_vectors(device: &Device) {
+fn equal_vectors<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 7], vec![7]) {
-        let table = BucketTable::new(device, width, 1000).unwrap();
+        let table = roomy::<S>(width, 1000).build(device).unwrap();
         let vector = distinct(width, 1, 1);
-        let buffer = vector.repeat((1 << 20).min(offers(device)));
-        let batches = offers(device) * width / buffer.len();
+        let buffer = vector.repeat((1 << 20).min(offers::<S>(device)));
+        let batches = offers::<S>(device) * width / buffer.len();
         let mut new = Vec::new();
         for _ in 0..batches {
             let batch = table.find_or_put_many_with(&buffer, Request::new().new_references(true)).unwrap();
@@ -35,13 +38,13 @@ fn equal_vectors(device: &Device) {
 }
 
 /// From several host threads, each with an order of its own.
-fn distinct_vectors_each_offered_256_times(device: &Device) {
+fn distinct_vectors_each_offered_256_times<S: Kind>(device: &Device) {
     const COPIES: usize = 256;
     const CALLERS: usize = 4;
     let width = 5; // one chunk of 16 bytes or two of 8, and a tail
-    let count = offers(device) / COPIES;
+    let count = offers::<S>(device) / COPIES;
     let vectors = distinct(width, 0, count);
-    let table = BucketTable::new(device, width, 2 * count as u64).unwrap();
+    let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
     let offer = |caller: usize| {
         // Four copies in one batch, so that equal vectors meet within it too; another part comes first in each batch.
         let mut order: Vec<usize> = (0..4 * count).map(|at| at % count).collect();

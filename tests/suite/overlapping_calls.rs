@@ -6,15 +6,18 @@
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
 use crate::common::vectors::{Family, Pool, Random, distinct, some_widths};
-use crate::common::{scaled, tests};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, tests_of_all_kinds,
+};
 use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use warpset::{Batch, BucketTable, Device, Error, Outcome, Reference, Request};
+use warpset::{Batch, Device, Error, Outcome, Reference, Request, VectorTable};
 
-tests![
+tests_of_all_kinds![
     each_vector_is_new_to_one_caller,
     races_for_the_same_slots,
     equal_vectors_race_chunk_by_chunk,
@@ -44,12 +47,12 @@ fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R>
 }
 
 /// Offers these positions in parts; the answers.
-fn offer_in_parts(table: &BucketTable, pool: &Pool, positions: &[usize], part: usize) -> Vec<(Vec<usize>, Batch)> {
+fn offer_in_parts<S: Kind>(table: &VectorTable<S>, pool: &Pool, positions: &[usize], part: usize) -> Vec<(Vec<usize>, Batch)> {
     positions.chunks(part).map(|part| (part.to_vec(), table.find_or_put(&pool.batch(part)))).collect()
 }
 
 /// All callers offer all of the pool, each in an order and in parts of its own; the checker then judges all answers as one.
-fn race<'a>(table: &'a BucketTable, pool: &'a Pool, callers: usize, seed: u64) -> Checker<'a, BucketTable> {
+fn race<'a, S: Kind>(table: &'a VectorTable<S>, pool: &'a Pool, callers: usize, seed: u64) -> Checker<'a, VectorTable<S>> {
     let answers = together(callers, |caller| {
         let positions = pool.shuffled(1, seed * 100 + caller as u64);
         offer_in_parts(table, pool, &positions, pool.len().div_ceil(1 + caller))
@@ -60,12 +63,12 @@ fn race<'a>(table: &'a BucketTable, pool: &'a Pool, callers: usize, seed: u64) -
     checker
 }
 
-fn each_vector_is_new_to_one_caller(device: &Device) {
+fn each_vector_is_new_to_one_caller<S: Kind>(device: &Device) {
     for width in some_widths() {
         for family in [Family::Random, Family::CommonPrefix, Family::LastWord] {
             let pool = Pool::of(family, width, scaled(700, 100));
-            let table = BucketTable::new(device, width, 2 * pool.len() as u64).unwrap();
-            let checker = race(&table, &pool, 6, 1);
+            let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
+            let checker = race::<S>(&table, &pool, 6, 1);
             assert!(checker.rejected().is_empty());
             checker.check().or_fail(format!("width {width}, {family:?}"));
         }
@@ -74,14 +77,14 @@ fn each_vector_is_new_to_one_caller(device: &Device) {
 
 /// One probe sequence: every vector is put at its end, where all callers meet. Who loses a compare-and-swap to another vector
 /// must see that, and go on.
-fn races_for_the_same_slots(device: &Device) {
+fn races_for_the_same_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pools =
             [Pool::distinct(width, 150), Pool::of(Family::LastWord, width, 150), Pool::of(Family::CommonPrefix, width, 150)];
         for round in 0..scaled(6, 1) {
             for pool in &pools {
-                let table = BucketTable::builder(width).capacity(400).hash_mask(0).build(device).unwrap();
-                let checker = race(&table, pool, 4, round);
+                let table = roomy::<S>(width, 400).hash_mask(0).build(device).unwrap();
+                let checker = race::<S>(&table, pool, 4, round);
                 assert!(checker.rejected().is_empty());
                 checker.check().or_fail(format!("width {width}, round {round}"));
             }
@@ -90,11 +93,11 @@ fn races_for_the_same_slots(device: &Device) {
 }
 
 /// Every caller offers the same vectors in the same order, so that each vector is claimed by several at once, chunk by chunk.
-fn equal_vectors_race_chunk_by_chunk(device: &Device) {
+fn equal_vectors_race_chunk_by_chunk<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pool = Pool::of(Family::CommonSuffix, width, scaled(1500, 100));
-        let table = BucketTable::new(device, width, 2 * pool.len() as u64).unwrap();
-        let answers = together(4, |_| offer_in_parts(&table, &pool, &pool.all(), 100));
+        let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
+        let answers = together(4, |_| offer_in_parts::<S>(&table, &pool, &pool.all(), 100));
         let (positions, batch) = join(answers.into_iter().flatten());
         let mut checker = Checker::new(&table, &pool);
         checker.accept(&positions, &batch).or_fail(format!("width {width}"));
@@ -103,12 +106,12 @@ fn equal_vectors_race_chunk_by_chunk(device: &Device) {
 }
 
 /// Whichever vectors win, every slot is used, and a vector that one caller got rejected no other caller stored.
-fn callers_race_for_the_last_slots(device: &Device) {
+fn callers_race_for_the_last_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         for round in 0..scaled(4, 1) {
-            let table = BucketTable::builder(width).capacity(30).seed(round).build(device).unwrap();
+            let table = roomy::<S>(width, 30).seed(round).build(device).unwrap();
             let pool = Pool::distinct(width, table.slots() as usize + 40);
-            let checker = race(&table, &pool, 6, round);
+            let checker = race::<S>(&table, &pool, 6, round);
             checker.check().or_fail(format!("width {width}, round {round}"));
             assert_eq!(checker.stored().len() as u64, table.slots(), "width {width}, round {round}");
         }
@@ -125,11 +128,11 @@ impl Drop for Ends<'_> {
 }
 
 /// A writer puts vectors part by part and says how many it has; readers look for those, for all, and for strangers meanwhile.
-fn readers_see_what_was_acknowledged(device: &Device) {
+fn readers_see_what_was_acknowledged<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 3, 4, 16, 33], vec![3]) {
         let pool = Pool::distinct(width, scaled(2000, 200));
         let strangers = distinct(width, 1 << 20, 50);
-        let table = BucketTable::new(device, width, 2 * pool.len() as u64).unwrap();
+        let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
         let references = std::sync::Mutex::new(Vec::<Reference>::new());
         let (acknowledged, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let write = || {
@@ -168,11 +171,11 @@ fn readers_see_what_was_acknowledged(device: &Device) {
 }
 
 /// The slots of wide vectors are half decided for long: whoever iterates meanwhile meets some.
-fn readers_see_whole_vectors_only(device: &Device) {
+fn readers_see_whole_vectors_only<S: Kind>(device: &Device) {
     let width = 256;
     let pool = Pool::distinct(width, scaled(1500, 100));
     let by_first_word: HashMap<u32, usize> = (0..pool.len()).map(|at| (pool.vector(at)[0], at)).collect();
-    let table = BucketTable::new(device, width, 2 * pool.len() as u64).unwrap();
+    let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
     for _ in 0..scaled(20, 2) {
         let ended = AtomicBool::new(false);
         together(2, |thread| {
@@ -198,11 +201,11 @@ fn readers_see_whole_vectors_only(device: &Device) {
 }
 
 /// One thread makes the table grow, again and again, for as long as the others put vectors.
-fn nothing_is_lost_when_another_thread_grows(device: &Device) {
+fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
     const CALLERS: usize = 3;
     for width in scaled(vec![1, 3, 4, 7, 16, 33], vec![3]) {
         let pool = Pool::distinct(width, scaled(2500, 150));
-        let table = BucketTable::new(device, width, 2 * pool.len() as u64).unwrap();
+        let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
         let callers_left = AtomicUsize::new(CALLERS);
         let answers = together(CALLERS + 1, |thread| {
             if thread == CALLERS {
@@ -215,7 +218,7 @@ fn nothing_is_lost_when_another_thread_grows(device: &Device) {
                 }
                 return Vec::new();
             }
-            let answers = offer_in_parts(&table, &pool, &pool.shuffled(1, thread as u64), 40);
+            let answers = offer_in_parts::<S>(&table, &pool, &pool.shuffled(1, thread as u64), 40);
             callers_left.fetch_sub(1, Ordering::Release);
             answers
         });
@@ -228,12 +231,12 @@ fn nothing_is_lost_when_another_thread_grows(device: &Device) {
 
 /// A vector is New once more for each clearing at most, and what is left is a set of offered vectors. The table is large, so that
 /// clearing it takes as long as many inserts.
-fn clearing_during_inserts_leaves_a_sound_table(device: &Device) {
+fn clearing_during_inserts_leaves_a_sound_table<S: Kind>(device: &Device) {
     const CLEARINGS: usize = 5;
     const CALLERS: usize = 3;
     for width in scaled(vec![1, 3, 4, 16], vec![3]) {
         let pool = Pool::distinct(width, scaled(600, 100));
-        let table = BucketTable::new(device, width, scaled(1 << 20, 1 << 12) / width as u64).unwrap();
+        let table = roomy::<S>(width, scaled(1 << 20, 1 << 12) / width as u64).build(device).unwrap();
         for round in 0..scaled(4, 1) {
             let cleared = AtomicBool::new(false);
             let answers = together(CALLERS + 1, |thread| {
@@ -245,7 +248,7 @@ fn clearing_during_inserts_leaves_a_sound_table(device: &Device) {
                 let mut answers = Vec::new();
                 loop {
                     let last_round = cleared.load(Ordering::Acquire);
-                    answers.extend(offer_in_parts(&table, &pool, &pool.shuffled(1, thread as u64), 20));
+                    answers.extend(offer_in_parts::<S>(&table, &pool, &pool.shuffled(1, thread as u64), 20));
                     if last_round {
                         break answers;
                     }
@@ -271,11 +274,12 @@ fn clearing_during_inserts_leaves_a_sound_table(device: &Device) {
     }
 }
 
-fn tables_that_grow_under_many_callers(device: &Device) {
+fn tables_that_grow_under_many_callers<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pool = Pool::distinct(width, scaled(800, 150));
-        let table = BucketTable::builder(width).capacity(1).grows(true).build(device).unwrap();
-        let answers = together(5, |caller| offer_in_parts(&table, &pool, &pool.shuffled(1, caller as u64), 40 + caller * 31));
+        let table = VectorTable::<S>::builder(width).capacity(1).grows(true).build(device).unwrap();
+        let answers =
+            together(5, |caller| offer_in_parts::<S>(&table, &pool, &pool.shuffled(1, caller as u64), 40 + caller * 31));
         let (positions, batch) = join(answers.into_iter().flatten());
         let mut checker = Checker::new(&table, &pool);
         checker.accept_with(&positions, &batch, References::Moved).or_fail(format!("width {width}"));
@@ -285,10 +289,10 @@ fn tables_that_grow_under_many_callers(device: &Device) {
 }
 
 /// `grow(capacity)` returns Ok only if the table then has that capacity, whoever else made it grow meanwhile.
-fn growths_by_many_threads_each_keep_their_promise(device: &Device) {
+fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
     const THREADS: usize = 3;
     for round in 0..scaled(100, 1) {
-        let table = BucketTable::new(device, 2, 100).unwrap();
+        let table = roomy::<S>(2, 100).build(device).unwrap();
         let vectors = distinct(2, 0, 90);
         table.find_or_put_many(&vectors).unwrap();
         let arrived = AtomicUsize::new(0);
@@ -320,10 +324,10 @@ fn growths_by_many_threads_each_keep_their_promise(device: &Device) {
 
 /// The table grows between the put and the report of it. A batch reports its progress from inside the put, so that the growth can
 /// be made to wait for just this moment.
-fn new_references_are_complete_when_another_thread_grows(device: &Device) {
+fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Device) {
     for (round, references) in (0..scaled(10, 2)).flat_map(|round| [(round, false), (round, true)]) {
         let count = scaled(40_000, 500);
-        let table = BucketTable::new(device, 2, 2 * count as u64).unwrap();
+        let table = roomy::<S>(2, 2 * count as u64).build(device).unwrap();
         let vectors = distinct(2, round * 100_000, count);
         let (under_way, wait_for_it) = channel();
         let batch = thread::scope(|scope| {
@@ -347,14 +351,14 @@ fn new_references_are_complete_when_another_thread_grows(device: &Device) {
 }
 
 /// Tables share a device's kernels and buffers, and nothing else.
-fn several_tables_on_one_device(device: &Device) {
+fn several_tables_on_one_device<S: Kind>(device: &Device) {
     let widths = scaled(vec![1, 2, 3, 3, 4, 8, 17, 33], vec![3, 3, 4, 7]);
     together(widths.len(), |thread| {
         let width = widths[thread];
         let pool = Pool::distinct(width, scaled(800, 100));
         for grows in [false, true] {
             let capacity = if grows { 10 } else { 2 * pool.len() as u64 };
-            let table = BucketTable::builder(width).capacity(capacity).grows(grows).build(device).unwrap();
+            let table = roomy::<S>(width, capacity).grows(grows).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
             for part in pool.shuffled(2, thread as u64).chunks(150) {
                 checker.offer(part).or_fail(format!("width {width}"));
@@ -364,7 +368,7 @@ fn several_tables_on_one_device(device: &Device) {
         }
     });
     // Requests of different results share buffers too.
-    let table = BucketTable::new(device, 2, 1000).unwrap();
+    let table = roomy::<S>(2, 1000).build(device).unwrap();
     let answers = together(4, |thread| {
         let request = if thread % 2 == 0 { everything() } else { Request::new() };
         table.find_or_put_many_with(&distinct(2, 0, 500), request).unwrap().tally.new

@@ -1,11 +1,14 @@
 //! Reading a table: by reference, by iteration over several parts, in numbers.
 
 use crate::common::vectors::{Pool, distinct, some_widths};
-use crate::common::{scaled, tests};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, tests_of_all_kinds,
+};
 use std::collections::{HashMap, HashSet};
-use warpset::{BucketTable, Device, Reference, Request};
+use warpset::{Device, Reference, Request, VectorTable};
 
-tests![
+tests_of_all_kinds![
     references_may_repeat_and_come_in_any_order,
     references_by_the_thousand,
     slot_numbers_make_references,
@@ -15,15 +18,15 @@ tests![
     every_word_of_the_widest_vector_arrives,
 ];
 
-fn put(table: &BucketTable, vectors: &[u32]) -> Vec<Reference> {
+fn put<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<Reference> {
     let batch = table.find_or_put_many_with(vectors, Request::new().references(true)).unwrap();
     batch.references.into_iter().map(|reference| reference.expect("it fits")).collect()
 }
 
-fn references_may_repeat_and_come_in_any_order(device: &Device) {
+fn references_may_repeat_and_come_in_any_order<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let (table, pool) = (BucketTable::new(device, width, 200).unwrap(), Pool::distinct(width, 100));
-        let references = put(&table, pool.words());
+        let (table, pool) = (roomy::<S>(width, 200).build(device).unwrap(), Pool::distinct(width, 100));
+        let references = put::<S>(&table, pool.words());
         let order = pool.shuffled(3, 1);
         let asked: Vec<Reference> = order.iter().map(|at| references[*at]).collect();
         assert!(table.get_many(&asked).unwrap() == pool.batch(&order), "width {width}");
@@ -31,20 +34,20 @@ fn references_may_repeat_and_come_in_any_order(device: &Device) {
 }
 
 /// More than one thread takes part.
-fn references_by_the_thousand(device: &Device) {
+fn references_by_the_thousand<S: Kind>(device: &Device) {
     let count = scaled(30_000, 500);
-    let table = BucketTable::new(device, 5, 2 * count as u64).unwrap();
+    let table = roomy::<S>(5, 2 * count as u64).build(device).unwrap();
     let vectors = distinct(5, 0, count);
-    let references = put(&table, &vectors);
+    let references = put::<S>(&table, &vectors);
     assert!(table.get_many(&references).unwrap() == vectors);
     let distinct: HashSet<u64> = references.iter().map(|reference| reference.slot()).collect();
     assert_eq!(distinct.len(), count);
     assert!(distinct.iter().all(|slot| *slot < table.slots()));
 }
 
-fn slot_numbers_make_references(device: &Device) {
-    let table = BucketTable::new(device, 2, 100).unwrap();
-    let references = put(&table, &[1, 2, 3, 4]);
+fn slot_numbers_make_references<S: Kind>(device: &Device) {
+    let table = roomy::<S>(2, 100).build(device).unwrap();
+    let references = put::<S>(&table, &[1, 2, 3, 4]);
     let again: Vec<Reference> = references.iter().map(|reference| Reference::from_slot(reference.slot())).collect();
     assert_eq!(again, references);
     assert_eq!(table.get_many(&again).unwrap(), [1, 2, 3, 4]);
@@ -52,9 +55,9 @@ fn slot_numbers_make_references(device: &Device) {
 
 /// A part is about 16 MiB of slots, so wide slots make several. The table is as good as full: a slot at the seam of two parts
 /// that is left out, or given twice, shows.
-fn iteration_over_several_parts(device: &Device) {
+fn iteration_over_several_parts<S: Kind>(device: &Device) {
     let width = 256;
-    let table = BucketTable::new(device, width, (20 << 20) / 1024).unwrap();
+    let table = roomy::<S>(width, (20 << 20) / 1024).build(device).unwrap();
     let vectors = distinct(width, 0, table.slots() as usize + 1000);
     let batch = table.find_or_put_many_with(&vectors, Request::new().references(true)).unwrap();
     assert!(batch.tally.new > table.slots() * 99 / 100, "{} of {} slots", batch.tally.new, table.slots());
@@ -69,8 +72,8 @@ fn iteration_over_several_parts(device: &Device) {
     assert_eq!((given.len(), given.len() as u64), (stored.len(), table.len().unwrap()));
 }
 
-fn iteration_over_an_empty_table(device: &Device) {
-    let table = BucketTable::new(device, 3, 1000).unwrap();
+fn iteration_over_an_empty_table<S: Kind>(device: &Device) {
+    let table = roomy::<S>(3, 1000).build(device).unwrap();
     assert_eq!(table.iter().count(), 0);
     table.find_or_put_many(&[1, 2, 3]).unwrap();
     let mut rows = table.iter();
@@ -78,9 +81,9 @@ fn iteration_over_an_empty_table(device: &Device) {
     assert!(rows.next().is_none() && rows.next().is_none(), "it stays at its end");
 }
 
-fn statistics_of_an_empty_and_of_a_known_table(device: &Device) {
+fn statistics_of_an_empty_and_of_a_known_table<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::new(device, width, 1000).unwrap();
+        let table = roomy::<S>(width, 1000).build(device).unwrap();
         let empty = table.stats().unwrap();
         assert_eq!((empty.stored, empty.longest_probe, empty.fill()), (0, 0, 0.0));
         assert!(empty.bytes_per_vector().is_infinite());
@@ -95,9 +98,9 @@ fn statistics_of_an_empty_and_of_a_known_table(device: &Device) {
     }
 }
 
-fn every_word_of_the_widest_vector_arrives(device: &Device) {
-    let table = BucketTable::new(device, 256, 100).unwrap();
+fn every_word_of_the_widest_vector_arrives<S: Kind>(device: &Device) {
+    let table = roomy::<S>(256, 100).build(device).unwrap();
     let vectors: Vec<u32> = (0..256 * 50u32).map(|word| word.wrapping_mul(0x0100_0193)).collect();
-    let references = put(&table, &vectors);
+    let references = put::<S>(&table, &vectors);
     assert!(table.get_many(&references).unwrap() == vectors);
 }

@@ -2,11 +2,14 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
-use crate::common::{scaled, tests};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, tests_of_all_kinds,
+};
 use std::collections::HashSet;
-use warpset::{BucketTable, Device, Outcome, Request};
+use warpset::{Device, Outcome, Request, VectorTable};
 
-tests![
+tests_of_all_kinds![
     every_combination_of_results,
     the_tally_needs_no_results,
     batches_of_one_vector,
@@ -18,12 +21,12 @@ tests![
 ];
 
 /// With and without growth; duplicates in the batch, and vectors that were stored before.
-fn every_combination_of_results(device: &Device) {
+fn every_combination_of_results<S: Kind>(device: &Device) {
     for (width, grows) in [1, 3, 4, 16, 17].into_iter().flat_map(|width| [(width, false), (width, true)]) {
         for wanted in 0..8 {
             let [outcomes, references, new_references] = [1, 2, 4].map(|bit| wanted & bit != 0);
-            let builder = BucketTable::builder(width).grows(grows);
-            let table = builder.capacity(if grows { 300 } else { 2000 }).build(device).unwrap();
+            let builder = if grows { VectorTable::<S>::builder(width).capacity(300) } else { roomy::<S>(width, 2000) };
+            let table = builder.grows(grows).build(device).unwrap();
             let words = distinct(width, 0, 600);
             table.find_or_put_many(&words[..100 * width]).unwrap();
             let vectors = [&words[..], &words[50 * width..]].concat();
@@ -52,8 +55,8 @@ fn every_combination_of_results(device: &Device) {
     }
 }
 
-fn the_tally_needs_no_results(device: &Device) {
-    let table = BucketTable::new(device, 3, scaled(40_000, 2000)).unwrap();
+fn the_tally_needs_no_results<S: Kind>(device: &Device) {
+    let table = roomy::<S>(3, scaled(40_000, 2000)).build(device).unwrap();
     let count = scaled(20_000, 1000);
     let vectors = distinct(3, 0, count);
     for (new, seen) in [(count, 0), (0, count)] {
@@ -63,9 +66,9 @@ fn the_tally_needs_no_results(device: &Device) {
     }
 }
 
-fn batches_of_one_vector(device: &Device) {
+fn batches_of_one_vector<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let (table, pool) = (BucketTable::new(device, width, 100).unwrap(), Pool::distinct(width, 20));
+        let (table, pool) = (roomy::<S>(width, 100).build(device).unwrap(), Pool::distinct(width, 20));
         let mut checker = Checker::new(&table, &pool);
         for at in pool.shuffled(2, 1) {
             checker.offer(&[at]).or_fail(width);
@@ -75,11 +78,11 @@ fn batches_of_one_vector(device: &Device) {
 }
 
 /// The CPU's threads take 4,096 vectors at a time, a GPU's warps 32: the seams are where results could be put side by side.
-fn batches_around_the_size_that_a_thread_takes(device: &Device) {
+fn batches_around_the_size_that_a_thread_takes<S: Kind>(device: &Device) {
     for width in [1, 3, 8] {
         let sizes = [31, 32, 33, 255, 257, 4095, 4096, 4097, 8192, 8193, 12_289];
         for count in &sizes[..scaled(sizes.len(), 5)] {
-            let (table, pool) = (BucketTable::new(device, width, 20_000).unwrap(), Pool::distinct(width, *count));
+            let (table, pool) = (roomy::<S>(width, 20_000).build(device).unwrap(), Pool::distinct(width, *count));
             let mut checker = Checker::new(&table, &pool);
             checker.offer(&pool.all()).or_fail(format!("width {width}, {count} vectors"));
             checker.check().or_fail(format!("width {width}, {count} vectors"));
@@ -87,9 +90,9 @@ fn batches_around_the_size_that_a_thread_takes(device: &Device) {
     }
 }
 
-fn an_empty_batch_changes_nothing(device: &Device) {
+fn an_empty_batch_changes_nothing<S: Kind>(device: &Device) {
     for grows in [false, true] {
-        let table = BucketTable::builder(3).capacity(10).grows(grows).build(device).unwrap();
+        let table = roomy::<S>(3, 10).grows(grows).build(device).unwrap();
         table.find_or_put_many(&[1, 2, 3]).unwrap();
         let request = || Request::new().outcomes(true).references(true).new_references(true);
         assert_eq!(table.find_or_put_many_with(&[], request()).unwrap(), warpset::Batch::default());
@@ -102,9 +105,9 @@ fn an_empty_batch_changes_nothing(device: &Device) {
 }
 
 /// Words are aligned to 4 bytes and no more; chunks are larger.
-fn batches_at_any_address(device: &Device) {
+fn batches_at_any_address<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::new(device, width, 500).unwrap();
+        let table = roomy::<S>(width, 500).build(device).unwrap();
         let vectors = distinct(width, 0, 100);
         for offset in 0..4 {
             let buffer = [&vec![0; offset][..], &vectors].concat();
@@ -116,10 +119,10 @@ fn batches_at_any_address(device: &Device) {
     }
 }
 
-fn progress_only_grows_and_ends_at_the_total(device: &Device) {
+fn progress_only_grows_and_ends_at_the_total<S: Kind>(device: &Device) {
     for grows in [false, true] {
         let count = scaled(1 << 18, 5000);
-        let table = BucketTable::builder(2).capacity(if grows { 1000 } else { 1 << 19 }).grows(grows).build(device).unwrap();
+        let table = roomy::<S>(2, if grows { 1000 } else { 1 << 19 }).grows(grows).build(device).unwrap();
         let vectors = distinct(2, 0, count);
         let (mut reports, caller) = (Vec::new(), std::thread::current().id());
         let mut report = |done, total| {
@@ -137,9 +140,9 @@ fn progress_only_grows_and_ends_at_the_total(device: &Device) {
     }
 }
 
-fn lookups_put_nothing(device: &Device) {
+fn lookups_put_nothing<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let table = BucketTable::new(device, width, 400).unwrap();
+        let table = roomy::<S>(width, 400).build(device).unwrap();
         let words = distinct(width, 0, 200);
         let (stored, absent) = words.split_at(100 * width);
         let batch = table.find_or_put_many_with(stored, Request::new().references(true)).unwrap();

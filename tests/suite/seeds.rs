@@ -1,10 +1,13 @@
 //! Seeds: the same places every time, for debugging and for comparing machines.
 
-use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
-use warpset::{BucketTable, Device, Reference, Request};
+use crate::common::{
+    kinds::{Kind, roomy},
+    tests_of_all_kinds,
+};
+use warpset::{Device, Reference, Request, VectorTable};
 
-tests![
+tests_of_all_kinds![
     the_same_seed_gives_the_same_places,
     places_after_clearing_are_the_same,
     another_seed_gives_other_places,
@@ -12,42 +15,42 @@ tests![
 ];
 
 /// Vectors are put one after another: the places of a batch's vectors may depend on who was first.
-fn places(table: &BucketTable, vectors: &[u32]) -> Vec<Reference> {
+fn places<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<Reference> {
     let put = |vector: &[u32]| table.find_or_put_many_with(vector, Request::new().references(true)).unwrap().references[0];
     vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits")).collect()
 }
 
-fn seeded(device: &Device, width: usize, seed: u64) -> BucketTable {
-    BucketTable::builder(width).capacity(100).seed(seed).build(device).unwrap()
+fn seeded<S: Kind>(device: &Device, width: usize, seed: u64) -> VectorTable<S> {
+    roomy::<S>(width, 100).seed(seed).build(device).unwrap()
 }
 
-fn the_same_seed_gives_the_same_places(device: &Device) {
+fn the_same_seed_gives_the_same_places<S: Kind>(device: &Device) {
     for width in some_widths() {
         let vectors = distinct(width, 0, 50);
-        let [one, other] = [(); 2].map(|()| seeded(device, width, 42));
-        assert_eq!(places(&one, &vectors), places(&other, &vectors), "width {width}");
+        let [one, other] = [(); 2].map(|()| seeded::<S>(device, width, 42));
+        assert_eq!(places::<S>(&one, &vectors), places::<S>(&other, &vectors), "width {width}");
         assert_eq!(one.stats().unwrap(), other.stats().unwrap(), "width {width}");
     }
 }
 
-fn places_after_clearing_are_the_same(device: &Device) {
-    let (table, vectors) = (seeded(device, 3, 42), distinct(3, 0, 50));
-    let before = places(&table, &vectors);
+fn places_after_clearing_are_the_same<S: Kind>(device: &Device) {
+    let (table, vectors) = (seeded::<S>(device, 3, 42), distinct(3, 0, 50));
+    let before = places::<S>(&table, &vectors);
     table.clear().unwrap();
-    assert_eq!(places(&table, &vectors), before);
+    assert_eq!(places::<S>(&table, &vectors), before);
 }
 
-fn another_seed_gives_other_places(device: &Device) {
+fn another_seed_gives_other_places<S: Kind>(device: &Device) {
     for width in some_widths() {
         let vectors = distinct(width, 0, 50);
-        let [one, other] = [1, 2].map(|seed| places(&seeded(device, width, seed), &vectors));
+        let [one, other] = [1, 2].map(|seed| places::<S>(&seeded::<S>(device, width, seed), &vectors));
         assert_ne!(one, other, "width {width}: the seed is not used");
     }
 }
 
 /// Nobody can know the places, and so build vectors against them.
-fn no_seed_gives_other_places_each_time(device: &Device) {
+fn no_seed_gives_other_places_each_time<S: Kind>(device: &Device) {
     let vectors = distinct(4, 0, 50);
-    let [one, other] = [(); 2].map(|()| places(&BucketTable::new(device, 4, 100).unwrap(), &vectors));
+    let [one, other] = [(); 2].map(|()| places::<S>(&roomy::<S>(4, 100).build(device).unwrap(), &vectors));
     assert_ne!(one, other);
 }

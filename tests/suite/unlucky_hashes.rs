@@ -2,18 +2,25 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, some_widths};
-use crate::common::{scaled, slots_per_bucket, tests};
-use warpset::{BucketTable, Device};
+use crate::common::{
+    kinds::{Kind, roomy},
+    scaled, slots_per_bucket, tests_of_all_kinds,
+};
+use warpset::{Device, VectorTable};
 
-tests![masks_that_keep_few_bits, one_probe_sequence_is_filled_without_gaps, tables_that_grow_with_one_probe_sequence];
+tests_of_all_kinds![
+    masks_that_keep_few_bits,
+    one_probe_sequence_is_filled_without_gaps,
+    tables_that_grow_with_one_probe_sequence
+];
 
-fn masks_that_keep_few_bits(device: &Device) {
+fn masks_that_keep_few_bits<S: Kind>(device: &Device) {
     let high = |bits: u32| u64::MAX << (64 - bits);
     // Low bits only: the first bucket is the same for all, the step is not.
     for mask in [0, high(1), high(2), high(8), 0xFF, u64::from(u32::MAX)] {
         for width in some_widths() {
             let pool = Pool::distinct(width, scaled(400, 60));
-            let table = BucketTable::builder(width).capacity(700).seed(3).hash_mask(mask).build(device).unwrap();
+            let table = roomy::<S>(width, 700).seed(3).hash_mask(mask).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
             let context = || format!("width {width}, mask {mask:#x}");
             checker.offer(&pool.shuffled(3, 1)).or_fail(context());
@@ -28,10 +35,10 @@ fn masks_that_keep_few_bits(device: &Device) {
 
 /// A slot is left only over a vector that stays there. So vectors that all walk the same slots fill them without a gap, also if
 /// they race.
-fn one_probe_sequence_is_filled_without_gaps(device: &Device) {
+fn one_probe_sequence_is_filled_without_gaps<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let places = slots_per_bucket(device, width) as usize;
-        let table = BucketTable::builder(width).capacity(1021).hash_mask(0).build(device).unwrap();
+        let places = slots_per_bucket::<S>(device, width) as usize;
+        let table = roomy::<S>(width, 1021).hash_mask(0).build(device).unwrap();
         let pool = Pool::distinct(width, 400);
         // Many copies: more than one thread takes part in the batch.
         Checker::new(&table, &pool).offer(&pool.shuffled(scaled(45, 3), 1)).or_fail(format!("width {width}"));
@@ -47,10 +54,10 @@ fn one_probe_sequence_is_filled_without_gaps(device: &Device) {
     }
 }
 
-fn tables_that_grow_with_one_probe_sequence(device: &Device) {
+fn tables_that_grow_with_one_probe_sequence<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pool = Pool::distinct(width, scaled(300, 60));
-        let table = BucketTable::builder(width).capacity(1).grows(true).hash_mask(0).build(device).unwrap();
+        let table = VectorTable::<S>::builder(width).capacity(1).grows(true).hash_mask(0).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(3, 1).chunks(100) {
             checker.offer(part).or_fail(format!("width {width}"));

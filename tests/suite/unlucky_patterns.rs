@@ -56,7 +56,7 @@ fn legal_capacity(device: &Device, width: usize, vectors: usize) -> u64 {
 
 /// Slots of the largest table of which a search sees every bucket (spec.rs: up to 1,024).
 fn largest_searched_completely(device: &Device, width: usize) -> u64 {
-    1021 * slots_per_bucket(device, width)
+    1021 * slots_per_bucket::<warpset::Bucket>(device, width)
 }
 
 /// The pattern whose class `class` looks like chunk `at` of `vector`.

@@ -169,9 +169,9 @@ impl Gpu {
         if let Some(kernels) = kernels.get(&spec) {
             return Ok(kernels.clone());
         }
-        let (name, source) = nvrtc::BUCKET_KERNELS;
+        let (name, source) = nvrtc::TABLE_KERNELS;
         let module = self.compile(name, source, spec)?;
-        let compiled = Arc::new(Kernels::load(self, &module)?);
+        let compiled = Arc::new(Kernels::load(self, &module, spec)?);
         kernels.insert(spec, compiled.clone());
         Ok(compiled)
     }
@@ -203,9 +203,9 @@ impl Gpu {
 }
 
 impl Kernels {
-    fn load(gpu: &Gpu, module: &Arc<CudaModule>) -> Result<Self> {
+    fn load(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Self> {
         let function = |name: &str| module.load_function(name).map_err(cuda("finding a kernel"));
-        let geometry = Self::read_geometry(gpu, module)?;
+        let geometry = Self::read_geometry(gpu, module, spec)?;
         let search = |name: &str| -> Result<SearchKernel> {
             let function = function(name)?;
             let shared = geometry.search_scratch_bytes;
@@ -228,13 +228,13 @@ impl Kernels {
         })
     }
 
-    fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>) -> Result<Geometry> {
+    fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {
         let mut bytes = [0u8; size_of::<Geometry>()];
         let symbol = module.get_global("warpset_geometry", &gpu.stream).map_err(cuda("finding the geometry"))?;
         gpu.stream.memcpy_dtoh(&symbol, &mut bytes).map_err(cuda("reading the geometry"))?;
         gpu.stream.synchronize().map_err(cuda("reading the geometry"))?;
         let geometry: Geometry = bytemuck::pod_read_unaligned(&bytes);
-        geometry.check_abi();
+        geometry.check_abi(spec);
         Ok(geometry)
     }
 }

@@ -5,20 +5,24 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 9] = [
+pub(crate) const HEADERS: [(&str, &str); 13] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
     ("warpset/probe.cuh", include_str!("../../../cuda/warpset/probe.cuh")),
     ("warpset/claim.cuh", include_str!("../../../cuda/warpset/claim.cuh")),
     ("warpset/bucket_table.cuh", include_str!("../../../cuda/warpset/bucket_table.cuh")),
+    ("warpset/node_table.cuh", include_str!("../../../cuda/warpset/node_table.cuh")),
+    ("warpset/tree_shape.cuh", include_str!("../../../cuda/warpset/tree_shape.cuh")),
+    ("warpset/tree_table.cuh", include_str!("../../../cuda/warpset/tree_table.cuh")),
+    ("warpset/tree_intake.cuh", include_str!("../../../cuda/warpset/tree_intake.cuh")),
     ("warpset/warp_search.cuh", include_str!("../../../cuda/warpset/warp_search.cuh")),
     ("warpset/batch.cuh", include_str!("../../../cuda/warpset/batch.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
 
-/// The kernels of a bucket table.
-pub(crate) const BUCKET_KERNELS: (&str, &str) = ("bucket_kernels.cu", include_str!("../../../cuda/bucket_kernels.cu"));
+/// The kernels of a table.
+pub(crate) const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
 
 /// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
 pub(crate) fn ensure_present() -> Result<()> {
@@ -60,6 +64,7 @@ pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u3
         "-lineinfo".into(),
         // NVRTC takes a lambda without annotation for host code, also inside a device function.
         "--device-as-default-execution-space".into(),
+        format!("-DWARPSET_TREE={}", u8::from(spec.tree)),
         format!("-DWARPSET_WIDTH={}", spec.width()),
         format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
         format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),

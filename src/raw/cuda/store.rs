@@ -4,7 +4,7 @@ use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
 use super::{Gpu, Kernels, cuda};
 use crate::Result;
-use crate::raw::view::{BatchView, Counts, TableView};
+use crate::raw::view::{BatchView, Counts, NodeView, TableView, TreeView};
 use crate::raw::{Output, Parameters, ProbeLengths, Progress, Search};
 use cudarc::driver::sys;
 use std::ops::Range;
@@ -13,11 +13,13 @@ use std::sync::Arc;
 pub(crate) struct CudaStore {
     gpu: Arc<Gpu>,
     kernels: Arc<Kernels>,
-    view: TableView,
+    view: TreeView,
     width: usize,
     // What the view points to:
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
+    _nodes: Option<DeviceMemory>,
+    /// Vectors, and nodes.
     stored: DeviceMemory,
 }
 
@@ -34,17 +36,25 @@ impl CudaStore {
         let kernels = gpu.kernels(parameters.spec)?;
         let slots = DeviceMemory::new(gpu, kernels.geometry.bytes(parameters.buckets))?;
         let seeds = DeviceMemory::new(gpu, size_of_val(&parameters.seeds[..]) as u64)?;
-        let stored = DeviceMemory::new(gpu, 8)?;
+        let node_bytes = parameters.node_bytes();
+        let nodes = if node_bytes > 0 { Some(DeviceMemory::new(gpu, node_bytes)?) } else { None };
+        let stored = DeviceMemory::new(gpu, 16)?;
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { seeds.write_async(0, &parameters.seeds, gpu.stream.cu_stream())? };
-        let view = TableView { slots: slots.address(), seeds: seeds.address(), stored: stored.address(), ..parameters.view() };
+        let view = parameters.view();
+        let (node_slots, node_count) = (nodes.as_ref().map_or(0, DeviceMemory::address), stored.address() + 8);
+        let view = TreeView {
+            roots: TableView { slots: slots.address(), seeds: seeds.address(), stored: stored.address(), ..view.roots },
+            nodes: NodeView { slots: node_slots, stored: node_count, ..view.nodes },
+        };
         let width = parameters.spec.width();
-        let store = Self { gpu: gpu.clone(), kernels, view, width, _slots: slots, _seeds: seeds, stored };
+        let store = Self { gpu: gpu.clone(), kernels, view, width, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
         Ok(store)
     }
 
-    pub(crate) fn view(&self) -> TableView {
+    pub(crate) fn view(&self) -> TreeView {
         self.view
     }
 
@@ -60,18 +70,19 @@ impl CudaStore {
         self.gpu.stream.synchronize().map_err(cuda(what))
     }
 
-    pub(crate) fn stored(&self) -> Result<u64> {
+    /// Vectors, and nodes.
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         self.gpu.bind()?;
-        let mut stored = [0u64];
+        let mut stored = [0u64; 2];
         // SAFETY: waited for in the next statement.
         unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
         self.wait("reading the number of vectors")?;
-        Ok(stored[0])
+        Ok(stored)
     }
 
     pub(crate) fn clear(&self) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
-        let words = self.kernels.geometry.bytes(self.view.buckets) / 4;
+        let words = self.kernels.geometry.bytes(self.view.roots.buckets) / 4 + u64::from(self.view.nodes.buckets) * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![self.view])? };

@@ -1,7 +1,7 @@
-// The bucket table of one spec on the simulated GPU: its kernels (cuda/bucket_kernels.cu, unchanged) and what tests ask of it.
+// The bucket table of one spec on the simulated GPU: its kernels (cuda/table_kernels.cu, unchanged) and what tests ask of it.
 //
 // Compiled once for each spec, with the macros of warpset/table.cuh and WARPSET_SIMT_NAME, the name of the structure it defines.
-#include "bucket_kernels.cu"
+#include "table_kernels.cu"
 
 #include "harness.h"
 
@@ -11,6 +11,8 @@ using warpset::BatchCounts;
 using warpset::Found;
 using warpset::Outcome;
 using warpset::WordVector;
+
+using warpset::TableView;
 
 struct Batch {
     TableView view;
@@ -51,7 +53,7 @@ struct Script {
 
 void run_script(const Script& script)
 {
-    const Table table{script.view, layout};
+    const Table table = Table::of(script.view);
     for (u64 i = 0; i < script.operations_a_lane; ++i) {
         auto& operation = script.operations[warpset::platform::Grid::thread() * script.operations_a_lane + i];
         if (operation.kind == warpset_simt_nothing) continue;
@@ -71,7 +73,7 @@ void run_script(const Script& script)
 // For the tests, outside of any launch: where a chunk of a slot is, and what it holds while it is undecided.
 void chunk_of_slot(const TableView* view, u64 slot, u32 chunk, warpset_simt_chunk* result)
 {
-    const Table table{*view, layout};
+    const Table table = Table::of(*view);
     struct Nothing {
         void read(u32, u32& chunk) const { chunk = 0; }
         void read(u32, u64& chunk) const { chunk = 0; }
@@ -88,7 +90,7 @@ void chunk_of_slot(const TableView* view, u64 slot, u32 chunk, warpset_simt_chun
 
 bool is_barred(const TableView* view, const u32* words, u64 slot)
 {
-    const Table table{*view, layout};
+    const Table table = Table::of(*view);
     return table.forbids(table.forbidden_classes(WordVector{words}), slot / layout.slots_per_bucket(),
                          static_cast<u32>(slot % layout.slots_per_bucket()));
 }

@@ -29,7 +29,7 @@ pub struct BucketKernels {
 // SAFETY: constants: function pointers, and a pointer to a constant.
 unsafe impl Sync for BucketKernels {}
 
-/// See `warpset_geometry` in cuda/bucket_kernels.cu.
+/// See `warpset_geometry` in cuda/table_kernels.cu.
 #[repr(C)]
 struct Geometry {
     slots_per_bucket: u32,
@@ -65,7 +65,7 @@ pub struct BatchView {
     pub outcomes: *mut u8,
     pub references: *mut u64,
     pub new_references: *mut u64,
-    pub counts: *mut [u64; 4],
+    pub counts: *mut [u64; 5],
 }
 
 /// Arguments of the kernels, see cpp/bucket_table.inl.

@@ -248,7 +248,7 @@ impl Case {
             }
         }
         let hits = if batch.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
-        let expected = [count as u64, hits as u64, full, fresh.len() as u64];
+        let expected = [count as u64, hits as u64, full, fresh.len() as u64, 0];
         let counts = memory.at(view.counts, 1)[0];
         if counts != expected {
             return Err(wrong("wrong count", format!("the batch counted {counts:?}, not {expected:?}"), Vec::new()));
@@ -370,7 +370,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
         references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
         new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
-        counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 4]).cast(),
+        counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
     };
     Batch { finds, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
 }

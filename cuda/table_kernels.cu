@@ -1,0 +1,56 @@
+// The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
+#include "warpset/batch.cuh"
+#include "warpset/table.cuh"
+#include "warpset/tree_intake.cuh"
+
+using warpset::BatchView;
+using warpset::Operation;
+using warpset::Table;
+using warpset::u32;
+using warpset::u64;
+using warpset::View;
+// Of the table, or of a tree table's roots.
+constexpr Table::Roots::Layout layout{};
+
+// Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need more
+// than the 64 KiB that a block has on compute capability 7.5.
+constexpr u32 scratch_bytes = warpset::SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
+constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
+// Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
+// write to L2; more leave too few vectors in flight (H200, fill 0.25, G/s: 8 words at 40, 36 and 32 warps 15.7, 16.2 and 15.8; 32
+// words at 36, 32 and 28 warps 5.6, 6.0 and 5.7).
+constexpr u32 resident_warps = layout.width() < 16 ? 36 : layout.width() < 64 ? 32 : 24;
+constexpr u32 search_blocks = resident_warps / search_warps;
+
+// For src/raw/cuda/mod.rs; the order is `Geometry` in src/raw/view.rs.
+WARPSET_EXPORT const u32 warpset_geometry[8] = {
+    layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(),
+    search_warps * 32, search_warps * scratch_bytes, sizeof(View), sizeof(BatchView)};
+
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, BatchView batch)
+{
+    warpset::SearchBatch<Table, Operation::FindOrPut>::run(Table::of(view), batch);
+}
+
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchView batch)
+{
+    warpset::SearchBatch<Table, Operation::Find>::run(Table::of(view), batch);
+}
+
+WARPSET_KERNEL(256, 1) warpset_clear(View view) { warpset::clear_table(Table::of(view)); }
+
+WARPSET_KERNEL(256, 1) warpset_get(View view, const u64* references, u64 count, u32* vectors, u64* invalid)
+{
+    warpset::get_vectors(Table::of(view), references, count, vectors, invalid);
+}
+
+WARPSET_KERNEL(256, 1)
+warpset_export(View view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+{
+    warpset::export_vectors(Table::of(view), first, last, vectors, references, cursor);
+}
+
+WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+{
+    warpset::measure_probes(Table::of(view).root_table(), first, last, lengths, bins, longest);
+}

@@ -1,0 +1,150 @@
+// The tree table: a set of vectors of one width, each stored as a tree of pairs that equal parts share.
+//
+// Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs and
+// Osama (2024), section 6.
+//
+//   vector --(tree_shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
+//                                1 root pair in the root table, a bucket table of 2-word vectors: its slot is the vector's reference
+//
+// New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to nodes
+// keep 32 bits, and there may be as many roots as memory holds.
+//
+// Order. Searching compares what it reads, so relaxed accesses are enough (claim.cuh). *Reading back* goes through references:
+//   1. Whoever was told New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
+//      Warp::sync since; by coherence its later relaxed loads see them too.
+//   2. Whoever got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's order) too:
+//      what was observed before the release is seen after the acquire.
+//   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as EMPTY
+//      tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
+// Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims: on an
+// H200 8 % at 4 words, 7 % at 8, less for wider vectors.
+#pragma once
+
+#include "warpset/bucket_table.cuh"
+#include "warpset/node_table.cuh"
+#include "warpset/tree_shape.cuh"
+
+namespace warpset {
+
+// Mirrored by `TreeView` in src/raw/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
+struct TreeView {
+    TableView roots;
+    NodeView nodes;
+};
+
+// `RootShape` is the shape of a bucket table of two words (StaticShape<2, ...>). `static_width` is the width, or 0: then it is known at
+// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table.
+template <class RootShape, u32 static_width>
+struct TreeTable {
+    using Roots = BucketTable<RootShape>;
+    static_assert(static_width == 0 || (static_width >= 3 && static_width <= TreeShape::max_width), "3 to 256 words");
+
+    using View = TreeView;
+
+    Roots roots;
+    NodeTable nodes;
+    u32 run_time_width;
+
+    // Of a static width.
+    WARPSET_FN static TreeTable of(const View& view) { return {Roots::of(view.roots), {view.nodes}, static_width}; }
+
+    WARPSET_FN constexpr u32 width() const { return static_width == 0 ? run_time_width : static_width; }
+    WARPSET_FN constexpr TreeShape shape() const { return TreeShape{width()}; }
+    WARPSET_FN u64 slots() const { return roots.slots(); }
+    WARPSET_FN const Roots& root_table() const { return roots; }
+
+    // A root pair, as a vector of the root table.
+    struct Key {
+        u64 value;
+
+        WARPSET_FN u32 word(u32 index) const { return static_cast<u32>(index == 0 ? value : value >> 32); }
+        WARPSET_FN u64 pair(u32) const { return value; }
+        WARPSET_FN void read(u32 index, u32& chunk) const { chunk = word(index); }
+        WARPSET_FN void read(u32, u64& chunk) const { chunk = value; }
+    };
+
+    WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
+    WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
+
+    // The root pair of a vector, by one thread, level by level; false if the node table is full or (looking only) has not all its nodes.
+    template <Operation operation, class Vector>
+    WARPSET_FN bool key(const Vector& vector, Key& key) const
+    {
+        u32 level[TreeShape::above(static_width == 0 ? TreeShape::max_width : static_width)];
+        u32 fresh = 0;
+        bool complete = true;
+        u32 length = TreeShape::above(width());
+        for (u32 i = 0; i < width() / 2 && complete; ++i) {
+            level[i] = nodes.template find<operation>(vector.pair(2 * i), fresh);
+            complete = level[i] != NodeTable::missing;
+        }
+        if (width() % 2 == 1) level[length - 1] = vector.word(width() - 1);
+        for (; length > 2 && complete; length = TreeShape::above(length)) {
+            for (u32 i = 0; i < length / 2 && complete; ++i) {
+                level[i] = nodes.template find<operation>(pair_of(level[2 * i], level[2 * i + 1]), fresh);
+                complete = level[i] != NodeTable::missing;
+            }
+            if (length % 2 == 1) level[length / 2] = level[length - 1];
+        }
+        if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
+        if (complete) key.value = pair_of(level[0], level[1]);
+        return complete;
+    }
+
+    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, for want of a slot or of a
+    // node; nodes of it may be.
+    template <class Vector>
+    WARPSET_FN Found find_or_put(const Vector& vector) const
+    {
+        Key root;
+        return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
+    }
+
+    // Is the vector stored? Seen or Absent.
+    template <class Vector>
+    WARPSET_FN Found find(const Vector& vector) const
+    {
+        Key root;
+        return key<Operation::Find>(vector, root) ? roots.find(root) : Found{Outcome::Absent, no_reference};
+    }
+
+    // Word `word` of the vector in a slot; false if there is none, or its nodes are not to be seen yet.
+    WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
+    {
+        const TreeShape::Path path = shape().path(word);
+        if (!roots.read_word(slot, path.sides & 1, value)) return false;
+        for (u32 step = 1; step < path.length; ++step) {
+            u64 node;
+            if (!read_node(value, node)) return false;
+            value = half(node, path.sides >> step & 1);
+        }
+        return true;
+    }
+
+    // The same of a slot that this thread, or one that it has synchronised with since, has found to hold a vector.
+    WARPSET_FN u32 word(u64 slot, u32 word) const
+    {
+        u32 value = 0;
+        read_word(slot, word, value);
+        return value;
+    }
+
+    // Whether a slot holds a vector whose every node is to be seen.
+    WARPSET_FN bool holds(u64 slot) const
+    {
+        u32 value;
+        bool holds = true;
+        for (u32 word = 0; word < width() && holds; ++word) holds = read_word(slot, word, value);
+        return holds;
+    }
+
+private:
+    WARPSET_FN bool read_node(u32 reference, u64& node) const
+    {
+        if (!nodes.is_reference(reference)) return false;
+        node = nodes.load(reference);
+        return node != NodeTable::empty || reference == nodes.zero();
+    }
+};
+
+}  // namespace warpset
