@@ -57,8 +57,8 @@ pub enum Error {
     },
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(
-        "the table is full: {rejected} of {offered} vectors were rejected ({for_nodes} for want of a node), {stored} are stored in \
-         {slots} slots"
+        "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots",
+        if *for_nodes > 0 { format!(" ({for_nodes} for want of a node)") } else { String::new() }
     )]
     TableFull {
         /// Vectors rejected, duplicates counted.

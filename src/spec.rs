@@ -108,7 +108,7 @@ fn is_prime(n: u64) -> bool {
 /// Most buckets of a node table: a prime, so that references to its nodes, and two numbers that are none, fit 32 bits.
 pub(crate) const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
 
-/// How many buckets a search looks at before it gives up.
+/// How many buckets a search looks at before it gives up; less than 2^15.
 ///
 /// 32 log2(buckets), and never fewer than 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot with
 /// probability 0.95^limit: for 2^27 buckets 2^-66, so filling them to 0.95 rejects no vector (expected rejections 2^-39); at 0.97 it

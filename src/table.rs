@@ -68,8 +68,22 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
 
     /// What a kernel gets of such a table.
     #[doc(hidden)]
-    type View: Copy + From<TreeView>;
+    type View: Copy + From<TreeView> + KernelArgument;
 }
+
+/// What may be the argument of a kernel.
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub trait KernelArgument: cudarc::driver::DeviceRepr {}
+#[cfg(feature = "cuda")]
+impl<T: cudarc::driver::DeviceRepr> KernelArgument for T {}
+
+/// There are no kernels.
+#[cfg(not(feature = "cuda"))]
+#[doc(hidden)]
+pub trait KernelArgument {}
+#[cfg(not(feature = "cuda"))]
+impl<T> KernelArgument for T {}
 
 /// Vectors as they are; see [`BucketTable`].
 #[derive(Clone, Copy, Debug)]
@@ -282,8 +296,8 @@ impl Stats {
         self.bytes as f64 / self.stored as f64
     }
 
-    /// Nodes stored (8 bytes each, roots included) relative to the words of the stored vectors: 1 is no compression, 2 / width the
-    /// most there can be. NaN in an empty table; 1 in a bucket table.
+    /// Words of the stored nodes, roots included, for each word of the stored vectors. 2 / width is the least there can be, 1 saves
+    /// nothing, and vectors that share no part come near 2. NaN in an empty table; 1 in a bucket table.
     pub fn compression_ratio(&self) -> f64 {
         if self.node_slots == 0 {
             return 1.0;

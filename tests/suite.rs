@@ -16,6 +16,7 @@ mod suite {
     pub mod histories;
     pub mod lookalikes;
     pub mod many_offers;
+    pub mod nodes;
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
@@ -43,6 +44,7 @@ const MODULES: &[&[Test]] = &[
     suite::histories::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
+    suite::nodes::TESTS,
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
@@ -53,7 +55,7 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS];
+const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS, suite::device_memory::once::TESTS];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

@@ -1,4 +1,4 @@
-// Random vectors made where they are used: thesis 4.2 (Bergsma 2019), without internal duplication.
+// Random vectors made where they are used: thesis 4.2 (Bergsma 2019).
 using u32 = unsigned;
 using u64 = unsigned long long;
 
@@ -11,13 +11,15 @@ __device__ u64 mix(u64 x)
     return x ^ (x >> 31);
 }
 
-// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. The top bit of each word is clear and
-// the first word is not 0, as the thesis' table needs it.
-extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u64 seed)
+// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0: any),
+// the same at all places: internal duplication. The top bit of each word is clear and the first word is not 0, as the thesis' table
+// needs it.
+extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u32 values, u64 seed)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count * width; at += gridDim.x * (u64)blockDim.x) {
         u64 member = __umul64hi(mix(at / width + seed), pool);
         u32 word = (u32)(mix((member * width + at % width) ^ (seed << 40)) >> 33);
+        if (values != 0) word = (u32)(mix((word % values) ^ (seed << 41)) >> 33) | 1;
         vectors[at] = at % width == 0 ? word | 1 : word;
     }
 }

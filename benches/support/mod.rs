@@ -9,7 +9,7 @@ use warpset::cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
 };
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{BucketTable, Device};
+use warpset::{BucketTable, Device, Storage, VectorTable};
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -55,8 +55,13 @@ impl Bench {
         Ok(Self { device: device.clone(), context, stream })
     }
 
-    /// `count` vectors drawn from a pool of `count / duplication`.
+    /// `count` vectors drawn from a pool of `count / duplication`, whose words are any.
     pub fn vectors(&self, width: usize, count: usize, duplication: f64) -> Result<Vectors> {
+        self.vectors_of(width, count, duplication, 0)
+    }
+
+    /// The same, of words that have so many values.
+    pub fn vectors_of(&self, width: usize, count: usize, duplication: f64, values: u32) -> Result<Vectors> {
         let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", include_str!("../kernels/data.cu"))?;
         // SAFETY: written by the kernel below before it is read.
         let mut words = unsafe { self.stream.alloc::<u32>(width * count)? };
@@ -64,7 +69,7 @@ impl Bench {
             (width as u32, count as u64, (count as f64 / duplication) as u64, 1u64);
         let make = kernels.load_function("make_vectors")?;
         let mut launch = self.stream.launch_builder(&make);
-        launch.arg(&mut words).arg(&count_argument).arg(&width_argument).arg(&pool).arg(&seed);
+        launch.arg(&mut words).arg(&count_argument).arg(&width_argument).arg(&pool).arg(&values).arg(&seed);
         // SAFETY: the arguments of `make_vectors`; there is room for `count` vectors.
         unsafe { launch.launch(FILL)? };
         let outcomes = self.stream.alloc_zeros(count)?;
@@ -88,12 +93,12 @@ impl Bench {
     }
 
     /// One find-or-put of all vectors; its time in milliseconds, and its counts.
-    pub fn find_or_put(&self, table: &BucketTable, vectors: &mut Vectors) -> Result<(f64, Counts)> {
+    pub fn find_or_put<S: Storage>(&self, table: &VectorTable<S>, vectors: &mut Vectors) -> Result<(f64, Counts)> {
         self.search(vectors, |stream, batch| table.find_or_put_device(stream, batch))
     }
 
     /// One lookup of all vectors.
-    pub fn find(&self, table: &BucketTable, vectors: &mut Vectors) -> Result<(f64, Counts)> {
+    pub fn find<S: Storage>(&self, table: &VectorTable<S>, vectors: &mut Vectors) -> Result<(f64, Counts)> {
         self.search(vectors, |stream, batch| table.find_device(stream, batch))
     }
 
@@ -112,7 +117,7 @@ impl Bench {
     }
 
     /// Where `table`, which holds them all, has each vector.
-    pub fn places(&self, table: &BucketTable, vectors: &Vectors) -> Result<CudaSlice<u64>> {
+    pub fn places<S: Storage>(&self, table: &VectorTable<S>, vectors: &Vectors) -> Result<CudaSlice<u64>> {
         let mut places = self.stream.alloc_zeros::<u64>(vectors.count)?;
         let batch = DeviceBatch { references: Some(&mut places), ..DeviceBatch::new(&vectors.words, vectors.count) };
         table.find_device(&self.stream, batch)?;
@@ -130,8 +135,8 @@ pub struct Floor<'a> {
 }
 
 impl<'a> Floor<'a> {
-    /// For vectors that `table` has just been given: their outcomes are still in `vectors`.
-    pub fn new(bench: &'a Bench, table: &BucketTable, vectors: &Vectors) -> Result<Self> {
+    /// For vectors that `table` has just been given: their outcomes are still in `vectors`. Each must be in one slot, as it is.
+    pub fn new<S: Storage>(bench: &'a Bench, table: &VectorTable<S>, vectors: &Vectors) -> Result<Self> {
         let module: Arc<CudaModule> = table.compile("floor.cu", include_str!("../kernels/floor.cu"))?;
         let data = table.compile("data.cu", include_str!("../kernels/data.cu"))?;
         let mut floor = Self {

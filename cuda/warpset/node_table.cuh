@@ -12,7 +12,8 @@
 //
 // Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (probe.cuh, with 32 bits).
 // H200, find-or-put of trees of 8 words, 2^27 vectors, 56 to 64 registers, G/s with the node table half full, in L2 / at a compression
-// ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one 11.5 / 3.4.
+// ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one 11.5 / 3.4. Asking
+// for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. A reference is read through by `load`; that is right if the
 // node was observed by the reader, or by whoever handed the reference over with synchronisation (see tree_table.cuh).
@@ -27,8 +28,8 @@ struct NodeView {
     u64* slots;          // 2 a bucket, and one more that stays EMPTY
     u64* stored;         // how many nodes
     u64 seeds[3];        // of Pair-multiply-shift for one pair (hash.cuh)
-    u32 buckets;         // prime; 2 * buckets + 1 < 2^32
-    u32 probe_limit;     // buckets looked at before a node is missing
+    u32 buckets;         // prime, less than 2^31
+    u32 probe_limit;     // buckets looked at before a node is missing; less than 2^15
     u32 hash_mask;       // all ones, but in tests of bad luck
     u32 width;           // words of the vectors whose trees these are; 0 if there is no node table
 };
@@ -49,61 +50,64 @@ struct NodeTable {
 
     WARPSET_FN bool is_reference(u32 reference) const { return reference <= zero(); }
 
-    // Finds `count` nodes at once, those whose bit is set in `wanted`, and puts those that are not there: `reference[i]` becomes the
-    // reference of node i, or `missing`. Their requests are under way together. `fresh` counts those that this call put.
-    template <Operation operation, u32 count>
-    WARPSET_FN void find(const u64 (&node)[count], u32 wanted, u32 (&reference)[count], u32& fresh) const
+    // Finds the nodes that `tasks` hands out, and puts those that are not there; `in_flight` at a time, each going on to the next as soon
+    // as it is done. `fresh` counts those that this call put.
+    //
+    //   tasks.more()                   whether there are more to take
+    //   tasks.take(i, node)            takes the next one as number i of those in flight; false if it needs no node
+    //   tasks.settle(i, reference)     number i is done: its node's reference, or `missing`
+    template <Operation operation, u32 in_flight, class Tasks>
+    WARPSET_FN void find_all(Tasks& tasks, u32& fresh) const
     {
-        u32 bucket[count], hash[count];
-        Bucket seen[count];
-        WARPSET_UNROLL
-        for (u32 i = 0; i < count; ++i) {
-            hash[i] = hash_of(node[i]);
-            bucket[i] = first_bucket(hash[i]);
-            reference[i] = missing;
-        }
-        // Without a condition: with one, the compiler judges the first bucket before it asks for the last.
-        WARPSET_UNROLL
-        for (u32 i = 0; i < count; ++i) platform::load_row_relaxed(slot(bucket[i], 0), seen[i]);
-        WARPSET_UNROLL
-        for (u32 i = 0; i < count; ++i) {
-            if (node[i] != empty) continue;
-            reference[i] = zero();
-            wanted &= ~(1u << i);
-        }
-        for (u32 probes = 1; wanted != 0; ++probes) {
-            // A bucket is left only over two other nodes; the first EMPTY slot is where the node would be.
-            u32 claims = 0, place[count];
+        static_assert(in_flight <= 2, "the counts of two nodes share a register");
+        u64 node[in_flight] = {};
+        u32 at[in_flight] = {};  // the first slot of the bucket that is looked at
+        u32 busy = 0, left = 0;  // left: for each, the buckets that remain, this one included
+        while (busy != 0 || tasks.more()) {
             WARPSET_UNROLL
-            for (u32 i = 0; i < count; ++i) {
-                if (!(wanted >> i & 1)) continue;
-                const u64 first = seen[i].chunk[0], second = seen[i].chunk[1];
-                place[i] = first == node[i] || first == empty ? 0 : 1;
-                const u64 found = place[i] == 0 ? first : second;
-                if (found == node[i]) settle(i, bucket[i], place[i], wanted, reference);
-                else if (found != empty) bucket[i] = next_bucket(bucket[i], hash[i]);
-                else if (operation == Operation::Find) wanted &= ~(1u << i);
-                else claims |= 1u << i;
-            }
-            if (operation == Operation::FindOrPut && claims != 0) {
-                u64 old[count];
-                // Predicated, not branched around, so that all are under way together.
-                WARPSET_UNROLL
-                for (u32 i = 0; i < count; ++i)
-                    platform::compare_and_swap_if(claims >> i & 1, slot(bucket[i], claims >> i & 1 ? place[i] : 0), empty, node[i], old[i]);
-                WARPSET_UNROLL
-                for (u32 i = 0; i < count; ++i) {
-                    if (!(claims >> i & 1)) continue;
-                    // Lost to another node: the bucket is looked at again.
-                    if (old[i] != empty && old[i] != node[i]) continue;
-                    fresh += old[i] == empty;
-                    settle(i, bucket[i], place[i], wanted, reference);
+            for (u32 i = 0; i < in_flight; ++i) {
+                if ((busy >> i & 1) || !tasks.more() || !tasks.take(i, node[i])) continue;
+                if (node[i] == empty) {
+                    tasks.settle(i, zero());
+                    continue;
                 }
+                at[i] = first_slot(hash(node[i]));
+                left = (left & ~(0xFFFFu << 16 * i)) | view.probe_limit << 16 * i;
+                busy |= 1u << i;
             }
-            if (probes >= view.probe_limit) break;
+            platform::Row<u64, slots_per_bucket> seen[in_flight];
             WARPSET_UNROLL
-            for (u32 i = 0; i < count; ++i)
-                if (wanted >> i & 1) platform::load_row_relaxed(slot(bucket[i], 0), seen[i]);
+            for (u32 i = 0; i < in_flight; ++i)
+                if (busy >> i & 1) platform::load_row_relaxed(view.slots + at[i], seen[i]);
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i) {
+                if (!(busy >> i & 1)) continue;
+                // A bucket is left only over two other nodes; the first EMPTY slot is where the node would be.
+                const u64 first = seen[i].chunk[0];
+                const bool in_second = first != node[i] && first != empty;
+                u64 found = in_second ? seen[i].chunk[1] : first;
+                if (operation == Operation::FindOrPut && found == empty) {
+                    found = platform::compare_and_swap_relaxed(view.slots + at[i] + in_second, empty, node[i]);
+                    if (found == empty) {
+                        found = node[i];
+                        ++fresh;
+                    } else if (found != node[i]) {
+                        continue;  // lost to another node: the bucket is looked at again
+                    }
+                }
+                if (found != node[i]) {
+                    // Only buckets that are left count: whoever looks for a node that another has put must come as far as that one did,
+                    // however many claims it loses.
+                    if (found != empty && ((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) {
+                        at[i] = next_slot(at[i], hash(node[i]));
+                        continue;
+                    }
+                    tasks.settle(i, missing);
+                } else {
+                    tasks.settle(i, at[i] + in_second);
+                }
+                busy &= ~(1u << i);
+            }
         }
     }
 
@@ -111,37 +115,38 @@ struct NodeTable {
     template <Operation operation>
     WARPSET_FN u32 find(u64 node, u32& fresh) const
     {
-        const u64 nodes[1] = {node};
-        u32 reference[1];
-        find<operation>(nodes, 1, reference, fresh);
-        return reference[0];
+        struct One {
+            u64 node;
+            u32 reference;
+            bool taken;
+
+            WARPSET_FN bool more() const { return !taken; }
+            WARPSET_FN bool take(u32, u64& to)
+            {
+                to = node;
+                return taken = true;
+            }
+            WARPSET_FN void settle(u32, u32 found) { reference = found; }
+        } one{node, missing, false};
+        find_all<operation, 1>(one, fresh);
+        return one.reference;
     }
 
 private:
-    using Bucket = platform::Row<u64, slots_per_bucket>;
-
-    WARPSET_FN u64* slot(u32 bucket, u32 place) const { return view.slots + static_cast<u64>(bucket) * slots_per_bucket + place; }
-
-    template <u32 count>
-    WARPSET_FN static void settle(u32 i, u32 bucket, u32 place, u32& wanted, u32 (&reference)[count])
-    {
-        reference[i] = bucket * slots_per_bucket + place;
-        wanted &= ~(1u << i);
-    }
-
     // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in hash.cuh: there are fewer than 2^32 buckets.
-    WARPSET_FN u32 hash_of(u64 node) const
+    WARPSET_FN u32 hash(u64 node) const
     {
         u64 product = (view.seeds[0] + (node >> 32)) * (view.seeds[1] + static_cast<u32>(node)) + view.seeds[2];
         u32 hash = static_cast<u32>(product >> 32);
         hash = (hash ^ hash >> 15) * 0x85EBCA77u;  // odd
         return (hash ^ hash >> 13) & view.hash_mask;
     }
-    WARPSET_FN u32 first_bucket(u32 hash) const { return high(hash, view.buckets); }
-    WARPSET_FN u32 next_bucket(u32 bucket, u32 hash) const
+    // The first slots of the buckets of the probe sequence.
+    WARPSET_FN u32 first_slot(u32 hash) const { return high(hash, view.buckets) * slots_per_bucket; }
+    WARPSET_FN u32 next_slot(u32 slot, u32 hash) const
     {
-        u64 next = static_cast<u64>(bucket) + 1 + high(hash * 0x9E3779B1u, view.buckets - 1);
-        return static_cast<u32>(next >= view.buckets ? next - view.buckets : next);
+        u32 bucket = slot / slots_per_bucket + 1 + high(hash * 0x9E3779B1u, view.buckets - 1);  // less than 2^32
+        return (bucket >= view.buckets ? bucket - view.buckets : bucket) * slots_per_bucket;
     }
     WARPSET_FN static u32 high(u32 a, u32 b) { return static_cast<u32>(static_cast<u64>(a) * b >> 32); }
 };

@@ -1,21 +1,25 @@
 // How a warp takes vectors of a tree table into a search: as root pairs, which it makes with all its lanes.
 //
 // A level at a time: the nodes of one level of all the vectors taken are tasks, dealt out to the lanes in order, `in_flight` at once a
-// lane. They are independent of each other, so the warp has up to 32 * in_flight requests under way, and the leaves of consecutive
-// vectors are consecutive words of the input. References go to a row in shared memory, from which the next level reads its pairs.
+// lane; a lane goes on to its next task as soon as it is done with one. They are independent of each other, so the warp has up to 32 *
+// in_flight requests under way, and the leaves of consecutive vectors are consecutive words of the input. References go to a row in
+// shared memory, from which the next level reads its pairs.
 // Searching for the roots (warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes
 // mostly for L2.
 //
-// H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73, G/s:
+// H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73, G/s.
+// The first three columns are this; the others are one-page prototypes in which lanes waited for each other after every task.
 //
-//   | words | this, 2 in flight | 3           | 4           | a thread a vector | nodes in a kernel of their own | BucketTable |
-//   |-------|-------------------|-------------|-------------|-------------------|--------------------------------|-------------|
-//   | 4     | 15.7 / 8.1        | 14.7 / 8.1  | 13.2 / 6.7  | 15.3 / 8.1        | 13.2 / 8.6                     | 18.4        |
-//   | 8     | 12.2 / 5.4        | 12.1 / 5.5  | 11.9 / 5.4  | 10.2 / 4.3        | 11.3 / 5.1                     | 12.6        |
-//   | 16    | 8.7 / 2.5         | 8.8 / 2.5   | 8.4 / 2.4   | 6.9 / 2.2         | 6.8 / 2.4                      | 9.2         |
-//   | 32    | 5.9 / 1.2         | 5.9 / 1.2   | 4.9 / 1.1   | 3.8 / 1.0         | 5.5 / 1.1                      | 4.7         |
+//   | words | 2 in flight, 36 warps | 32 warps    | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in a kernel of their own |
+//   |-------|-----------------------|-------------|-----------------------|------------|-------------------|--------------------------------|
+//   | 4     | 14.2 / 8.5            | 13.7 / 8.3  | 14.2 / 8.4            | 15.0 / 8.1 | 15.3 / 8.1        | 13.2 / 8.6                     |
+//   | 8     | 11.0 / 5.4            | 10.6 / 5.4  | 11.2 / 5.4            | 11.4 / 5.4 | 10.2 / 4.3        | 11.3 / 5.1                     |
+//   | 16    | 7.7 / 2.4             | 7.3 / 2.4   | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4                      |
+//   | 32    | 5.1 / 1.1             | 4.9 / 1.2   | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1                      |
 //
-// Looks that L1 may serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are idle instead of half: -5 %.
+// (The prototypes have no `missing`, no widths but powers of two and one limit for both nodes in flight. With these, waiting was 14.2,
+// 10.5, 7.1 and 4.4: 160 instructions a node, as a warp of 64 tasks nearly always has one that needs a third look.) Looks that L1 may
+// serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are idle instead of half: -5 %.
 #pragma once
 
 #include "warpset/batch.cuh"
@@ -30,8 +34,9 @@ struct Intake<TreeTable<RootShape, width>, operation> {
     using Warp = platform::Warp;
     static constexpr u32 in_flight = 2;
     static constexpr u32 leaves = TreeShape::above(width);
+    static constexpr bool all_even = (width & (width - 1)) == 0;  // at no level does one move up
 
-    static constexpr u32 scratch_bytes = (Warp::size * leaves * 4 + 15) / 16 * 16;
+    static constexpr u32 scratch_bytes = (Warp::size * (leaves + TreeShape::above(leaves)) * 4 + 15) / 16 * 16;
 
     const Table& table;
     u32* halves;    // of the level that is done: row r is of the r-th vector taken
@@ -44,16 +49,27 @@ struct Intake<TreeTable<RootShape, width>, operation> {
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;
-        level<width>(count, width, [words](u32 at, bool pair) { return words_at(words + at, pair); });
-        for (u32 length = leaves; length > 2; length = TreeShape::above(length))
-            level<0>(count, length, [this](u32 at, bool pair) { return Table::pair_of(halves[at], pair ? halves[at + 1] : 0); });
-
+        u32* level = halves;                        // each level is made from the other one
+        u32* above = halves + Warp::size * leaves;
+        Level<width, true> first{{}, words, level, count * leaves};
+        first.start();
+        table.nodes.template find_all<operation, in_flight>(first, fresh);
+        Warp::sync();
+        for (u32 length = leaves; length > 2; length = TreeShape::above(length)) {
+            Level<0, false> next_level{{length}, level, above, count * TreeShape::above(length)};
+            next_level.start();
+            table.nodes.template find_all<operation, in_flight>(next_level, fresh);
+            Warp::sync();
+            u32* swapped = level;
+            level = above;
+            above = swapped;
+        }
         bool missing = false;
         if (takers >> Warp::lane() & 1) {
             u32 rank = platform::population_count(takers & ((1u << Warp::lane()) - 1));
-            u32 left = halves[2 * rank], right = halves[2 * rank + 1];
-            missing = is_missing(Table::pair_of(left, right), 2, 0);
-            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = Table::pair_of(left, right);
+            const u64 root = *reinterpret_cast<const u64*>(level + 2 * rank);
+            missing = is_missing(root, 2, 0);
+            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = root;
         }
         Warp::sync();
         return missing;
@@ -65,6 +81,48 @@ struct Intake<TreeTable<RootShape, width>, operation> {
     }
 
 private:
+    template <u32 length>
+    struct Length {
+        WARPSET_FN static constexpr u32 get() { return length; }
+    };
+    struct RunTimeLength {
+        u32 length;
+        WARPSET_FN u32 get() const { return length; }
+    };
+
+    // The nodes above a level of `length` halves a row, dealt out to the lanes in order.
+    template <u32 static_length, bool of_words>
+    struct Level {
+        typename Choose<static_length == 0, RunTimeLength, Length<static_length>>::Type length;
+        const u32* from;
+        u32* to;
+        u32 count;  // of all rows
+        u32 next;   // task of this lane
+        u32 task[in_flight];
+
+        WARPSET_FN void start() { next = Warp::lane(); }
+        WARPSET_FN bool more() const { return next < count; }
+        WARPSET_FN bool take(u32 i, u64& node)
+        {
+            const bool even = all_even || length.get() % 2 == 0;
+            const u32 above = TreeShape::above(length.get());
+            const u32 current = next;
+            // Rows of even length lie one after another in both levels.
+            const u32 place = all_even ? 0 : current % above;
+            const bool pair = even || place + 1 < above;
+            const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * place);
+            next += Warp::size;
+            task[i] = current;
+            if (of_words) node = words_at(at, pair);
+            else node = halves_at(at, pair);
+            if (!pair) to[current] = static_cast<u32>(node);  // it moves up
+            else if (!of_words && is_missing(node, length.get(), place)) to[current] = NodeTable::missing;
+            else return true;
+            return false;
+        }
+        WARPSET_FN void settle(u32 i, u32 reference) { to[task[i]] = reference; }
+    };
+
     // One or two words of the input.
     WARPSET_FN static u64 words_at(const u32* words, bool pair)
     {
@@ -72,45 +130,11 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // Turns rows of `length` halves into rows of above(length): `read(i, pair)` gives half i of the level below, of all rows, and if they
-    // are a pair the one after it.
-    template <u32 static_length, class Read>
-    WARPSET_FN void level(u32 count, u32 run_time_length, Read read)
+    // One or two halves of the level that is done.
+    WARPSET_FN static u64 halves_at(const u32* halves, bool pair)
     {
-        const u32 length = static_length == 0 ? run_time_length : static_length;
-        const u32 above = TreeShape::above(length), tasks = count * above;
-        const bool even = length % 2 == 0;
-        WARPSET_UNROLL_BY(1)
-        for (u32 start = 0; start < tasks; start += Warp::size * in_flight) {
-            u64 node[in_flight];
-            u32 half[in_flight], wanted = 0, moved = 0;
-            WARPSET_UNROLL
-            for (u32 i = 0; i < in_flight; ++i) {
-                const u32 task = start + i * Warp::size + Warp::lane();
-                node[i] = NodeTable::empty;
-                half[i] = NodeTable::missing;
-                if (task >= tasks) continue;
-                // Rows of even length lie one after another in both levels.
-                const u32 place = even ? 0 : task % above;
-                const bool pair = even || place + 1 < above;
-                node[i] = read(even ? 2 * task : task / above * length + 2 * place, pair);
-                if (!pair) moved |= 1u << i;
-                else if (static_length != 0 || !is_missing(node[i], length, even ? task % above : place)) wanted |= 1u << i;
-            }
-            // A node that moves up keeps its left half as it is.
-            u64 looked_for[in_flight];
-            WARPSET_UNROLL
-            for (u32 i = 0; i < in_flight; ++i) looked_for[i] = wanted >> i & 1 ? node[i] : NodeTable::empty;
-            table.nodes.template find<operation>(looked_for, wanted, half, fresh);
-            Warp::sync();  // what is written now has been read by all
-            WARPSET_UNROLL
-            for (u32 i = 0; i < in_flight; ++i) {
-                const u32 task = start + i * Warp::size + Warp::lane();
-                if (task >= tasks) continue;
-                halves[task] = moved >> i & 1 ? static_cast<u32>(node[i]) : wanted >> i & 1 ? half[i] : NodeTable::missing;
-            }
-        }
-        Warp::sync();
+        if constexpr (all_even) return *reinterpret_cast<const u64*>(halves);
+        return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
     // Whether a pair at place `place` of the level above `length` halves lacks a node below it.

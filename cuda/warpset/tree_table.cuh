@@ -6,6 +6,15 @@
 //   vector --(tree_shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
 //                                1 root pair in the root table, a bucket table of 2-word vectors: its slot is the vector's reference
 //
+// The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70, 12 and 33:
+//
+//   | step                     | node table                                 | root table   | outcome |
+//   |--------------------------|--------------------------------------------|--------------|---------|
+//   | pairs (1, 2) and (3, 4)  | 70: (1, 2)   12: (3, 4)                    |              |         |
+//   | root (70, 12)            |                                            | 5: (70, 12)  | New, 5  |
+//   | pairs (5, 6) and (1, 2)  | 33: (5, 6)   (1, 2) is there already, at 70 |              |         |
+//   | root (33, 70)            |                                            | 9: (33, 70)  | New, 9  |
+//
 // New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to nodes
 // keep 32 bits, and there may be as many roots as memory holds.
 //

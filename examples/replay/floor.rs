@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
-use warpset::{Batch, BucketTable, Outcome, Reference};
+use warpset::{Batch, Outcome, Reference, Storage, VectorTable};
 
 /// Passes; the median counts.
 const PASSES: usize = 3;
@@ -49,12 +49,18 @@ impl Task {
 
 /// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
-/// `None` if it is not measured: for no vectors, for a table that was too full for some, for one on a GPU, and where memory for a
-/// second table is short.
-pub fn placement_floor_gops(table: &BucketTable, vectors: &Vectors, batch: &Batch, threads: usize) -> Result<Option<f64>> {
+/// `None` if it is not measured: for vectors stored as trees, which are in no one slot, for no vectors, for a table that was too full
+/// for some, for one on a GPU, and where memory for a second table is short.
+pub fn placement_floor_gops<S: Storage>(
+    table: &VectorTable<S>,
+    vectors: &Vectors,
+    batch: &Batch,
+    threads: usize,
+) -> Result<Option<f64>> {
     let bytes = table.slots() * vectors.width as u64 * 4;
     let needed = bytes + vectors.count() as u64 * BYTES_A_VECTOR;
-    if table.device().is_gpu() || vectors.count() == 0 || batch.tally.full > 0 || needed > free_memory() {
+    let has_one = !table.spec().is_tree() && vectors.count() > 0 && batch.tally.full == 0;
+    if table.device().is_gpu() || !has_one || needed > free_memory() {
         return Ok(None);
     }
     let references = table.locate_many(&vectors.words)?;

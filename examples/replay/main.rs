@@ -16,6 +16,7 @@ mod options;
 mod progress;
 mod random;
 mod report;
+mod table;
 mod vectors;
 mod verify;
 
@@ -26,8 +27,9 @@ use report::{Pass, Report};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
+use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, BucketTable, Device, Error, Request};
+use warpset::{Batch, Bucket, Error, Request, Storage, Tree, VectorTable};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
@@ -47,24 +49,42 @@ fn main() -> ExitCode {
 fn replay(options: &Options) -> Result<()> {
     let device = options.device.open()?;
     let vectors = input(options)?;
-    let table = table(options, &vectors, &device)?;
-    warm_up(&table, &vectors)?;
-    let (first, batch) = pass(&table, &vectors, options.verify)?;
+    match options.table {
+        TableKind::Bucket => replay_into(&table::make::<Bucket>(options, &vectors, &device)?, options, &vectors),
+        TableKind::Tree => replay_into(&table::make::<Tree>(options, &vectors, &device)?, options, &vectors),
+    }
+}
+
+fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<()> {
+    warm_up(table, vectors)?;
+    let (first, batch) = pass(table, vectors, options.verify)?;
     let mut passes = vec![first];
     for _ in 1..options.repeat {
-        passes.push(pass(&table, &vectors, false)?.0);
+        passes.push(pass(table, vectors, false)?.0);
     }
-    let verification = options.verify.then(|| verify(&vectors, &batch, &table, &passes));
+    let verification = options.verify.then(|| verify(vectors, &batch, table, &passes));
     let (gpu_gops, floor_gops) = match options.measures_floor(vectors.count()) {
-        true => measure(options, &table, &vectors, &batch)?,
+        true => measure(options, table, vectors, &batch)?,
         false => (None, None),
     };
     let verified = verification.as_ref().map(Result::is_ok);
-    let report = Report { vectors: &vectors, table: &table, stats: table.stats()?, passes, gpu_gops, floor_gops, verified };
+    let report = Report {
+        vectors,
+        kind: options.table,
+        device: table.device(),
+        spec: table.spec(),
+        stats: table.stats()?,
+        passes,
+        gpu_gops,
+        floor_gops,
+        verified,
+    };
     print(&report, options.json)?;
     verification.transpose()?;
-    batch.complete(&table)?;
-    Ok(())
+    batch.complete(table).map(drop).map_err(|error| match table::advice(&error) {
+        Some(advice) => anyhow::Error::from(error).context(advice),
+        None => error.into(),
+    })
 }
 
 fn input(options: &Options) -> Result<Vectors> {
@@ -80,26 +100,14 @@ fn input(options: &Options) -> Result<Vectors> {
     }
 }
 
-fn table(options: &Options, vectors: &Vectors, device: &Device) -> Result<BucketTable> {
-    let expected = vectors.distinct.unwrap_or(vectors.count() as u64);
-    let slots = (expected as f64 / options.fill).ceil().max(1.0) as u64;
-    let capacity = options.capacity.unwrap_or(slots);
-    match options.table {
-        TableKind::Bucket => {
-            let builder = BucketTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
-            Ok(builder.build(device)?)
-        }
-    }
-}
-
-fn warm_up(table: &BucketTable, vectors: &Vectors) -> Result<()> {
+fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
     let words = &vectors.words[..vectors.count().min(WARM_UP) * vectors.width];
     table.find_or_put_many(words)?;
     Ok(table.clear()?)
 }
 
 /// Offers all vectors once.
-fn pass(table: &BucketTable, vectors: &Vectors, references: bool) -> Result<(Pass, Batch)> {
+fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool) -> Result<(Pass, Batch)> {
     let progress = Progress::new("find-or-put", vectors.count() as u64);
     let mut report = |done, _| progress.set(done);
     let request = Request::new().outcomes(true).references(references).progress(&mut report);
@@ -110,16 +118,21 @@ fn pass(table: &BucketTable, vectors: &Vectors, references: bool) -> Result<(Pas
 }
 
 /// The rate on the GPU alone, if it is one, and the placement floor.
-fn measure(options: &Options, table: &BucketTable, vectors: &Vectors, batch: &Batch) -> Result<(Option<f64>, Option<f64>)> {
+fn measure<S: Kind>(
+    options: &Options,
+    table: &VectorTable<S>,
+    vectors: &Vectors,
+    batch: &Batch,
+) -> Result<(Option<f64>, Option<f64>)> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {
         let measured = on_gpu::measure(table, vectors)?;
-        return Ok((measured.as_ref().map(|rates| rates.gops), measured.map(|rates| rates.floor_gops)));
+        return Ok((measured.as_ref().map(|rates| rates.gops), measured.and_then(|rates| rates.floor_gops)));
     }
     Ok((None, floor::placement_floor_gops(table, vectors, batch, options.device.threads())?))
 }
 
-fn verify(vectors: &Vectors, batch: &Batch, table: &BucketTable, passes: &[Pass]) -> Result<()> {
+fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>, passes: &[Pass]) -> Result<()> {
     let check = || {
         verify::verify(vectors, batch, table)?;
         verify::verify_later(&passes[0], &passes[1..])

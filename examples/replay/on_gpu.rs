@@ -2,9 +2,10 @@
 //!
 //! The end-to-end time of a batch from host memory is mostly that of the bus; this is the table's own.
 
+use super::table::{Kind, make_another};
 use super::vectors::Vectors;
 use anyhow::{Result, anyhow};
-use warpset::{BucketTable, Error};
+use warpset::{Error, VectorTable};
 
 #[path = "../../benches/support/mod.rs"]
 mod support;
@@ -17,14 +18,15 @@ const PASSES: usize = 3;
 /// Rates in 10^9 vectors a second.
 pub struct OnGpu {
     pub gops: f64,
-    pub floor_gops: f64,
+    /// Of vectors that are each in one slot.
+    pub floor_gops: Option<f64>,
 }
 
 /// Measures with a second table of the size of `table`. `None` for no vectors, for a table that is too small for them, and where
 /// the GPU's memory is too small for a second table, the floor's slots and all vectors.
-pub fn measure(table: &BucketTable, vectors: &Vectors) -> Result<Option<OnGpu>> {
+pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
-    let bytes = 2 * table.slots() * vectors.width as u64 * 4 + count * (vectors.width as u64 * 4 + 32);
+    let bytes = 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);
     let free = table.device().cuda_context().map_or(Ok((0, 0)), |context| context.mem_get_info())?.0;
     if count == 0 || bytes > free as u64 {
         return Ok(None);
@@ -36,9 +38,9 @@ pub fn measure(table: &BucketTable, vectors: &Vectors) -> Result<Option<OnGpu>> 
     }
 }
 
-fn run(table: &BucketTable, vectors: &Vectors) -> support::Result<Option<OnGpu>> {
+fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> support::Result<Option<OnGpu>> {
     let bench = Bench::on(table.device())?;
-    let again = BucketTable::new(table.device(), vectors.width, table.slots())?;
+    let again = make_another(table)?;
     let mut uploaded = bench.upload(vectors.width, &vectors.words)?;
     let mut times = Vec::new();
     for _ in 0..PASSES {
@@ -50,6 +52,7 @@ fn run(table: &BucketTable, vectors: &Vectors) -> support::Result<Option<OnGpu>>
         times.push(milliseconds);
     }
     let gops = |milliseconds: f64| vectors.count() as f64 / milliseconds / 1e6;
-    let floor = Floor::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES)?;
-    Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: gops(floor) }))
+    let floor = || Floor::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES);
+    let floor = if table.spec().is_tree() { None } else { Some(floor()?) };
+    Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: floor.map(gops) }))
 }

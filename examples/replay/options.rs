@@ -1,7 +1,9 @@
 //! The command line.
 
 use anyhow::Result;
-use clap::{Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use warpset::Device;
@@ -10,6 +12,12 @@ use warpset::Device;
 pub const EXIT_FULL: u8 = 2;
 
 const AFTER_HELP: &str = "\
+A tree of a vector of w words is a root and up to w - 2 nodes, 8 bytes each; vectors share equal nodes. The compression ratio of a tree
+table is what it stores relative to the words alone: nodes stored x 2 / (vectors stored x w), roots counted as nodes. 2 / w is the best
+there can be, little more than roots; 1 saves nothing, and vectors that share nothing come to almost 2. Vectors of one or two words are
+their own roots: theirs is a bucket table. The memory of a vector in a tree table is reported with all free slots, and without them:
+its root and its share of the nodes.
+
 Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
 Exits with 0, with 2 if the table was too full for some vector, and with 1 on any other error.";
 
@@ -64,12 +72,18 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
     pub capacity: Option<u64>,
 
+    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if there are slots
+    /// for them [default: as many as the vectors' nodes fill to 70 %. They are counted in a pass before the clock starts, in a table
+    /// that has room for them if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    pub nodes: Option<u64>,
+
     /// Chooses as many slots as make the table this full in the end: distinct vectors / F. How many vectors of a file are distinct
-    /// is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication.
+    /// is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication. Does not apply to nodes.
     #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
     pub fill: f64,
 
-    /// Lets the table grow to twice its slots whenever it gets full.
+    /// Lets the table grow to twice its slots whenever it gets full, and so its node table.
     #[arg(long, help_heading = "Table")]
     pub grow: bool,
 
@@ -78,7 +92,8 @@ pub struct Options {
     pub repeat: u32,
 
     /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody can
-    /// avoid. `auto` does if there are at most 2^24 vectors..
+    /// avoid. `auto` does if there are at most 2^24 vectors. Trees have no such floor: they are in no one slot. On a
+    /// GPU, `no` leaves out the rate of the GPU alone, too.
     #[arg(
         long,
         value_enum,
@@ -104,12 +119,22 @@ pub struct Options {
 impl Options {
     /// The options of this process; ends it if it was asked for help, or wrongly.
     pub fn parse_or_exit() -> Self {
-        Self::try_parse().unwrap_or_else(|error| {
+        Self::parse_checked(std::env::args_os()).unwrap_or_else(|error| {
             // Nothing is left to be done if this cannot be printed.
             let _ = error.print();
             // clap's own code for a wrong command line is 2.
             std::process::exit(i32::from(error.use_stderr()))
         })
+    }
+
+    /// The options, checked for what depends on the value of another, too.
+    fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let options = Self::try_parse_from(arguments)?;
+        match (options.table, options.nodes) {
+            (TableKind::Bucket, Some(_)) => Err(Self::command()
+                .error(ErrorKind::ArgumentConflict, "'--nodes <SLOTS>' is of tree tables only: it needs '--table tree'")),
+            _ => Ok(options),
+        }
     }
 
     /// Whether to measure the placement floor of so many vectors.
@@ -122,10 +147,12 @@ impl Options {
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
     /// Vectors in place, uncompressed.
     Bucket,
+    /// Vectors as trees of pairs that equal parts share.
+    Tree,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -216,4 +243,44 @@ fn parse_factor(text: &str) -> Result<f64, String> {
 fn parse_fill(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
     if number > 0.0 && number <= 1.0 { Ok(number) } else { Err("it must be more than 0 and at most 1".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Options::parse_checked(["replay"].iter().chain(arguments))
+    }
+
+    #[test]
+    fn nodes_are_of_tree_tables() {
+        let options = parse(&["--table", "tree", "--nodes", "1.5k"]).unwrap();
+        assert_eq!((options.table, options.nodes), (TableKind::Tree, Some(1500)));
+        assert_eq!(parse(&["--table", "tree"]).unwrap().nodes, None);
+        assert_eq!(parse(&[]).unwrap().table, TableKind::Bucket);
+        for arguments in [&["--nodes", "10"][..], &["--nodes", "10", "--table", "bucket"]] {
+            let error = parse(arguments).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
+            assert!(error.to_string().contains("it needs '--table tree'"), "{error}");
+        }
+        for nodes in ["-1", "1.5", "many", "2^60"] {
+            assert!(parse(&["--table", "tree", "--nodes", nodes]).is_err(), "{nodes}");
+        }
+        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree]"));
+    }
+
+    #[test]
+    fn numbers_are_written_in_several_ways() {
+        for (text, number) in
+            [("1000", 1000), ("1_000", 1000), ("1k", 1000), ("1.5M", 1_500_000), ("2G", 2_000_000_000), ("2^20", 1 << 20)]
+        {
+            assert_eq!(parse_count(text), Ok(number));
+        }
+        for text in ["", "1.5", "-1", "k", "2^", "1e400", "2^54"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+        assert!(parse_fill("0").is_err() && parse_fill("1.1").is_err() && parse_factor("0.9").is_err());
+        assert_eq!((parse_fill("1"), parse_factor("1")), (Ok(1.0), Ok(1.0)));
+    }
 }

@@ -1,9 +1,13 @@
 //! What is printed of a replay.
 
+use super::options::TableKind;
 use super::vectors::Vectors;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
-use warpset::{BucketTable, Stats, Tally};
+use warpset::{Device, Spec, Stats, Tally};
+
+/// Bytes of a node, and of a root.
+const NODE_BYTES: u64 = 8;
 
 /// One pass over the vectors.
 pub struct Pass {
@@ -20,13 +24,15 @@ impl Pass {
 
 pub struct Report<'a> {
     pub vectors: &'a Vectors,
-    pub table: &'a BucketTable,
+    pub kind: TableKind,
+    pub device: &'a Device,
+    pub spec: Spec,
     pub stats: Stats,
     /// The first put the vectors into the empty table.
     pub passes: Vec<Pass>,
     /// Of the first pass with its vectors in device memory, if it was measured.
     pub gpu_gops: Option<f64>,
-    /// Of the first pass.
+    /// Of the first pass, if it was measured; trees have none.
     pub floor_gops: Option<f64>,
     /// Whether a verification found no difference, if there was one.
     pub verified: Option<bool>,
@@ -48,8 +54,8 @@ impl Report<'_> {
     }
 
     pub fn json(&self) -> Value {
-        let (Tally { new, seen, full, .. }, stats) = (self.first().tally, &self.stats);
-        json!({
+        let (Tally { new, seen, full, full_nodes }, stats) = (self.first().tally, &self.stats);
+        let mut report = json!({
             "input": self.vectors.origin,
             "vectors": self.vectors.count(),
             "width": self.vectors.width,
@@ -58,6 +64,7 @@ impl Report<'_> {
             "new": new,
             "seen": seen,
             "full": full,
+            "full_nodes": full_nodes,
             "seconds": self.first().seconds,
             "gops": self.gops(),
             "gops_end_to_end": self.first().gops(),
@@ -67,31 +74,50 @@ impl Report<'_> {
             "slots": stats.slots,
             "bytes": stats.bytes,
             "fill": stats.fill(),
-            // JSON has no infinity; it becomes null.
+            // JSON has neither infinity nor NaN; they become null.
             "bytes_per_vector": stats.bytes_per_vector(),
+            "bytes_in_use_per_vector": self.bytes_in_use_per_vector(),
+            "nodes": stats.nodes,
+            "node_slots": stats.node_slots,
+            "node_fill": self.node_fill(),
+            "compression_ratio": stats.compression_ratio(),
             "longest_probe": stats.longest_probe,
-            "device": self.table.device().to_string(),
-            "table": self.table.spec().to_string(),
+            "device": self.device.to_string(),
+            "table": self.spec.to_string(),
             "verified": self.verified,
-        })
+        });
+        if let (true, Some(report)) = (self.spec.is_tree(), report.as_object_mut()) {
+            report.retain(|name, _| !name.starts_with("floor"));
+        }
+        report
     }
 
     pub fn text(&self) -> String {
         let mut rows = vec![
             ("vectors", self.vectors_text()),
-            ("device", self.table.device().to_string()),
-            ("table", self.table.spec().to_string()),
-            ("slots", format!("{}, {}", HumanCount(self.stats.slots), HumanBytes(self.stats.bytes))),
+            ("device", self.device.to_string()),
+            ("table", self.spec.to_string()),
+            ("slots", slots_text(self.stats.slots, self.slot_bytes())),
+        ];
+        if self.kind == TableKind::Tree {
+            rows.push(("node slots", slots_text(self.stats.node_slots, NODE_BYTES)));
+        }
+        rows.extend([
             ("", String::new()),
             ("distinct", self.distinct_text()),
             ("outcomes", outcomes_text(self.first().tally)),
             ("fill", self.fill_text()),
+        ]);
+        if self.kind == TableKind::Tree {
+            rows.push(("nodes", self.nodes_text()));
+        }
+        rows.extend([
             ("memory", self.memory_text()),
             ("", String::new()),
             ("first pass", pass_text(self.first().seconds, self.first().gops())),
-        ];
+        ]);
         rows.extend(self.later_passes_text().map(|text| ("later passes", text)));
-        if self.table.device().is_gpu() {
+        if self.device.is_gpu() {
             rows.push(("", "end to end: vectors go from host memory to the GPU, and outcomes back".into()));
             let alone = self.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
             rows.push(("on the GPU", alone));
@@ -118,11 +144,41 @@ impl Report<'_> {
         format!("{:.1} %; longest probe {longest_probe} buckets, mean {mean:.2}", 100.0 * self.stats.fill())
     }
 
-    fn memory_text(&self) -> String {
-        match self.stats.stored {
-            0 => "no vector stored".into(),
-            _ => format!("{:.1} bytes a vector stored", self.stats.bytes_per_vector()),
+    fn nodes_text(&self) -> String {
+        let nodes = HumanCount(self.stats.nodes);
+        match self.node_fill() {
+            None => "none: vectors of one or two words are their own roots".into(),
+            Some(fill) if self.stats.stored == 0 => format!("{nodes}, fill {:.1} %", 100.0 * fill),
+            Some(fill) => {
+                format!("{nodes}, fill {:.1} %; compression ratio {:.3}", 100.0 * fill, self.stats.compression_ratio())
+            }
         }
+    }
+
+    fn memory_text(&self) -> String {
+        let in_use = match self.bytes_in_use_per_vector() {
+            None => return "no vector stored".into(),
+            Some(bytes) if self.spec.is_tree() => format!(", {bytes:.1} of them its root and its share of the nodes"),
+            Some(_) => String::new(),
+        };
+        format!("{:.1} bytes a vector stored{in_use}", self.stats.bytes_per_vector())
+    }
+
+    /// Bytes of a vector, or of its root.
+    fn slot_bytes(&self) -> u64 {
+        if self.spec.is_tree() { NODE_BYTES } else { self.spec.width() as u64 * 4 }
+    }
+
+    /// Nodes stored / their slots, where there are some.
+    fn node_fill(&self) -> Option<f64> {
+        let Stats { nodes, node_slots, .. } = self.stats;
+        (node_slots > 0).then(|| nodes as f64 / node_slots as f64)
+    }
+
+    /// Bytes of all slots in use, nodes included, for each vector stored.
+    fn bytes_in_use_per_vector(&self) -> Option<f64> {
+        let Stats { stored, nodes, .. } = self.stats;
+        (stored > 0).then(|| (stored * self.slot_bytes() + nodes * NODE_BYTES) as f64 / stored as f64)
     }
 
     /// The median of the passes after the first.
@@ -136,6 +192,7 @@ impl Report<'_> {
 
     fn floor_text(&self) -> String {
         match (self.floor_gops, self.floor_share()) {
+            _ if self.spec.is_tree() => "n/a: a tree is in no one slot".into(),
             (Some(floor), Some(share)) => format!("{floor:.4} G/s, of which the first pass reaches {:.0} %", 100.0 * share),
             _ => "not measured".into(),
         }
@@ -147,6 +204,10 @@ impl Pass {
         let Tally { new, seen, full, .. } = self.tally;
         json!({ "seconds": self.seconds, "gops": self.gops(), "new": new, "seen": seen, "full": full })
     }
+}
+
+fn slots_text(slots: u64, slot_bytes: u64) -> String {
+    format!("{}, {}", HumanCount(slots), HumanBytes(slots * slot_bytes))
 }
 
 fn outcomes_text(tally: Tally) -> String {

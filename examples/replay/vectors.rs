@@ -20,6 +20,11 @@ impl Vectors {
         self.words.len() / self.width
     }
 
+    /// How many may differ: what a table is made for.
+    pub fn most_distinct(&self) -> u64 {
+        self.distinct.unwrap_or(self.count() as u64)
+    }
+
     pub fn get(&self, at: usize) -> &[u32] {
         &self.words[at * self.width..][..self.width]
     }

@@ -6,7 +6,7 @@ use super::vectors::Vectors;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use warpset::{Batch, BucketTable, Outcome, Reference, Tally};
+use warpset::{Batch, Outcome, Reference, Storage, Tally, VectorTable};
 
 /// References read back at a time.
 const PIECE: usize = 1 << 16;
@@ -20,7 +20,7 @@ struct Offered {
 }
 
 /// Checks the batch that was put into the empty `table`, and what the table holds since. The error is the first difference.
-pub fn verify(vectors: &Vectors, batch: &Batch, table: &BucketTable) -> Result<()> {
+pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
     ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
     let set = reference_set(vectors, batch)?;
@@ -62,7 +62,7 @@ fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a 
 }
 
 /// The table holds the set, each vector where its calls said, and nothing else.
-fn check_content(set: &HashMap<&[u32], Offered>, stored: u64, table: &BucketTable) -> Result<()> {
+fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table: &VectorTable<S>) -> Result<()> {
     let progress = Progress::new("verifying content", stored);
     let mut count = 0;
     for row in table {
@@ -79,7 +79,7 @@ fn check_content(set: &HashMap<&[u32], Offered>, stored: u64, table: &BucketTabl
 }
 
 /// Each reference reads back its vector.
-fn check_references(vectors: &Vectors, batch: &Batch, table: &BucketTable) -> Result<()> {
+fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     let progress = Progress::new("verifying references", vectors.count() as u64);
     for (piece, references) in batch.references.chunks(PIECE).enumerate() {
         let stored: Vec<Reference> = references.iter().flatten().copied().collect();
@@ -109,20 +109,25 @@ mod tests {
     //! A verification that has never found anything proves nothing: each of these is a fault that it must name.
 
     use super::*;
-    use warpset::{Device, Request};
+    use std::ops::Range;
+    use warpset::{Bucket, Device, Request, Tree};
+
+    /// Vector i is i, i, i.
+    fn words(vectors: Range<u32>) -> Vec<u32> {
+        vectors.flat_map(|vector| [vector; 3]).collect()
+    }
 
     /// 0, 1, ... 99, and then 0 again.
-    fn replayed() -> (Vectors, BucketTable, Batch) {
-        let words = (0..100).chain([0]).collect();
-        let vectors = Vectors { words, width: 1, distinct: None, origin: String::new() };
-        let table = BucketTable::new(&Device::cpu_with_threads(1), 1, 200).unwrap();
+    fn replayed<S: Storage>() -> (Vectors, VectorTable<S>, Batch) {
+        let vectors = Vectors { words: [words(0..100), words(0..1)].concat(), width: 3, distinct: None, origin: String::new() };
+        let table = VectorTable::new(&Device::cpu_with_threads(1), 3, 200).unwrap();
         let batch = table.find_or_put_many_with(&vectors.words, Request::new().outcomes(true).references(true)).unwrap();
         (vectors, table, batch)
     }
 
     #[track_caller]
-    fn finds(expected: &str, spoil: impl FnOnce(&BucketTable, &mut Batch)) {
-        let (vectors, table, mut batch) = replayed();
+    fn finds<S: Storage>(expected: &str, spoil: impl FnOnce(&VectorTable<S>, &mut Batch)) {
+        let (vectors, table, mut batch) = replayed::<S>();
         spoil(&table, &mut batch);
         let error = verify(&vectors, &batch, &table).expect_err("the fault must be found").to_string();
         assert!(error.contains(expected), "{error}");
@@ -130,31 +135,50 @@ mod tests {
 
     #[test]
     fn a_correct_table_passes() {
-        let (vectors, table, batch) = replayed();
-        verify(&vectors, &batch, &table).unwrap();
+        fn passes<S: Storage>() {
+            let (vectors, table, batch) = replayed::<S>();
+            verify(&vectors, &batch, &table).unwrap();
+        }
+        passes::<Bucket>();
+        passes::<Tree>();
+    }
+
+    fn finds_wrong_outcomes<S: Storage>() {
+        finds::<S>("vector 7 was Seen each time and never New", |_, batch| batch.outcomes[7] = Outcome::Seen);
+        finds::<S>("vector 100 is New, but it was already, at or after 0", |_, batch| batch.outcomes[100] = Outcome::New);
+        finds::<S>("vector 7 is Full with reference", |_, batch| batch.outcomes[7] = Outcome::Full);
+        finds::<S>("101 new vectors, 100 are", |_, batch| batch.tally.new = 101);
+    }
+
+    fn finds_wrong_references<S: Storage>() {
+        finds::<S>("equal vectors 0, 100 are at", |_, batch| batch.references[100] = batch.references[1]);
+        finds::<S>("which should be at", |_, batch| batch.references.swap(7, 8));
+    }
+
+    fn finds_wrong_content<S: Storage>() {
+        finds::<S>("holds 101 vectors, 100 were put", |table, _| drop(table.find_or_put_many(&words(100..101))));
+        finds::<S>("which was not offered", |table, _| {
+            table.clear().unwrap();
+            table.find_or_put_many(&words(200..300)).unwrap();
+        });
     }
 
     #[test]
     fn wrong_outcomes_are_found() {
-        finds("vector 7 was Seen each time and never New", |_, batch| batch.outcomes[7] = Outcome::Seen);
-        finds("vector 100 is New, but it was already, at or after 0", |_, batch| batch.outcomes[100] = Outcome::New);
-        finds("vector 7 is Full with reference", |_, batch| batch.outcomes[7] = Outcome::Full);
-        finds("101 new vectors, 100 are", |_, batch| batch.tally.new = 101);
+        finds_wrong_outcomes::<Bucket>();
+        finds_wrong_outcomes::<Tree>();
     }
 
     #[test]
     fn wrong_references_are_found() {
-        finds("equal vectors 0, 100 are at", |_, batch| batch.references[100] = batch.references[1]);
-        finds("which should be at", |_, batch| batch.references.swap(7, 8));
+        finds_wrong_references::<Bucket>();
+        finds_wrong_references::<Tree>();
     }
 
     #[test]
     fn wrong_content_is_found() {
-        finds("holds 101 vectors, 100 were put", |table, _| drop(table.find_or_put_many(&[100])));
-        finds("which was not offered", |table, _| {
-            table.clear().unwrap();
-            table.find_or_put_many(&(200..300).collect::<Vec<_>>()).unwrap();
-        });
+        finds_wrong_content::<Bucket>();
+        finds_wrong_content::<Tree>();
     }
 
     #[test]

@@ -343,11 +343,17 @@ impl RawTable {
         Ok(batch)
     }
 
-    /// How many of `offered` vectors may be put without passing `GROW_AT_FILL`, all being new; grows until that is a fair share.
+    /// How many of `offered` vectors may be put without passing `GROW_AT_FILL`, all being new; grows until that is a fair share. How many
+    /// nodes they need is not known before; but a node table that is nearly full grows too.
     fn make_room(&self, offered: usize) -> Result<usize> {
         loop {
             let (size, stored) = (self.size(), self.stored()?);
             let slots = size.slots;
+            let may_double = size.nodes > 0 && size.nodes <= MAX_NODE_BUCKETS;
+            if may_double && self.stored_nodes()? as f64 > size.nodes as f64 * GROW_AT_FILL {
+                self.grow_from(size, Size { nodes: size.nodes * 2, ..size })?;
+                continue;
+            }
             let room = ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(stored);
             // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
             if room >= (offered as u64).min(slots / 16).max(1) {
@@ -362,8 +368,12 @@ impl RawTable {
         while tally.full > 0 {
             let size = self.size();
             let twice = |now: u64, wanted: bool| if wanted { 2 * now } else { now };
-            let nodes = twice(size.nodes, tally.full_nodes > 0);
-            self.grow_from(size, Size { slots: twice(size.slots, tally.full > tally.full_nodes), nodes })?;
+            let nodes = twice(size.nodes, tally.full_nodes > 0).min(2 * MAX_NODE_BUCKETS);
+            let larger = Size { slots: twice(size.slots, tally.full > tally.full_nodes), nodes };
+            if larger == size {
+                break; // as many nodes as references can tell apart
+            }
+            self.grow_from(size, larger)?;
             let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
             let width = self.spec.width();
             let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();

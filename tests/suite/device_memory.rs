@@ -1,30 +1,39 @@
 //! What only a GPU has: batches in its memory, streams, kernels of the user's own, and the errors of these.
 
 use crate::common::checker::{Checker, OrFail};
+use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
 use crate::common::vectors::{Pool, distinct};
-use crate::common::{scaled, tests};
+use crate::common::{scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch, TableView, compile_kernels};
-use warpset::{BucketTable, Device, Error, Reference, Request};
+use warpset::{BucketTable, Device, Error, Reference, Request, TreeTable};
 
-tests![
-    table_views_arrive_intact,
+tests_of_all_kinds![
     equal_vectors_from_all_multiprocessors,
     distinct_vectors_each_offered_256_times_by_threads,
     distinct_vectors_each_offered_256_times_by_warps,
     device_batches_report_what_host_batches_do,
     device_lookups_put_nothing,
     batches_on_several_streams_and_from_the_host,
-    kernel_arguments_follow_a_growth,
-    buffers_that_are_too_short,
-    vectors_that_are_not_aligned,
-    streams_of_another_gpu,
-    sources_that_do_not_compile,
-    kernels_compile_for_other_architectures,
 ];
+
+/// Of what does not depend on the kind of table.
+pub mod once {
+    use super::*;
+
+    tests![
+        table_views_arrive_intact,
+        kernel_arguments_follow_a_growth,
+        buffers_that_are_too_short,
+        vectors_that_are_not_aligned,
+        streams_of_another_gpu,
+        sources_that_do_not_compile,
+        kernels_compile_for_other_architectures,
+    ];
+}
 
 const KERNELS: &str = include_str!("kernels.cu");
 
@@ -70,10 +79,10 @@ fn table_views_arrive_intact(device: &Device) {
 }
 
 /// 2^28 in all, 2^22 in one launch, on streams that overlap.
-fn equal_vectors_from_all_multiprocessors(device: &Device) {
+fn equal_vectors_from_all_multiprocessors<S: Kind>(device: &Device) {
     let (offers, launch) = (scaled(1 << 28, 1 << 17), scaled(1 << 22, 1 << 15));
     for width in [1, 7] {
-        let table = BucketTable::new(device, width, 1000).unwrap();
+        let table = roomy::<S>(width, 1000).build(device).unwrap();
         let vectors = distinct(width, 1, 1).repeat(launch);
         let streams: Vec<_> = (0..4).map(|_| stream(device)).collect();
         let buffer = streams[0].clone_htod(&vectors).unwrap();
@@ -95,10 +104,10 @@ fn equal_vectors_from_all_multiprocessors(device: &Device) {
 const COPIES: u64 = 256;
 
 /// One thread a vector: the path that a user's kernel takes, beside the warps' of the library.
-fn distinct_vectors_each_offered_256_times_by_threads(device: &Device) {
+fn distinct_vectors_each_offered_256_times_by_threads<S: Kind>(device: &Device) {
     let vectors: u64 = scaled(1 << 20, 1 << 9);
     for width in [1, 5, 8] {
-        let (table, stream) = (BucketTable::new(device, width, 2 * vectors).unwrap(), stream(device));
+        let (table, stream) = (roomy::<S>(width, 2 * vectors).build(device).unwrap(), stream(device));
         let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("offer").unwrap();
         let view = table.kernel_argument().unwrap();
         let mut news = stream.alloc_zeros::<u32>(vectors as usize).unwrap();
@@ -122,11 +131,11 @@ fn distinct_vectors_each_offered_256_times_by_threads(device: &Device) {
     }
 }
 
-fn distinct_vectors_each_offered_256_times_by_warps(device: &Device) {
+fn distinct_vectors_each_offered_256_times_by_warps<S: Kind>(device: &Device) {
     let vectors: u64 = scaled(1 << 20, 1 << 9);
     let (offers, piece) = (vectors * COPIES, (vectors * COPIES).min(1 << 22));
     for width in [1, 3, 5, 16] {
-        let (table, stream) = (BucketTable::new(device, width, 2 * vectors).unwrap(), stream(device));
+        let (table, stream) = (roomy::<S>(width, 2 * vectors).build(device).unwrap(), stream(device));
         let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("make_batch").unwrap();
         let mut buffer = stream.alloc_zeros::<u32>(piece as usize * width).unwrap();
         let mut fresh = stream.alloc_zeros::<u64>(piece as usize).unwrap();
@@ -161,10 +170,10 @@ fn distinct_vectors_each_offered_256_times_by_warps(device: &Device) {
 }
 
 /// The same checker judges what a device batch reports.
-fn device_batches_report_what_host_batches_do(device: &Device) {
+fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     for width in [1, 3, 4, 7, 16, 33] {
         let (pool, stream) = (Pool::distinct(width, 500), stream(device));
-        let table = BucketTable::new(device, width, 2000).unwrap();
+        let table = roomy::<S>(width, 2000).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
         checker.offer(&pool.all()[..100]).or_fail(width);
         let positions = pool.shuffled(3, 1);
@@ -200,11 +209,11 @@ fn device_batches_report_what_host_batches_do(device: &Device) {
     }
 }
 
-fn device_lookups_put_nothing(device: &Device) {
+fn device_lookups_put_nothing<S: Kind>(device: &Device) {
     const SEEN: u8 = 2;
     const ABSENT: u8 = 4;
     for width in [1, 3, 16] {
-        let (table, stream) = (BucketTable::new(device, width, 2000).unwrap(), stream(device));
+        let (table, stream) = (roomy::<S>(width, 2000).build(device).unwrap(), stream(device));
         let words = distinct(width, 0, 600);
         let stored = table.find_or_put_many_with(&words[..300 * width], everything()).unwrap();
         let vectors = stream.clone_htod(&words).unwrap();
@@ -230,11 +239,11 @@ fn device_lookups_put_nothing(device: &Device) {
     }
 }
 
-fn batches_on_several_streams_and_from_the_host(device: &Device) {
+fn batches_on_several_streams_and_from_the_host<S: Kind>(device: &Device) {
     for width in [3, 8] {
         let count = scaled(200_000, 2000);
         let vectors = distinct(width, 0, count);
-        let table = BucketTable::new(device, width, 2 * count as u64).unwrap();
+        let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
         let streams: Vec<_> = (0..3).map(|_| stream(device)).collect();
         let buffers: Vec<_> = streams.iter().map(|stream| stream.clone_htod(&vectors).unwrap()).collect();
         let mut counts: Vec<CudaSlice<Counts>> = streams.iter().map(|stream| stream.alloc_zeros(1).unwrap()).collect();
@@ -260,6 +269,14 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
     let after = table.kernel_argument().unwrap();
     assert!(after.buckets > before.buckets && after.slots != 0 && after.stored != 0 && after.seeds != 0);
     assert_eq!((after.empty, after.hash_mask, after.width), (before.empty, u64::MAX, 3));
+
+    // Of a tree table, also when only its nodes grow.
+    let table = TreeTable::builder(3).capacity(1000).nodes(2).grows(true).build(device).unwrap();
+    let before = table.kernel_argument().unwrap();
+    table.find_or_put_many(&distinct(3, 0, 100)).unwrap();
+    let after = table.kernel_argument().unwrap();
+    assert_eq!((after.roots.buckets, after.nodes.width), (before.roots.buckets, 3));
+    assert!(after.nodes.buckets > before.nodes.buckets && after.nodes.slots != 0 && after.nodes.stored != 0);
 }
 
 #[track_caller]

@@ -34,7 +34,7 @@ __device__ void make_vector(u64 id, u32* words)
 
 // Makes `offers` offers of `distinct` vectors, each as often as the others, by single threads. Adds to news[id], and to `wrong`
 // for each Full, and for each reference that differs from the vector's first one (places, all ones before).
-extern "C" __global__ void offer(TableView view, u64 offers, u64 distinct, u64 turn, u32* news, u64* places, u64* wrong)
+extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* places, u64* wrong)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < offers; i += threads) {

@@ -38,11 +38,6 @@ WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk 
     return expected;
 }
 
-WARPSET_FN void compare_and_swap_if(bool condition, u64* address, u64 expected, u64 desired, u64& old)
-{
-    if (condition) old = compare_and_swap_relaxed(address, expected, desired);
-}
-
 // Relaxed: counters are read after the threads have been joined; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 WARPSET_FN void add_relaxed(u64* address, u64 value) { fetch_add_relaxed(address, value); }

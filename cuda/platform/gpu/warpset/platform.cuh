@@ -6,8 +6,7 @@
 //   WARPSET_FN, WARPSET_KERNEL, WARPSET_EXPORT,     function, entry point, constant that the host reads,
 //   WARPSET_UNROLL                                  full unrolling (the CPU has neither entry points nor such constants)
 //   u8 u32 u64 u128                                 words; u128 is 16-byte aligned, `low` first in memory
-//   load_relaxed, compare_and_swap_relaxed,         one scalar atomic access of 4, 8 or 16 bytes
-//   compare_and_swap_if
+//   load_relaxed, compare_and_swap_relaxed          one scalar atomic access of 4, 8 or 16 bytes
 //   Row<Chunk>, load_row_relaxed                    16 or 8 aligned bytes as chunks, each chunk one scalar atomic access
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
@@ -125,16 +124,6 @@ WARPSET_FN u64 compare_and_swap_relaxed(u64* address, u64 expected, u64 desired)
                  : "l"(address), "l"(expected), "l"(desired)
                  : "memory");
     return old;
-}
-
-// The same if `condition`; else nothing, and `old` is undefined. Predicated, so that several are under way at once.
-WARPSET_FN void compare_and_swap_if(bool condition, u64* address, u64 expected, u64 desired, u64& old)
-{
-    asm volatile(
-        "{ .reg .pred does; setp.ne.u32 does, %4, 0; @does atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3; }"
-        : "=l"(old)
-        : "l"(address), "l"(expected), "l"(desired), "r"(static_cast<u32>(condition))
-        : "memory");
 }
 
 // sm_90 and later; tables on earlier GPUs are specified with 8-byte chunks and never instantiate it.

@@ -139,11 +139,6 @@ WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk 
     return simt::compare_and_swap(address, expected, desired, simt::Order::Relaxed, site);
 }
 
-WARPSET_FN void compare_and_swap_if(bool condition, u64* address, u64 expected, u64 desired, u64& old, Site site = Site::here())
-{
-    if (condition) old = compare_and_swap_relaxed(address, expected, desired, site);
-}
-
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value, Site site = Site::here())
 {
     return simt::count(simt::Kind::FetchAdd, address, value, site);

@@ -1,0 +1,95 @@
+//! The tree table on the GPU, against the bucket table.
+//!
+//! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, where all nodes fit the GPU's cache; 0.73, where most nodes
+//! are new} x {duplication 2 into an empty table; the same again, all seen} x {bucket table, tree table}. All in one process, on the
+//! same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full. Medians of 5, by device
+//! events. Every count is checked.
+//!
+//! `cargo bench --bench trees` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_WIDTHS=4,8 measures only these.
+
+mod support;
+
+use support::{Bench, Result, Vectors, median};
+use warpset::{BucketTable, Storage, TreeTable, VectorTable};
+
+const REPEATS: usize = 5;
+const FILL: f64 = 0.7;
+const NODE_FILL: f64 = 0.5;
+
+/// How many values the words have, by width: few enough that pairs of words repeat all the time, or so many that the compression ratio
+/// is 0.73 for 2^27 vectors of duplication 2.
+const VALUES: [(usize, [u32; 2]); 4] = [(4, [256, 5202]), (8, [16, 193]), (16, [4, 134]), (32, [2, 141])];
+
+fn main() -> Result<()> {
+    let Some(bench) = Bench::open()? else { return Ok(()) };
+    let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(27), |text| text.parse())?;
+    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,8,16,32".into());
+    println!(
+        "{}, 2^{log2} vectors, duplication 2, fill {FILL}, node table {NODE_FILL} full, G/s, medians of {REPEATS}\n",
+        bench.device
+    );
+    println!(
+        "| words | values a word | compression ratio | nodes | bytes a vector | tree | seen | bucket | seen | bucket / tree | seen |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for width in widths.split(',').map(str::parse::<usize>) {
+        let width = width?;
+        let (_, values) = VALUES.iter().find(|(known, _)| *known == width).ok_or("widths are 4, 8, 16 and 32")?;
+        for values in values {
+            compare(&bench, &mut bench.vectors_of(width, 1 << log2, 2.0, *values)?, *values)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures and prints one row.
+fn compare(bench: &Bench, vectors: &mut Vectors, values: u32) -> Result<()> {
+    let (width, count) = (vectors.width, vectors.count as u64);
+    let distinct = {
+        let table = BucketTable::new(&bench.device, width, count)?;
+        bench.find_or_put(&table, vectors)?.1.hits
+    };
+    let slots = (distinct as f64 / FILL) as u64;
+    let bucket = measure(bench, &BucketTable::new(&bench.device, width, slots)?, vectors, distinct)?;
+    // How many nodes there are shows in a table with room for all.
+    let most = (distinct * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
+    let nodes = {
+        let table = TreeTable::builder(width).capacity(slots).nodes(most).build(&bench.device)?;
+        bench.find_or_put(&table, vectors)?;
+        table.stats()?.nodes
+    };
+    let table = TreeTable::builder(width).capacity(slots).nodes((nodes as f64 / NODE_FILL) as u64).build(&bench.device)?;
+    let tree = measure(bench, &table, vectors, distinct)?;
+    let stats = table.stats()?;
+    let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
+    println!(
+        "| {width} | {values} | {:.3} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+        stats.compression_ratio(),
+        stats.nodes as f64 / 1e6,
+        8.0 / FILL + 8.0 * stats.nodes as f64 / NODE_FILL / distinct as f64,
+        rate(tree[0]),
+        rate(tree[1]),
+        rate(bucket[0]),
+        rate(bucket[1]),
+        tree[0] / bucket[0],
+        tree[1] / bucket[1],
+    );
+    Ok(())
+}
+
+/// Milliseconds for the vectors in an empty table, and again when all are seen.
+fn measure<S: Storage>(bench: &Bench, table: &VectorTable<S>, vectors: &mut Vectors, distinct: u64) -> Result<[f64; 2]> {
+    let (mut fresh, mut seen) = (Vec::new(), Vec::new());
+    for _ in 0..REPEATS {
+        table.clear()?;
+        let (time, counts) = bench.find_or_put(table, vectors)?;
+        assert_eq!((counts.hits, counts.full), (distinct, 0), "every distinct vector is new once");
+        fresh.push(time);
+    }
+    for _ in 0..REPEATS {
+        let (time, counts) = bench.find_or_put(table, vectors)?;
+        assert_eq!(counts.hits, 0, "every vector is seen the second time");
+        seen.push(time);
+    }
+    Ok([median(fresh), median(seen)])
+}

@@ -1,0 +1,141 @@
+//! Makes the table of a replay, of either kind.
+
+use super::options::Options;
+use super::progress::Progress;
+use super::vectors::{Vectors, free_memory};
+use anyhow::{Context, Result, ensure};
+use indicatif::HumanBytes;
+use warpset::{Bucket, Device, Error, Request, Storage, TableBuilder, Tree, VectorTable};
+
+/// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
+/// which no node is rejected.
+const NODE_FILL: f64 = 0.7;
+
+/// A node table has no more slots than this: its nodes are known by 32 bits.
+const MOST_NODES: u64 = (1 << 32) - 2;
+
+/// What a tree table has, and a bucket table has not.
+pub trait Kind: Storage + Sized {
+    /// Makes a node table of so many slots, if there is one.
+    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
+
+    /// Nodes of one vector.
+    fn nodes_of(width: usize) -> u64;
+}
+
+impl Kind for Bucket {
+    fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+        builder
+    }
+
+    fn nodes_of(_: usize) -> u64 {
+        0
+    }
+}
+
+impl Kind for Tree {
+    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+        builder.nodes(nodes)
+    }
+
+    fn nodes_of(width: usize) -> u64 {
+        (width as u64).saturating_sub(2)
+    }
+}
+
+/// The table that the options ask for.
+pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
+    let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
+    let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, device), Ok)?;
+    let builder = VectorTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
+    Ok(S::with_nodes(builder, nodes).build(device)?)
+}
+
+/// A table like this one, as large as it is now, with other seeds.
+#[cfg(feature = "cuda")]
+pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
+    let stats = table.stats()?;
+    S::with_nodes(VectorTable::builder(stats.width).capacity(stats.slots), stats.node_slots).build(table.device())
+}
+
+/// Slots of a node table for these vectors; 1, the fewest there can be, if they need none.
+///
+/// How many nodes vectors share shows only when they are put: a first table, large enough if they share none, counts them. Used
+/// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that fits.
+fn node_slots<S: Kind>(vectors: &Vectors, device: &Device) -> Result<u64> {
+    let distinct = vectors.most_distinct();
+    let most = distinct * S::nodes_of(vectors.width);
+    if most == 0 {
+        return Ok(1);
+    }
+    let count = || {
+        let (capacity, nodes) = (slots_for(distinct, NODE_FILL), slots_for(most, NODE_FILL).min(MOST_NODES));
+        let (needed, free) = ((capacity + nodes) * 8, free_memory());
+        // The system grants more than it has; a GPU does not.
+        ensure!(device.is_gpu() || needed <= free, "{} are needed, but {} are free", HumanBytes(needed), HumanBytes(free));
+        let table = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes).build(device)?;
+        let progress = Progress::new("counting nodes", vectors.count() as u64);
+        let mut report = |done, _| progress.set(done);
+        table.find_or_put_many_with(&vectors.words, Request::new().progress(&mut report))?.complete(&table)?;
+        Ok(slots_for(table.stats()?.nodes, NODE_FILL))
+    };
+    count().context("the nodes cannot be counted beforehand (choose a number of slots for them with --nodes)")
+}
+
+fn slots_for(stored: u64, fill: f64) -> u64 {
+    (stored as f64 / fill).ceil().max(1.0) as u64
+}
+
+/// Which table was full and how to get a larger one, if the error is that one was.
+pub fn advice(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::TableFull { for_nodes: 0, .. } => {
+            Some("too few slots: choose more with --capacity, or let the table grow with --grow")
+        }
+        Error::TableFull { rejected, for_nodes, .. } if rejected == for_nodes => {
+            Some("the node table has too few slots: choose more with --nodes, or let it grow with --grow")
+        }
+        Error::TableFull { .. } => Some(
+            "too few slots, and too few in the node table: choose more with --capacity and --nodes, or let both grow with --grow",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vectors(width: usize, count: u32) -> Vectors {
+        let words = (0..count * width as u32).map(|word| word.wrapping_mul(0x9e37_79b1)).collect();
+        Vectors { words, width, distinct: None, origin: String::new() }
+    }
+
+    #[test]
+    fn the_node_table_is_made_for_the_nodes_there_are() {
+        let device = Device::cpu_with_threads(2);
+        for width in [1, 2, 3, 4, 7, 8] {
+            let mut vectors = vectors(width, 1000);
+            assert_eq!(node_slots::<Bucket>(&vectors, &device).unwrap(), 1);
+            // No two words are equal, so no two nodes are.
+            let expected = slots_for(1000 * (width.max(2) - 2) as u64, NODE_FILL);
+            assert_eq!(node_slots::<Tree>(&vectors, &device).unwrap(), expected, "width {width}");
+            vectors.words.fill(5);
+            assert!(node_slots::<Tree>(&vectors, &device).unwrap() <= 6, "width {width}: a pair a level, or none");
+        }
+        // The pair of two zeros takes no slot.
+        let zeros = Vectors { words: vec![0; 6], width: 3, distinct: None, origin: String::new() };
+        assert_eq!(node_slots::<Tree>(&zeros, &device).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, &device).unwrap(), 1);
+    }
+
+    #[test]
+    fn the_advice_names_the_option_of_the_full_table() {
+        let full = |rejected, for_nodes| Error::TableFull { rejected, for_nodes, offered: 9, stored: 1, slots: 1 };
+        let names = |error: &Error| ["--capacity", "--nodes"].map(|option| advice(error).unwrap().contains(option));
+        assert_eq!(names(&full(3, 0)), [true, false]);
+        assert_eq!(names(&full(3, 3)), [false, true]);
+        assert_eq!(names(&full(3, 1)), [true, true]);
+        assert_eq!(advice(&Error::Width { width: 0 }), None);
+    }
+}

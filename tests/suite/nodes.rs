@@ -1,0 +1,171 @@
+//! The node table of tree tables: what is shared, what happens when it is full, and nodes that look like nothing.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::vectors::{Pool, distinct, some_widths};
+use crate::common::{scaled, tests};
+use std::collections::HashMap;
+use warpset::{Device, Error, Outcome, Request, TreeTable};
+
+tests![
+    equal_parts_are_stored_once,
+    vectors_of_zeros,
+    vectors_that_look_like_references,
+    too_few_nodes,
+    a_full_node_table_still_knows_what_it_holds,
+    node_tables_grow_by_themselves,
+    nodes_with_colliding_hashes,
+    node_tables_of_impossible_sizes,
+    narrow_vectors_need_no_nodes,
+];
+
+/// The distinct pairs of the trees of these vectors, by a model of its own: neighbours are paired level by level, a last one without a
+/// neighbour moves up, and of the root and of pairs of zeros there are no nodes.
+fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
+    let mut numbers: HashMap<(u64, u64), u64> = HashMap::new();
+    for vector in vectors.chunks(width) {
+        let mut level: Vec<u64> = vector.iter().map(|word| u64::from(*word)).collect();
+        while level.len() > 2 {
+            level = level
+                .chunks(2)
+                .map(|pair| match *pair {
+                    [0, 0] => u64::MAX,
+                    [left, right] => {
+                        let next = numbers.len() as u64 + (1 << 33); // like no word
+                        *numbers.entry((left, right)).or_insert(next)
+                    }
+                    _ => pair[0],
+                })
+                .collect();
+        }
+    }
+    numbers.len() as u64
+}
+
+fn equal_parts_are_stored_once(device: &Device) {
+    for width in (3..=20).chain([31, 32, 33, 64, 100, 255, 256]) {
+        // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of nodes.
+        let count = scaled(2000, 200);
+        let words: Vec<u32> = distinct(width, 3, count).iter().map(|word| (1 << 31) | (word % 5)).collect();
+        let table = TreeTable::builder(width).capacity(2 * count as u64).nodes((count * width) as u64).build(device).unwrap();
+        let batch = table.find_or_put_many(&words).unwrap();
+        let stats = table.stats().unwrap();
+        assert_eq!(stats.nodes, nodes_of(width, &words), "width {width}");
+        let ratio = (stats.nodes + batch.tally.new) as f64 * 2.0 / (batch.tally.new as f64 * width as f64);
+        assert!((stats.compression_ratio() - ratio).abs() < 1e-9, "width {width}: {} not {ratio}", stats.compression_ratio());
+        // The same again adds nothing.
+        assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, 0);
+        assert_eq!(table.stats().unwrap().nodes, stats.nodes, "width {width}");
+    }
+}
+
+/// A pair of zeros is a node that takes no slot.
+fn vectors_of_zeros(device: &Device) {
+    for width in some_widths().into_iter().filter(|width| *width > 2) {
+        let mut vectors = vec![vec![0; width]];
+        vectors.extend((0..width).map(|at| (0..width).map(|word| u32::from(word == at)).collect()));
+        let pool = Pool::new(width, vectors);
+        let table = TreeTable::builder(width).capacity(500).nodes(2000).build(device).unwrap();
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&[0]).or_fail(width);
+        assert_eq!(table.stats().unwrap().nodes, nodes_of(width, pool.vector(0)), "width {width}");
+        checker.offer(&pool.shuffled(3, 1)).or_fail(width);
+        checker.check().or_fail(width);
+    }
+}
+
+/// Words of vectors that are numbers of nodes, and what stands for no node.
+fn vectors_that_look_like_references(device: &Device) {
+    for width in [3, 4, 5, 6, 7, 8, 9, 17, 33] {
+        let table = TreeTable::builder(width).capacity(1000).nodes(50_000).seed(5).build(device).unwrap();
+        let last = table.stats().unwrap().node_slots as u32;
+        let words = [0, 1, 2, 3, last - 1, last, last + 1, u32::MAX, u32::MAX - 1];
+        let vector = |number: usize| (0..width).map(|at| words[(number * 7 + at * (number % 5 + 1)) % words.len()]).collect();
+        let pool = Pool::new(width, (0..200).map(vector).collect::<std::collections::HashSet<Vec<u32>>>());
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.shuffled(4, 1)).or_fail(width);
+        checker.check().or_fail(width);
+    }
+}
+
+/// A vector without room for its nodes is Full, and that is said; what is stored stays.
+fn too_few_nodes(device: &Device) {
+    for width in [3, 4, 7, 16, 33] {
+        let pool = Pool::distinct(width, 400);
+        let table = TreeTable::builder(width).capacity(1000).nodes(50).build(device).unwrap();
+        let mut checker = Checker::of_small(&table, &pool);
+        let batch = checker.offer(&pool.all()).or_fail(width);
+        assert!(batch.tally.full > 0 && batch.tally.full_nodes == batch.tally.full, "width {width}: {:?}", batch.tally);
+        let stats = table.stats().unwrap();
+        assert!(stats.nodes <= stats.node_slots && stats.stored == batch.tally.new, "width {width}: {stats:?}");
+        checker.check().or_fail(width);
+        let error = batch.complete(&table).unwrap_err();
+        let Error::TableFull { rejected, for_nodes, .. } = error else { panic!("{error:?}") };
+        assert_eq!(rejected, for_nodes);
+        assert!(error.to_string().contains(&format!("{for_nodes} for want of a node")), "{error}");
+    }
+}
+
+/// What is stored is Seen, also by a full table, and found, and read.
+fn a_full_node_table_still_knows_what_it_holds(device: &Device) {
+    for width in [3, 5, 8, 17] {
+        let pool = Pool::distinct(width, 300);
+        let table = TreeTable::builder(width).capacity(1000).nodes(200).build(device).unwrap();
+        let mut checker = Checker::of_small(&table, &pool);
+        // A few at a time, so that some are whole before the nodes run out.
+        for part in pool.all().chunks(10) {
+            checker.offer(part).or_fail(width);
+        }
+        let (stored, rejected) = (checker.stored(), checker.rejected());
+        assert!(!stored.is_empty() && !rejected.is_empty(), "width {width}: {} stored", stored.len());
+        let again = checker.offer(&stored).or_fail(width);
+        assert!(again.outcomes.iter().all(|outcome| *outcome == Outcome::Seen));
+        checker.offer(&rejected).or_fail(width);
+        checker.check().or_fail(width);
+    }
+}
+
+fn node_tables_grow_by_themselves(device: &Device) {
+    for width in [3, 6, 16, 33] {
+        let pool = Pool::distinct(width, scaled(3000, 300));
+        let table = TreeTable::builder(width).capacity(100_000).nodes(2).grows(true).build(device).unwrap();
+        let slots = table.slots();
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        checker.check().or_fail(width);
+        assert_eq!(table.slots(), slots, "there was room for roots");
+        assert_eq!(table.stats().unwrap().nodes, nodes_of(width, pool.words()), "width {width}");
+    }
+}
+
+/// All nodes in one probe sequence, or in few.
+fn nodes_with_colliding_hashes(device: &Device) {
+    for (width, mask) in [3, 4, 9, 16].into_iter().flat_map(|width| [0, 1, 1 << 31, 0xF000_0000].map(|mask| (width, mask))) {
+        // Fewer nodes than a search looks at.
+        let pool = Pool::distinct(width, 1500 / width);
+        let table = TreeTable::builder(width).capacity(2000).nodes(4000).node_hash_mask(mask).build(device).unwrap();
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.shuffled(3, 1)).or_fail(format!("width {width}, mask {mask:x}"));
+        checker.check().or_fail(format!("width {width}, mask {mask:x}"));
+    }
+}
+
+fn node_tables_of_impossible_sizes(device: &Device) {
+    for nodes in [0, 1 << 32, u64::MAX] {
+        let error = TreeTable::builder(4).capacity(10).nodes(nodes).build(device).unwrap_err();
+        assert!(matches!(error, Error::Nodes { nodes: asked, .. } if asked == nodes), "{error:?}");
+        assert!(error.to_string().contains(&nodes.to_string()) && error.to_string().contains("4294967294"), "{error}");
+    }
+}
+
+fn narrow_vectors_need_no_nodes(device: &Device) {
+    for width in [1, 2] {
+        let pool = Pool::distinct(width, 100);
+        let table = TreeTable::builder(width).capacity(300).nodes(7).build(device).unwrap();
+        let mut checker = Checker::new(&table, &pool);
+        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        checker.check().or_fail(width);
+        let stats = table.stats().unwrap();
+        assert_eq!((stats.nodes, stats.node_slots, stats.compression_ratio()), (0, 0, 1.0));
+        assert_eq!(table.find_or_put_many_with(pool.words(), Request::new()).unwrap().tally.seen, 100);
+    }
+}
