@@ -1,4 +1,4 @@
-// The table of one spec, by name, for kernels that are compiled for it: ours (bucket_kernels.cu) and yours.
+// The table of one spec, by name, for kernels that are compiled for it: ours (table_kernels.cu) and yours.
 //
 // Compile with -D WARPSET_TREE=0 or 1, -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D
 // WARPSET_LINE_BYTES=32, 64 or 128, equal to those of the table whose view the kernel gets; `compile` of the table in Rust passes them.

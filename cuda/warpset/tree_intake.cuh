@@ -52,12 +52,10 @@ struct Intake<TreeTable<RootShape, width>, operation> {
         u32* level = halves;                        // each level is made from the other one
         u32* above = halves + Warp::size * leaves;
         Level<width, true> first{{}, words, level, count * leaves};
-        first.start();
         table.nodes.template find_all<operation, in_flight>(first, fresh);
         Warp::sync();
         for (u32 length = leaves; length > 2; length = TreeShape::above(length)) {
             Level<0, false> next_level{{length}, level, above, count * TreeShape::above(length)};
-            next_level.start();
             table.nodes.template find_all<operation, in_flight>(next_level, fresh);
             Warp::sync();
             u32* swapped = level;
@@ -97,10 +95,9 @@ private:
         const u32* from;
         u32* to;
         u32 count;  // of all rows
-        u32 next;   // task of this lane
-        u32 task[in_flight];
+        u32 next = Warp::lane();    // task of this lane
+        u32 task[in_flight] = {};
 
-        WARPSET_FN void start() { next = Warp::lane(); }
         WARPSET_FN bool more() const { return next < count; }
         WARPSET_FN bool take(u32 i, u64& node)
         {

@@ -1,4 +1,4 @@
-//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of `SPECS`, and the negative controls.
+//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of `BUCKETS` and `TREES`, and the negative controls.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 /// Width in words, chunk and line in bytes. Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
 /// buckets of several rows, classes of EMPTY in more than a word.
-const SPECS: &[(u32, u32, u32)] = &[
+const BUCKETS: &[(u32, u32, u32)] = &[
     (1, 16, 32),
     (1, 8, 64),
     (2, 16, 32),
@@ -35,9 +35,29 @@ const SPECS: &[(u32, u32, u32)] = &[
     (256, 8, 64),
 ];
 
+/// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees; nodes that move
+/// up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4 and 8.
+const TREES: &[(u32, u32, u32)] = &[
+    (3, 16, 32),
+    (3, 8, 64),
+    (4, 8, 32),
+    (4, 16, 64),
+    (5, 16, 64),
+    (6, 8, 64),
+    (7, 16, 32),
+    (8, 16, 64),
+    (9, 8, 32),
+    (16, 16, 32),
+    (17, 8, 64),
+    (33, 16, 64),
+];
+
 fn main() {
     // Another folder of headers, to try changed ones (tests/mutants.rs).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
+    // Only the specs whose kind and numbers (`tree_4_8`) begin so.
+    println!("cargo::rerun-if-env-changed=WARPSET_SIMT_SPECS");
+    let wanted = env::var("WARPSET_SIMT_SPECS").unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let headers = env::var_os("WARPSET_SIMT_HEADERS").map_or_else(|| root.join("cuda"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", headers.display());
@@ -50,25 +70,35 @@ fn main() {
     build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti").opt_level(1).debug(true);
     // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
-    let (mut declarations, mut list) = (String::new(), String::new());
-    for (width, chunk, line) in SPECS {
-        let name = format!("warpset_simt_bucket_{width}_{chunk}_{line}");
-        let file = out.join(format!("{name}.cpp"));
-        let source = format!(
-            "#define WARPSET_TREE 0\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define WARPSET_LINE_BYTES {line}\n\
-             #define WARPSET_SIMT_NAME {name}\n#include \"bucket_table.inl\"\n"
-        );
-        write_if_changed(&file, &source);
-        build.file(file);
-        writeln!(declarations, "    static {name}: BucketKernels;").expect("writing to a string");
-        writeln!(list, "    unsafe {{ &{name} }},").expect("writing to a string");
+    let mut bindings = String::new();
+    for (tree, kind, specs) in [(0, "bucket", BUCKETS), (1, "tree", TREES)] {
+        let (mut declarations, mut list) = (String::new(), String::new());
+        for (width, chunk, line) in specs {
+            let spec = format!("{kind}_{width}_{chunk}_{line}");
+            if !spec.starts_with(&wanted) {
+                continue;
+            }
+            let name = format!("warpset_simt_{spec}");
+            let file = out.join(format!("{name}.cpp"));
+            let source = format!(
+                "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define \
+                 WARPSET_LINE_BYTES {line}\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
+            );
+            write_if_changed(&file, &source);
+            build.file(file);
+            writeln!(declarations, "    static {name}: Kernels;").expect("writing to a string");
+            writeln!(list, "    unsafe {{ &{name} }},").expect("writing to a string");
+        }
+        write!(
+            bindings,
+            "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs of {kind} tables that are compiled.\n// SAFETY: constants that C++ \
+             defines, and nobody writes.\npub static {}S: &[&Kernels] = &[\n{list}];\n\n",
+            kind.to_uppercase()
+        )
+        .expect("writing to a string");
     }
     build.file("cpp/controls.cpp");
     build.compile("warpset_simt");
-    let bindings = format!(
-        "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs that are compiled.\n// SAFETY: constants that C++ defines, and nobody \
-         writes.\npub static SPECS: &[&BucketKernels] = &[\n{list}];\n"
-    );
     write_if_changed(&out.join("specs.rs"), &bindings);
 }
 

@@ -1,12 +1,19 @@
 // Negative controls: known-wrong algorithms, each of which the simulator must catch (src/controls.rs, tests/controls.rs).
 #include "controls/claiming.h"
 #include "controls/machine.h"
+#include "controls/tree.h"
 
 #define WARPSET_SIMT_TABLE(name, ...) \
     extern "C" void warpset_simt_control_##name(const void* argument) { controls::run<__VA_ARGS__>(argument); }
 
 #define WARPSET_SIMT_KERNEL(name, ...) \
     extern "C" void warpset_simt_control_##name(const void* argument) { __VA_ARGS__(*static_cast<const controls::Script*>(argument)); }
+
+#define WARPSET_SIMT_TREE(name, Nodes, reading, giving, taking)                    \
+    extern "C" void warpset_simt_control_##name(const void* argument)              \
+    {                                                                              \
+        run_tree<Nodes, Reading::reading>(argument, Order::giving, Order::taking); \
+    }
 
 namespace controls {
 
@@ -49,5 +56,11 @@ WARPSET_SIMT_KERNEL(published_plain_relaxed, publishes_a_node<Publication::Relax
 WARPSET_SIMT_KERNEL(published_by_orders, publishes_a_node<Publication::Orders, false>)
 WARPSET_SIMT_KERNEL(published_plain_by_orders, publishes_a_node<Publication::Orders, true>)
 WARPSET_SIMT_KERNEL(published_plain_by_fences, publishes_a_node<Publication::Fences, true>)
+
+WARPSET_SIMT_TREE(tree, ClaimedNodes, Validated, Release, Acquire)
+WARPSET_SIMT_TREE(tree_scan_believes, ClaimedNodes, Believed, Release, Acquire)
+WARPSET_SIMT_TREE(tree_given_relaxed, ClaimedNodes, Validated, Relaxed, Relaxed)
+WARPSET_SIMT_TREE(tree_nodes_stored, StoredNodes<false>, Validated, Release, Acquire)
+WARPSET_SIMT_TREE(tree_nodes_stored_plainly, StoredNodes<true>, Validated, Release, Acquire)
 
 }  // namespace controls

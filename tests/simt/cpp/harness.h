@@ -1,15 +1,17 @@
-// What the tests' C++ and Rust (src/bucket.rs) agree on.
+// What the tests' C++ and Rust (src/table.rs) agree on.
 #pragma once
 
 #include "warpset/platform.cuh"
 
 extern "C" {
 
-enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find };
+// `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was; `scan` reads
+// what a slot holds, if anything.
+enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take };
 
 // One operation of a lane, and how it went. In memory that the simulator does not watch.
 struct warpset_simt_operation {
-    warpset::u32 kind, vector;
+    warpset::u32 kind, vector;  // of a scan: the slot
     warpset::u32 outcome, reads_back, misread, padding;
     warpset::u64 reference;
     warpset::u64 began, ended;  // in steps of the machine
@@ -22,8 +24,8 @@ struct warpset_simt_chunk {
 
 typedef void warpset_simt_kernel(const void* argument);
 
-struct warpset_simt_bucket_kernels {
-    warpset::u32 width, chunk_bytes, line_bytes;
+struct warpset_simt_table_kernels {
+    warpset::u32 tree, width, chunk_bytes, line_bytes;
     const warpset::u32* geometry;
     warpset_simt_kernel *find_or_put, *find, *clear, *get, *export_all, *measure, *script;
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);

@@ -1,8 +1,9 @@
-//! What must be true of a bucket table after any number of operations on it.
+//! What must be true of a table after any number of operations on it.
 
-use crate::bucket::{ABSENT, FIND, FULL, NEW, Operation, PUT, SEEN, Slot, Table, wrong};
 use crate::hunt::Wrong;
 use crate::memory::Memory;
+use crate::table::{ABSENT, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
+use crate::tree::Nodes;
 use std::collections::{HashMap, HashSet};
 
 /// The vectors that a test uses: distinct, by number.
@@ -53,12 +54,14 @@ pub struct Contents {
     pub slots: Vec<Slot>,
     /// By vector of the pool: its slot.
     pub places: Vec<Option<u64>>,
+    /// Of a tree table.
+    pub nodes: Option<Nodes>,
 }
 
 impl Contents {
     /// Reads a table. Slots may be half decided only if grids were killed.
     pub fn read(table: &Table, memory: &Memory, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
-        let slots: Vec<Slot> = (0..table.slots).map(|slot| table.slot(memory, slot)).collect();
+        let mut slots: Vec<Slot> = (0..table.slots).map(|slot| table.slot(memory, slot)).collect();
         for (number, slot) in (0..).zip(&slots) {
             let first_free = slot.decided.iter().position(|decided| !decided).unwrap_or(slot.decided.len());
             if slot.decided[first_free..].contains(&true) {
@@ -69,7 +72,18 @@ impl Contents {
                 return Err(wrong("forbidden slot", detail, slot.about()));
             }
         }
-        Self::of(slots, pool, killed)
+        if !table.kernels.is_tree() {
+            return Self::of(slots, pool, killed);
+        }
+        let nodes = Nodes::read(table, memory, pool)?;
+        for (number, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.is_complete()) {
+            let Some(vector) = nodes.vector([slot.words[0], slot.words[1]]) else {
+                let detail = format!("the root {:x?} of slot {number} lacks a node", slot.words);
+                return Err(wrong("broken tree", detail, Vec::new()));
+            };
+            slot.words = vector;
+        }
+        Ok(Self { nodes: Some(nodes), ..Self::of(slots, pool, killed)? })
     }
 
     /// What these slots hold: whole vectors of the pool, each once.
@@ -91,7 +105,7 @@ impl Contents {
                 return Err(wrong("replication", format!("slots {other} and {number} both hold {:x?}", slot.words), about));
             }
         }
-        Ok(Self { slots, places })
+        Ok(Self { slots, places, nodes: None })
     }
 
     fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
@@ -126,13 +140,40 @@ impl Contents {
         Ok(())
     }
 
-    /// A vector may be Full only if every slot that may hold it is taken. (Tables of the tests are small: a search sees all.)
-    pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<(), Wrong> {
-        let free =
-            (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(pool.vector(vector), *slot));
-        free.map_or(Ok(()), |slot| {
+    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then true.
+    /// (Tables of the tests are small: a search sees all.)
+    pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
+        let words = pool.vector(vector);
+        let root = self.nodes.as_ref().map(|nodes| nodes.root(words));
+        let words = match (&self.nodes, &root) {
+            (Some(nodes), Some(None)) => {
+                let free = nodes.free(table);
+                return free.map_or(Ok(true), |slot| {
+                    Err(wrong(
+                        "Full but free",
+                        format!("vector {vector} was Full, but slot {slot} of the nodes is free"),
+                        Vec::new(),
+                    ))
+                });
+            }
+            (_, Some(Some(root))) => root,
+            _ => words,
+        };
+        let free = (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(words, *slot));
+        free.map_or(Ok(false), |slot| {
             Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
         })
+    }
+
+    /// The table's counts are right (if nothing was killed).
+    pub fn check_counts(&self, table: &Table, memory: &Memory) -> Result<(), Wrong> {
+        let check = |what, counter: *const u64, stored: u64| {
+            let counted = memory.at(counter, 1)[0];
+            let detail = || format!("{counted} {what} counted, {stored} stored");
+            if counted == stored { Ok(()) } else { Err(wrong("wrong count", detail(), Vec::new())) }
+        };
+        check("vectors", table.view.roots.stored, self.places.iter().flatten().count() as u64)?;
+        self.nodes.as_ref().map_or(Ok(()), |nodes| check("nodes", table.view.nodes.stored, nodes.stored()))
     }
 }
 
@@ -141,7 +182,14 @@ impl Contents {
 pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usize, sequential: bool) -> Result<(), Wrong> {
     for lane in operations.chunks(a_lane) {
         let mut known = HashSet::new();
-        for operation in lane.iter().filter(|operation| operation.kind != crate::bucket::NOTHING) {
+        for operation in lane.iter().filter(|operation| operation.kind != NOTHING) {
+            if matches!(operation.kind, SCAN | TAKE) {
+                if operation.misread != 0 {
+                    let detail = format!("slot {} was read as what it never held", operation.reference);
+                    return Err(wrong("wrong row", detail, contents.about(Some(operation.reference))));
+                }
+                continue;
+            }
             let vector = operation.vector as usize;
             contents.check_result(vector, operation.outcome, operation.reference)?;
             let about = || contents.about(contents.places[vector]);
@@ -171,7 +219,7 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
 /// before it: the operations are linearizable (Herlihy and Wing 1990).
 fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
     let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
-    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND)) {
+    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE)) {
         let (earliest, latest) = moments.entry(operation.vector).or_insert((0, u64::MAX));
         match operation.outcome {
             NEW => {

@@ -2,11 +2,11 @@
 //! the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing; beside each wrong one is the right
 //! one, which must survive all that the wrong one is subjected to.
 
-use crate::bucket::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
+use crate::table::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
 use std::collections::HashMap;
 
 /// What the lanes get. See `controls::Script` in cpp/controls/frame.h.
@@ -374,4 +374,29 @@ impl Program for Breach {
         let misread = self.operations.iter().position(|operation| operation.misread != 0);
         misread.map_or(Ok(()), |lane| Err(wrong("misread", format!("lane {lane} read what was not to be there"), Vec::new())))
     }
+}
+
+/// Another way to do the operations of a duel on a tree table of 4 words, chunks of 8 and lines of 32 bytes (cpp/controls/tree.h).
+pub type TreeControl = (&'static str, Kernel);
+
+macro_rules! trees {
+    ($($(#[$doc:meta])* $name:ident: $kernel:ident;)+) => {
+        unsafe extern "C" {
+            $(fn $kernel(argument: *const std::ffi::c_void);)+
+        }
+        $($(#[$doc])* pub const $name: TreeControl = (unprefixed(stringify!($kernel)), $kernel);)+
+    };
+}
+
+trees! {
+    /// Right.
+    TREE: warpset_simt_control_tree;
+    /// Scans believe that who sees a root sees its nodes.
+    TREE_SCAN_BELIEVES: warpset_simt_control_tree_scan_believes;
+    /// References are passed on by relaxed accesses.
+    TREE_GIVEN_RELAXED: warpset_simt_control_tree_given_relaxed;
+    /// Nodes are stored where a slot was seen EMPTY.
+    TREE_NODES_STORED: warpset_simt_control_tree_nodes_stored;
+    /// The same by plain stores.
+    TREE_NODES_STORED_PLAINLY: warpset_simt_control_tree_nodes_stored_plainly;
 }

@@ -1,12 +1,13 @@
-//! Tiny cases for the bucket table, small enough for every schedule: a few lanes (or warps), a few operations each, one bucket.
+//! Tiny cases, small enough for every schedule: a few lanes (or warps), a few operations each, one bucket
+//! (and of a tree table one or two buckets of nodes).
 
-use crate::bucket::{
-    BatchArgument, BatchView, BucketKernels, Config, FULL, NEW, Operation, PUT, ScriptArgument, Table, argument,
-};
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::hunt::{Program, Wrong};
-use crate::machine::{Ending, Grid, Rules, WARP};
+use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
+use crate::table::{
+    BatchArgument, BatchView, Config, FIND, FULL, GIVE, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE, Table, argument,
+};
 use std::collections::HashMap;
 
 /// How much the vectors of a duel have in common.
@@ -14,23 +15,27 @@ use std::collections::HashMap;
 pub enum Alike {
     /// No word.
     Nothing,
-    /// All but the first chunk.
+    /// All but the first chunk (of a tree: word).
     AllButFirst,
-    /// All but the last chunk.
+    /// All but the last chunk (of a tree: word).
     AllButLast,
 }
 
-/// An operation of a lane: PUT or FIND, and the vector.
+/// An operation of a lane: PUT, FIND, GIVE or TAKE and the vector, or SCAN and the slot.
 pub type Call = (u32, u32);
 
 pub struct Duel {
-    kernels: &'static BucketKernels,
+    kernels: &'static Kernels,
     alike: Alike,
     /// By lane, or by warp.
     players: Vec<Vec<Call>>,
     /// The players are warps with a batch each (of puts), not lanes.
     warps: bool,
     stale: bool,
+    /// Of a tree table: buckets of nodes, of two slots each.
+    node_buckets: u32,
+    /// What the lanes run, if not the table's own operations: a negative control.
+    control: Option<(&'static str, Kernel)>,
     case: Option<Case>,
 }
 
@@ -46,24 +51,35 @@ struct Case {
 }
 
 impl Duel {
-    pub fn of_lanes(kernels: &'static BucketKernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
-        Self { kernels, alike, players, warps: false, stale, case: None }
+    pub fn of_lanes(kernels: &'static Kernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
+        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, control: None, case: None }
     }
 
     /// Each warp puts a batch of vectors.
-    pub fn of_warps(kernels: &'static BucketKernels, alike: Alike, batches: Vec<Vec<u32>>, stale: bool) -> Self {
+    pub fn of_warps(kernels: &'static Kernels, alike: Alike, batches: Vec<Vec<u32>>, stale: bool) -> Self {
         let players = batches.into_iter().map(|batch| batch.into_iter().map(|vector| (PUT, vector)).collect()).collect();
-        Self { kernels, alike, players, warps: true, stale, case: None }
+        Self { warps: true, ..Self::of_lanes(kernels, alike, players, stale) }
+    }
+
+    /// With so many buckets of nodes: one or two.
+    pub fn with_node_buckets(self, node_buckets: u32) -> Self {
+        Self { node_buckets, ..self }
+    }
+
+    /// With another way to do the operations of lanes.
+    pub fn by(self, name: &'static str, kernel: Kernel) -> Self {
+        Self { control: Some((name, kernel)), ..self }
     }
 
     fn vectors(&self) -> u32 {
-        self.players.iter().flatten().map(|call| call.1 + 1).max().unwrap_or(0)
+        self.players.iter().flatten().filter(|call| call.0 != SCAN).map(|call| call.1 + 1).max().unwrap_or(0)
     }
 
     fn pool(&self, table: &Table, memory: &Memory) -> Pool {
         let width = self.kernels.width();
         let chunks = table.slot(memory, 0).ranges;
         let (first, last) = (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4);
+        let (first, last) = if self.kernels.is_tree() { (1, 1) } else { (first, last) };
         let vector = |number: u32| -> Vec<u32> {
             let differs = |word: usize| match self.alike {
                 Alike::Nothing => true,
@@ -78,11 +94,15 @@ impl Duel {
 
 impl Program for Duel {
     fn name(&self) -> String {
-        let call = |&(kind, vector): &Call| format!("{}{}", if kind == PUT { 'p' } else { 'f' }, (b'A' + vector as u8) as char);
+        let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't')];
+        let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
+        let call = |&(kind, vector): &Call| format!("{}{}", letter(kind), (b'A' + vector as u8) as char);
         let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
         let players: Vec<String> = self.players.iter().map(player).collect();
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
-        format!("{}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
+        let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
+        let control = self.control.map_or_else(String::new, |(name, _)| format!("{name}-"));
+        format!("{control}{}{nodes}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -99,12 +119,16 @@ impl Program for Duel {
     }
 
     fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
-        let config = Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1 };
+        let config = Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1, node_buckets: 2, node_hash_mask: 0 };
         let mut table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
-        // All searches begin in bucket 0, and end there.
-        table.view.probe_limit = 1;
+        // All searches begin in bucket 0, and end there; those for nodes go on to bucket 1, if they may.
+        table.view.roots.probe_limit = 1;
         table.slots = self.kernels.slots_per_bucket();
+        if self.kernels.is_tree() {
+            table.view.nodes.probe_limit = self.node_buckets;
+            table.node_slots = 2 * self.node_buckets as usize;
+        }
         let pool = self.pool(&table, memory);
         let words = pool.words(0..pool.len());
         let vectors: *const u32 = memory.allocate_with("vectors", Use::Constant, &words);
@@ -117,8 +141,10 @@ impl Program for Duel {
         let script = Box::new(ScriptArgument {
             view: table.view,
             vectors,
+            count: pool.len() as u64,
             operations: operations.as_mut_ptr(),
             operations_a_lane: a_lane as u64,
+            cell: memory.allocate_with("cell", Use::Shared, &[0u64]),
         });
         let mut batches = Vec::new();
         let mut grids = Vec::new();
@@ -141,7 +167,7 @@ impl Program for Duel {
             let grid = |batch| Grid { blocks: 1, threads: WARP, scratch_bytes, kernel, argument: argument(batch) };
             grids.extend(batches.iter().map(grid));
         } else {
-            let (kernel, argument) = (self.kernels.script, argument(&*script));
+            let (kernel, argument) = (self.control.map_or(self.kernels.script, |control| control.1), argument(&*script));
             grids.push(Grid { blocks: self.players.len(), threads: 1, scratch_bytes: 0, kernel, argument });
         }
         self.case = Some(Case { table, pool, operations, a_lane, _script: script, batches });
@@ -161,12 +187,13 @@ impl Program for Duel {
         let contents = Contents::read(table, memory, pool, false)?;
         check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
         let mut news = HashMap::new();
-        for operation in operations.iter() {
+        for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(table, pool, operation.vector as usize)?;
             }
         }
-        contents.check_news(&news)
+        contents.check_news(&news)?;
+        contents.check_counts(table, memory)
     }
 }

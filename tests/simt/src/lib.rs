@@ -8,7 +8,6 @@
 //! - [`schedule`]: random, PCT, lock-step and exhaustive schedules, and replay.
 //! - [`hunt`]: many schedules for one program, and the report of the first that breaks it.
 
-pub mod bucket;
 pub mod checks;
 pub mod controls;
 pub mod duel;
@@ -19,4 +18,6 @@ pub mod memory;
 pub mod request;
 pub mod schedule;
 pub mod storm;
+pub mod table;
 pub mod trace;
+pub mod tree;

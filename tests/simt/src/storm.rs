@@ -1,14 +1,14 @@
-//! Random cases for the bucket table: whatever users may do at once, on tables that are too small, with hashes that collide and
-//! vectors that look alike.
+//! Random cases: whatever users may do at once, on tables that are too small, with hashes that collide and vectors that
+//! look alike.
 
-use crate::bucket::{
-    ABSENT, BatchArgument, BatchView, BucketKernels, Config, ExportArgument, FIND, FULL, GetArgument, MeasureArgument, NEW,
-    NO_REFERENCE, Operation, PUT, SEEN, ScriptArgument, Table, TableView, argument, wrong,
-};
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
+use crate::table::{
+    ABSENT, BatchArgument, BatchView, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
+    NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
+};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -39,7 +39,7 @@ struct Export {
 struct Case {
     table: Table,
     pool: Pool,
-    view: Box<TableView>,
+    view: Box<View>,
     batches: Vec<Batch>,
     script: Option<Box<ScriptArgument>>,
     operations: Vec<Operation>,
@@ -58,7 +58,7 @@ struct Afterwards {
 }
 
 pub struct Storm {
-    kernels: &'static BucketKernels,
+    kernels: &'static Kernels,
     scale: Scale,
     stale: bool,
     case: Option<Case>,
@@ -66,7 +66,7 @@ pub struct Storm {
 
 impl Storm {
     /// `stale`: the machine's loads may see older values (otherwise operations are also checked to be linearizable).
-    pub fn new(kernels: &'static BucketKernels, scale: Scale, stale: bool) -> Self {
+    pub fn new(kernels: &'static Kernels, scale: Scale, stale: bool) -> Self {
         Self { kernels, scale, stale, case: None }
     }
 
@@ -147,19 +147,27 @@ impl Program for Storm {
             let count = rng.random_range(2..=if self.scale == Scale::Lanes { 6 } else { 3 });
             case.operations_a_lane = rng.random_range(1..=3);
             let find = if rng.random() { 0.0 } else { 0.4 };
-            let operation = |rng: &mut Pcg64Mcg| Operation {
-                kind: if rng.random_bool(find) { FIND } else { PUT },
-                vector: rng.random_range(0..case.pool.len()) as u32,
-                reads_back: rng.random_bool(0.3).into(),
-                ..Operation::default()
+            let operation = |rng: &mut Pcg64Mcg| {
+                if case.table.kernels.is_tree() && rng.random_bool(0.15) {
+                    let vector = rng.random_range(0..case.table.slots) as u32;
+                    return Operation { kind: SCAN, vector, ..Operation::default() };
+                }
+                Operation {
+                    kind: if rng.random_bool(find) { FIND } else { PUT },
+                    vector: rng.random_range(0..case.pool.len()) as u32,
+                    reads_back: rng.random_bool(0.3).into(),
+                    ..Operation::default()
+                }
             };
             case.operations = (0..count * case.operations_a_lane).map(|_| operation(&mut rng)).collect();
             let (blocks, threads) = if rng.random() { (count, 1) } else { (1, count) };
             case.script = Some(Box::new(ScriptArgument {
                 view: case.table.view,
                 vectors: pool_words,
+                count: case.pool.len() as u64,
                 operations: case.operations.as_mut_ptr(),
                 operations_a_lane: case.operations_a_lane as u64,
+                cell: std::ptr::null_mut(),
             }));
             let script = case.script.as_deref().expect("just made");
             grids.push(lanes(blocks, threads, self.kernels.script, argument(script)));
@@ -197,18 +205,14 @@ impl Program for Storm {
             case.check_batch(&contents, memory, batch, &mut news)?;
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
-        for operation in &case.operations {
+        for operation in case.operations.iter().filter(|operation| operation.kind == PUT) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
             }
         }
         contents.check_news(&news)?;
-        let stored = contents.places.iter().flatten().count() as u64;
-        let counted = memory.at(case.table.view.stored, 1)[0];
-        if counted != stored {
-            return Err(wrong("wrong count", format!("{counted} vectors counted, {stored} stored"), Vec::new()));
-        }
+        contents.check_counts(&case.table, memory)?;
         if let Some(export) = &case.live_export {
             case.check_export(&contents, memory, export)?;
         }
@@ -228,7 +232,7 @@ impl Case {
         let count = batch.vectors.len();
         let (outcomes, references) = (memory.at(view.outcomes, count), memory.at(view.references, count));
         let mut fresh = Vec::new();
-        let mut full = 0;
+        let (mut full, mut full_nodes) = (0, 0);
         for ((&vector, &outcome), &reference) in batch.vectors.iter().zip(outcomes).zip(references) {
             contents.check_result(vector, outcome.into(), reference)?;
             let allowed = if batch.finds { [SEEN, ABSENT, ABSENT] } else { [NEW, SEEN, FULL] };
@@ -242,13 +246,13 @@ impl Case {
                 }
                 FULL => {
                     full += 1;
-                    contents.check_full(&self.table, &self.pool, vector)?;
+                    full_nodes += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
                 }
                 _ => {}
             }
         }
         let hits = if batch.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
-        let expected = [count as u64, hits as u64, full, fresh.len() as u64, 0];
+        let expected = [count as u64, hits as u64, full, fresh.len() as u64, full_nodes];
         let counts = memory.at(view.counts, 1)[0];
         if counts != expected {
             return Err(wrong("wrong count", format!("the batch counted {counts:?}, not {expected:?}"), Vec::new()));
@@ -317,28 +321,51 @@ fn lanes(blocks: usize, threads: usize, kernel: crate::machine::Kernel, argument
     Grid { blocks, threads, scratch_bytes: 0, kernel, argument }
 }
 
-fn config(kernels: &BucketKernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
+fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     let primes = [2, 2, 2, 3, 5, 7, 13];
-    let few = if scale == Scale::Lanes || kernels.slots_per_bucket() * u64::from(kernels.width) > 64 { 4 } else { primes.len() };
+    let few =
+        if scale == Scale::Lanes || kernels.slots_per_bucket() * kernels.slot_words() as u64 > 64 { 4 } else { primes.len() };
     let masks = [u64::MAX, u64::MAX, 0, 1 << 63, 3 << 62, 0x8000_0000_0000_0001];
     let empties = [rng.random(), [0; 4], [u32::MAX; 4]];
-    Config {
+    let mut config = Config {
         buckets: primes[rng.random_range(0..few)],
         hash_mask: *masks.choose(rng).expect("there are masks"),
         empty: *empties.choose(rng).expect("there are patterns"),
         seed: rng.random(),
+        node_buckets: 0,
+        node_hash_mask: 0,
+    };
+    if kernels.is_tree() {
+        // Two slots a bucket: enough for all nodes of all vectors, or for some.
+        let enough = most_vectors(config.buckets * kernels.slots_per_bucket(), scale) as u32 * (kernels.width - 2) / 2 + 1;
+        let buckets = if rng.random_bool(0.6) { enough } else { rng.random_range(2..=enough.max(2)) };
+        config.node_buckets = next_prime(buckets);
+        let masks = [u32::MAX, u32::MAX, 0, 1 << 31, 3 << 30, 0x8000_0001];
+        config.node_hash_mask = *masks.choose(rng).expect("there are masks");
     }
+    config
 }
 
-/// Vectors that differ everywhere, or little, or are made of EMPTY patterns.
+fn next_prime(at_least: u32) -> u32 {
+    let is_prime =
+        |number: &u32| (2..).take_while(|factor| factor * factor <= *number).all(|factor| !number.is_multiple_of(factor));
+    (at_least.max(2)..).find(is_prime).expect("there is one")
+}
+
+/// How many vectors a storm may have: more than there are slots.
+fn most_vectors(slots: u64, scale: Scale) -> usize {
+    if scale == Scale::Lanes { 4 } else { (slots * 5 / 4 + 3).min(48) as usize }
+}
+
+/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would mean
+/// something.
 fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
-    let most = if scale == Scale::Lanes { 4 } else { (table.slots * 5 / 4 + 3).min(48) as usize };
-    let count = rng.random_range(1..=most);
+    let count = rng.random_range(1..=most_vectors(table.slots, scale));
     let style = rng.random_range(0..5);
     let base: Vec<u32> = (0..width).map(|_| rng.random()).collect();
     let classes = (table.kernels.chunks() + 1).next_power_of_two();
-    let empty = table.view.empty;
+    let empty = table.view.roots.empty;
     let vector = |number: usize, rng: &mut Pcg64Mcg| -> Vec<u32> {
         let mut vector = base.clone();
         match style {
@@ -346,6 +373,11 @@ fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
             1 => vector.iter_mut().for_each(|word| *word = rng.random_range(0..2)),
             2 => vector[width - 1] = number as u32,
             3 => vector[rng.random_range(0..width)] = rng.random_range(0..3),
+            _ if table.kernels.is_tree() => {
+                let zero = 2 * table.view.nodes.buckets;
+                let odd = [0, 0, 1, 2, u32::MAX, u32::MAX, u32::MAX - 1, zero, zero + 1];
+                vector.iter_mut().for_each(|word| *word = *odd.choose(rng).expect("there are words"));
+            }
             _ => {
                 // Chunks of 16, 8 and 4 bytes all start at a word that a pattern's first word may be in.
                 let classed = |rng: &mut Pcg64Mcg| empty[0] ^ rng.random_range(0..2 * classes);

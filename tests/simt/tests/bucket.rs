@@ -1,54 +1,25 @@
-//! The bucket table's own kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of
+//! The bucket table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of
 //! tiny cases.
 //!
 //! `cargo test` tries a share of the schedules; `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` tries for every spec and
 //! each of three schedulers 220,000 storms, and all of the tiny cases, in about an hour on two cores.
 
-use libtest_mimic::{Arguments, Failed, Trial};
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
-use warpset_simt::bucket::{BucketKernels, FIND, PUT, SPECS};
+use support::{Few, layouts, share, storms, trial};
 use warpset_simt::duel::{Alike, Call, Duel};
-use warpset_simt::hunt::{Program, Strategy, hunt};
-use warpset_simt::machine::Rules;
-use warpset_simt::storm::{Scale, Storm};
+use warpset_simt::hunt::{Program, Strategy};
+use warpset_simt::table::{BUCKETS, FIND, PUT, bucket};
 
 fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("layouts", layouts)];
-    for kernels in SPECS {
-        trials.extend(storms(kernels));
+    let mut trials = vec![Trial::test("layouts", || layouts(BUCKETS))];
+    for kernels in BUCKETS {
+        trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
     trials.extend(duels());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-/// How many schedules: few in a test run, many in the full run.
-fn share(few: u64, many: u64) -> u64 {
-    if std::env::var_os("WARPSET_SIMT_FULL").is_some() { many } else { few }
-}
-
-/// Rust and C++ agree on the structures that kernels get.
-fn layouts() -> Result<(), Failed> {
-    for kernels in SPECS {
-        assert!(kernels.has_the_layouts_of_rust(), "{}", kernels.name());
-    }
-    Ok(())
-}
-
-fn storms(kernels: &'static BucketKernels) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    // Where loads see only the newest value, operations are also checked to be linearizable.
-    let kinds = [(Scale::Lanes, true, 1500, 100_000), (Scale::Lanes, false, 500, 100_000), (Scale::Warps, true, 60, 20_000)];
-    for (scale, stale, few, many) in kinds {
-        for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
-            let name = format!("storm::{}::{strategy}", Storm::new(kernels, scale, stale).name());
-            trials.push(trial(name, move || (Box::new(Storm::new(kernels, scale, stale)), strategy, share(few, many))));
-        }
-    }
-    trials
-}
-
-fn spec(width: u32, chunk: u32, line: u32) -> &'static BucketKernels {
-    SPECS.iter().find(|spec| (spec.width, spec.chunk_bytes, spec.line_bytes) == (width, chunk, line)).expect("a spec of build.rs")
 }
 
 const A: u32 = 0;
@@ -64,8 +35,15 @@ fn duels() -> Vec<Trial> {
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
     // Chunks a vector and slots a bucket: 1 and 8; 2 and 4; 3 and 2; 3 (of three sizes) and 4; 1 and 4; 3 and 1 twice.
-    let up_to_three_chunks =
-        [spec(2, 8, 64), spec(3, 8, 32), spec(5, 8, 64), spec(7, 16, 64), spec(4, 16, 64), spec(6, 8, 32), spec(12, 16, 32)];
+    let up_to_three_chunks = [
+        bucket(2, 8, 64),
+        bucket(3, 8, 32),
+        bucket(5, 8, 64),
+        bucket(7, 16, 64),
+        bucket(4, 16, 64),
+        bucket(6, 8, 32),
+        bucket(12, 16, 32),
+    ];
     for kernels in up_to_three_chunks {
         for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
             for stale in [false, true] {
@@ -82,7 +60,7 @@ fn duels() -> Vec<Trial> {
             }
         }
     }
-    for kernels in [spec(6, 8, 32), spec(12, 16, 32)] {
+    for kernels in [bucket(6, 8, 32), bucket(12, 16, 32)] {
         for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
             for stale in [false, true] {
                 for vectors in [[A, A, A], [A, B, A], [A, B, C]] {
@@ -114,18 +92,4 @@ fn two_lanes() -> Vec<Vec<Vec<Call>>> {
         .flat_map(|one| (one..lanes.len()).map(move |other| (one, other)))
         .map(|(one, other)| vec![lanes[one].clone(), lanes[other].clone()])
         .collect()
-}
-
-/// A hunt that must catch nothing; says how much it tried.
-fn trial<P: Program + 'static>(name: String, make: impl FnOnce() -> (Box<P>, Strategy, u64) + Send + 'static) -> Trial {
-    Trial::test(name, || {
-        let (mut program, strategy, count) = make();
-        match hunt(program.as_mut(), strategy, &Rules::default(), 0, count) {
-            Ok(effort) => {
-                println!("{}: {strategy}: {effort}", program.name());
-                Ok(())
-            }
-            Err(catch) => Err(Failed::from(catch.to_string())),
-        }
-    })
 }

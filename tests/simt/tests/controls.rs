@@ -3,7 +3,6 @@
 //!
 //! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
 
-use warpset_simt::bucket::{BucketKernels, PUT, SPECS};
 use warpset_simt::controls::*;
 use warpset_simt::duel::{Alike, Duel};
 use warpset_simt::hunt::{Catch, Cause, Program, Strategy, hunt};
@@ -11,6 +10,7 @@ use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
 use warpset_simt::storm::{Scale, Storm};
+use warpset_simt::table::{GIVE, PUT, SCAN, TAKE, bucket, tree};
 
 const RANDOM: Strategy = Strategy::Random;
 const PCT: Strategy = Strategy::Pct(3);
@@ -101,10 +101,6 @@ fn everywhere(algorithm: Algorithm, case: Case) -> [Control; 4] {
     [control(), control().apart(), control().sequential(), control().apart().sequential()]
 }
 
-fn spec(width: u32, chunk: u32, line: u32) -> &'static BucketKernels {
-    SPECS.iter().find(|spec| (spec.width, spec.chunk_bytes, spec.line_bytes) == (width, chunk, line)).expect("a spec of build.rs")
-}
-
 /// The control of the controls: what is right survives all that what is wrong is subjected to.
 #[test]
 fn chained_claiming_survives() {
@@ -182,15 +178,15 @@ fn chained_torn() {
     for stale in [true, false] {
         let torn = loads(Loads { torn: true, stale, ..Loads::default() });
         for alike in [Alike::Nothing, Alike::AllButLast] {
-            let duel = Duel::of_lanes(spec(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
+            let duel = Duel::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
             caught(duel, &torn, ALL, &["replication"]);
         }
-        for kernels in [spec(4, 16, 64), spec(8, 16, 64)] {
+        for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
             // Where there is room for no replica: Full.
             caught(Storm::new(kernels, Scale::Lanes, stale), &torn, SAMPLING, &["replication", "Full but stored"]);
         }
         // Chunks of 8 bytes cannot be torn.
-        survives(Storm::new(spec(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);
+        survives(Storm::new(bucket(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);
     }
 }
 
@@ -198,7 +194,7 @@ fn chained_torn() {
 #[test]
 fn chained_stale() {
     let weak = loads(Loads { weak: true, ..Loads::default() });
-    for kernels in [spec(4, 16, 64), spec(4, 8, 32)] {
+    for kernels in [bucket(4, 16, 64), bucket(4, 8, 32)] {
         caught(Storm::new(kernels, Scale::Lanes, true), &weak, SAMPLING, &["forgotten vector", "misread"]);
         caught(Storm::new(kernels, Scale::Lanes, true), &Rules { races: true, ..weak }, SAMPLING, &["data race"]);
     }
@@ -252,6 +248,33 @@ fn cuckoo_find() {
         survives(make(), &rules(), &[LOCK_STEP]);
     }
     caught(Control::new(CUCKOO, Case::evicted_and_put()).sequential(), &rules(), &[RANDOM], &["replication"]);
+}
+
+/// A tree table of which one part is wrong, and the same scripts with nothing wrong.
+#[test]
+fn trees() {
+    let duel = |control: TreeControl, alike, players: &[&[Call]], stale| {
+        let players = players.iter().map(|calls| calls.to_vec()).collect();
+        Duel::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
+    };
+    let scanned: &[&[Call]] = &[&[(PUT, 0)], &[(SCAN, 0), (SCAN, 0)]];
+    let given: &[&[Call]] = &[&[(GIVE, 0)], &[(TAKE, 0), (TAKE, 0)]];
+    let both: &[&[Call]] = &[&[(PUT, 0)], &[(PUT, 1)]];
+    for players in [scanned, given, both] {
+        survives(duel(TREE, Alike::AllButLast, players, true), &rules(), ALL);
+        survives(duel(TREE, Alike::AllButLast, players, false), &rules(), ALL);
+    }
+    // The root may be seen before its nodes are, as no order binds them.
+    let not_in_step = &[RANDOM, PCT, EXHAUSTIVE];
+    caught(duel(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, true), &rules(), not_in_step, &["wrong row"]);
+    survives(duel(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, false), &rules(), ALL);
+    caught(duel(TREE_GIVEN_RELAXED, Alike::Nothing, given, true), &rules(), not_in_step, &["wrong row"]);
+    survives(duel(TREE_GIVEN_RELAXED, Alike::Nothing, given, false), &rules(), ALL);
+    for stale in [true, false] {
+        // One node goes over another, and with it a vector; or over an equal one, and both count as new.
+        caught(duel(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
+        caught(duel(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
+    }
 }
 
 #[test]

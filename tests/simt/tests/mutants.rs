@@ -1,8 +1,8 @@
 //! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change that
-//! must make a test of tests/bucket.rs fail.
+//! must make a test of tests/bucket.rs or tests/tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about a quarter of an hour: everything is compiled and
-//! run again for each.
+//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled and
+//! run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,19 @@ struct Mutant {
     file: &'static str,
     from: &'static str,
     to: &'static str,
+}
+
+impl Mutant {
+    /// The header with the change.
+    fn text(&self) -> String {
+        let text = fs::read_to_string(headers().join(self.file)).expect("a header");
+        assert_eq!(text.matches(self.from).count(), 1, "{}: the text to change must be there once", self.what);
+        text.replace(self.from, self.to)
+    }
+}
+
+fn headers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda")
 }
 
 const MUTANTS: &[Mutant] = &[
@@ -117,14 +130,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the barrier after vectors have been copied to scratch memory",
         file: "warpset/batch.cuh",
-        from: "    }\n    platform::Warp::sync();\n}",
-        to: "    }\n}",
+        from: "        }\n        Warp::sync();\n        return false;\n",
+        to: "        }\n        return false;\n",
     },
     Mutant {
         what: "the barrier after the ranks of lanes have been written",
         file: "warpset/batch.cuh",
-        from: "        platform::Warp::sync();\n        WARPSET_UNROLL_BY(1)\n",
-        to: "        WARPSET_UNROLL_BY(1)\n",
+        from: "            Warp::sync();\n            WARPSET_UNROLL_BY(1)\n",
+        to: "            WARPSET_UNROLL_BY(1)\n",
     },
     Mutant {
         what: "a lane in a vote",
@@ -150,13 +163,157 @@ const MUTANTS: &[Mutant] = &[
         from: "return ++place == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
         to: "return next_bucket();",
     },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap of a node returned: a loser takes the slot for its own",
+        file: "warpset/node_table.cuh",
+        from: "continue;  // lost to another node: the bucket is looked at again",
+        to: "found = node[i];",
+    },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap of a node returned: a loser to an equal node goes on to the next bucket",
+        file: "warpset/node_table.cuh",
+        from: "} else if (found != node[i]) {",
+        to: "} else if (found == node[i]) {\nat[i] = next_slot(at[i], hash(node[i]));\ncontinue;\n} else {",
+    },
+    Mutant {
+        what: "the second look at a bucket of nodes after a lost claim",
+        file: "warpset/node_table.cuh",
+        from: "continue;  // lost to another node: the bucket is looked at again",
+        to: "",
+    },
+    Mutant {
+        what: "the buckets of a node that remain: a lost claim takes one too",
+        file: "warpset/node_table.cuh",
+        from: "continue;  // lost to another node: the bucket is looked at again",
+        to: "if (((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) continue;\ntasks.settle(i, missing);\nbusy &= ~(1u << i);\ncontinue;",
+    },
+    Mutant {
+        what: "the count of nodes: those that another has put count too",
+        file: "warpset/node_table.cuh",
+        from: "(view.slots + at[i] + in_second, empty, node[i]);\n",
+        to: "(view.slots + at[i] + in_second, empty, node[i]);\nfresh += found == node[i];\n",
+    },
+    Mutant {
+        what: "the first EMPTY slot of a bucket of nodes: it is passed over, and the bucket left over it",
+        file: "warpset/node_table.cuh",
+        from: "in_second = first != node[i] && first != empty;",
+        to: "in_second = first != node[i];",
+    },
+    Mutant {
+        what: "the first EMPTY slot of a bucket of nodes: where both are, the second is taken",
+        file: "warpset/node_table.cuh",
+        from: "in_second = first != node[i] && first != empty;",
+        to: "in_second = first != node[i] && (first != empty || seen[i].chunk[1] == empty);",
+    },
+    Mutant {
+        what: "the virtual node: (0, 0) is claimed as others are",
+        file: "warpset/node_table.cuh",
+        from: "if (node[i] == empty) {",
+        to: "if (false) {",
+    },
+    Mutant {
+        what: "the clearing of the virtual node",
+        file: "warpset/batch.cuh",
+        from: "platform::Grid::share(table.nodes.zero() + 1ull)",
+        to: "platform::Grid::share(table.nodes.zero())",
+    },
+    Mutant {
+        what: "the check that a node is to be seen",
+        file: "warpset/tree_table.cuh",
+        from: "return node != NodeTable::empty || reference == nodes.zero();",
+        to: "return true;",
+    },
+    Mutant {
+        what: "the exception for the virtual node, when it is read",
+        file: "warpset/tree_table.cuh",
+        from: "return node != NodeTable::empty || reference == nodes.zero();",
+        to: "return node != NodeTable::empty;",
+    },
+    Mutant {
+        what: "all words but the first in whether a slot holds a vector",
+        file: "warpset/tree_table.cuh",
+        from: "for (u32 word = 0; word < width() && holds; ++word)",
+        to: "for (u32 word = 0; word < 1; ++word)",
+    },
+    Mutant {
+        what: "the missing node of a leaf (by one thread)",
+        file: "warpset/tree_table.cuh",
+        from: "(vector.pair(2 * i), fresh);\n            complete = level[i] != NodeTable::missing;\n",
+        to: "(vector.pair(2 * i), fresh);\n",
+    },
+    Mutant {
+        what: "the missing node of an inner node (by one thread)",
+        file: "warpset/tree_table.cuh",
+        from: "level[2 * i + 1]), fresh);\n                complete = level[i] != NodeTable::missing;\n",
+        to: "level[2 * i + 1]), fresh);\n",
+    },
+    Mutant {
+        what: "the missing node below a node (by a warp)",
+        file: "warpset/tree_intake.cuh",
+        from: "            else if (!of_words && is_missing(node, length.get(), place)) to[current] = NodeTable::missing;\n",
+        to: "",
+    },
+    Mutant {
+        what: "the missing node below a root (by a warp)",
+        file: "warpset/tree_intake.cuh",
+        from: "missing = is_missing(root, 2, 0);",
+        to: "missing = false;",
+    },
+    Mutant {
+        what: "the exception for a word that looks like a missing node (by a warp)",
+        file: "warpset/tree_intake.cuh",
+        from: "const bool right_is_word = word_moved_to(length) && 2 * place + 1 == length - 1;",
+        to: "const bool right_is_word = false;",
+    },
+    Mutant {
+        what: "the place of a word that looks like a missing node (by a warp)",
+        file: "warpset/tree_intake.cuh",
+        from: "const bool right_is_word = word_moved_to(length) && 2 * place + 1 == length - 1;",
+        to: "const bool right_is_word = 2 * place + 1 == length - 1;",
+    },
+    Mutant {
+        what: "the scratch memory of a level's own: it is made in that of the one below",
+        file: "warpset/tree_intake.cuh",
+        from: "u32* above = halves + Warp::size * leaves;",
+        to: "u32* above = halves;",
+    },
+    Mutant {
+        what: "the barrier after the leaves have been written",
+        file: "warpset/tree_intake.cuh",
+        from: "(first, fresh);\n        Warp::sync();\n",
+        to: "(first, fresh);\n",
+    },
+    Mutant {
+        what: "the barrier after the halves of a level have been written",
+        file: "warpset/tree_intake.cuh",
+        from: "(next_level, fresh);\n            Warp::sync();\n",
+        to: "(next_level, fresh);\n",
+    },
+    Mutant {
+        what: "the barrier after roots have been written to scratch memory",
+        file: "warpset/tree_intake.cuh",
+        from: "        Warp::sync();\n        return missing;\n",
+        to: "        return missing;\n",
+    },
+    Mutant {
+        what: "the outcome of a vector that lacks a node (by a warp)",
+        file: "warpset/batch.cuh",
+        from: "if (takes && !settled) search.begin();",
+        to: "if (takes) search.begin();",
+    },
 ];
+
+/// The changes are of the headers as they are.
+#[test]
+fn every_mutant_differs() {
+    MUTANTS.iter().for_each(|mutant| drop(mutant.text()));
+}
 
 #[test]
 #[ignore = "compiles and runs everything again for each mutant"]
 fn every_mutant_is_killed() {
     let only = std::env::var("WARPSET_SIMT_MUTANT").ok();
-    let wanted = |mutant: &&Mutant| only.as_ref().is_none_or(|only| mutant.what.contains(only.as_str()));
+    let wanted = |mutant: &&Mutant| only.as_ref().is_none_or(|only| mutant.what.contains(only) || mutant.file.contains(only));
     let survivors: Vec<&str> =
         MUTANTS.iter().filter(wanted).filter(|mutant| survives(mutant)).map(|mutant| mutant.what).collect();
     assert!(survivors.is_empty(), "not noticed: {survivors:#?}");
@@ -164,18 +321,20 @@ fn every_mutant_is_killed() {
 
 /// Whether all tests pass without what the mutant lacks; says which fail.
 fn survives(mutant: &Mutant) -> bool {
-    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda");
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant");
     let _ = fs::remove_dir_all(&copy);
-    copy_folder(&headers, &copy);
-    let file = copy.join(mutant.file);
-    let text = fs::read_to_string(&file).expect("a header");
-    assert_eq!(text.matches(mutant.from).count(), 1, "{}: the text to change must be there once", mutant.what);
-    fs::write(&file, text.replace(mutant.from, mutant.to)).expect("a copy can be written");
+    copy_folder(&headers(), &copy);
+    fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
 
+    // Headers that only trees use concern only their tests.
+    let of_trees = mutant.file.contains("tree") || mutant.file.contains("node");
+    let (tests, specs): (&[&str], _) =
+        if of_trees { (&["--test", "tree"], "tree") } else { (&["--test", "bucket", "--test", "tree"], "") };
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--package", "warpset-simt", "--test", "bucket"])
+        .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
+        .args(tests)
         .env("WARPSET_SIMT_HEADERS", &copy)
+        .env("WARPSET_SIMT_SPECS", specs)
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
         .output()
         .expect("cargo runs");
@@ -183,7 +342,8 @@ fn survives(mutant: &Mutant) -> bool {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix("... FAILED")).map(str::trim).collect();
-    let how = text.lines().find(|line| line.contains(": ") && line.starts_with("bucket-") && !line.contains("schedules,"));
+    let named = |line: &&str| line.starts_with("bucket-") || line.starts_with("tree-");
+    let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
     println!(
         "{}: {}; {} trials fail; {}",
         if failed.is_empty() { "SURVIVES" } else { "killed" },

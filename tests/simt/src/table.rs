@@ -1,4 +1,4 @@
-//! The bucket table in simulated memory: its kernels, and what a test can see of it from outside.
+//! Tables in simulated memory, bucket and tree tables: their kernels, and what a test can see of them from outside.
 
 use crate::hunt::Wrong;
 use crate::machine::Kernel;
@@ -8,9 +8,10 @@ use std::ops::Range;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
-/// See `warpset_simt_bucket_kernels` in cpp/harness.h.
+/// See `warpset_simt_table_kernels` in cpp/harness.h.
 #[repr(C)]
-pub struct BucketKernels {
+pub struct Kernels {
+    tree: u32,
     pub width: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
@@ -22,12 +23,12 @@ pub struct BucketKernels {
     pub export: Kernel,
     pub measure: Kernel,
     pub script: Kernel,
-    chunk_of_slot: unsafe extern "C" fn(*const TableView, u64, u32, *mut ChunkPlace),
-    is_barred: unsafe extern "C" fn(*const TableView, *const u32, u64) -> bool,
+    chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
+    is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
 
 // SAFETY: constants: function pointers, and a pointer to a constant.
-unsafe impl Sync for BucketKernels {}
+unsafe impl Sync for Kernels {}
 
 /// See `warpset_geometry` in cuda/table_kernels.cu.
 #[repr(C)]
@@ -38,7 +39,7 @@ struct Geometry {
     chunks: u32,
     search_threads: u32,
     search_scratch_bytes: u32,
-    table_view_bytes: u32,
+    view_bytes: u32,
     batch_view_bytes: u32,
 }
 
@@ -56,6 +57,27 @@ pub struct TableView {
     pub width: u32,
 }
 
+/// See cuda/warpset/node_table.cuh. Of a bucket table: all zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NodeView {
+    pub slots: *mut u64,
+    pub stored: *mut u64,
+    pub seeds: [u64; 3],
+    pub buckets: u32,
+    pub probe_limit: u32,
+    pub hash_mask: u32,
+    pub width: u32,
+}
+
+/// See `TreeView` in cuda/warpset/tree_table.cuh; kernels of a bucket table get the first part of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    pub roots: TableView,
+    pub nodes: NodeView,
+}
+
 /// See cuda/warpset/batch.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -68,18 +90,18 @@ pub struct BatchView {
     pub counts: *mut [u64; 5],
 }
 
-/// Arguments of the kernels, see cpp/bucket_table.inl.
+/// Arguments of the kernels, see cpp/table.inl.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BatchArgument {
-    pub view: TableView,
+    pub view: View,
     pub batch: BatchView,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct GetArgument {
-    pub view: TableView,
+    pub view: View,
     pub references: *const u64,
     pub count: u64,
     pub vectors: *mut u32,
@@ -89,7 +111,7 @@ pub struct GetArgument {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ExportArgument {
-    pub view: TableView,
+    pub view: View,
     pub first: u64,
     pub last: u64,
     pub vectors: *mut u32,
@@ -100,7 +122,7 @@ pub struct ExportArgument {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureArgument {
-    pub view: TableView,
+    pub view: View,
     pub first: u64,
     pub last: u64,
     pub lengths: *mut u64,
@@ -108,13 +130,16 @@ pub struct MeasureArgument {
     pub bins: u32,
 }
 
+/// See cpp/script.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptArgument {
-    pub view: TableView,
+    pub view: View,
     pub vectors: *const u32,
+    pub count: u64,
     pub operations: *mut Operation,
     pub operations_a_lane: u64,
+    pub cell: *mut u64,
 }
 
 /// See `warpset_simt_operation`.
@@ -135,6 +160,12 @@ pub struct Operation {
 pub const NOTHING: u32 = 0;
 pub const PUT: u32 = 1;
 pub const FIND: u32 = 2;
+/// Reads what a slot (the `vector` of the operation) holds.
+pub const SCAN: u32 = 3;
+/// Puts a vector and passes its reference on.
+pub const GIVE: u32 = 4;
+/// Reads the vector back whose reference was passed on.
+pub const TAKE: u32 = 5;
 
 /// As in `warpset::Outcome`.
 pub const NEW: u32 = 1;
@@ -152,15 +183,42 @@ struct ChunkPlace {
     empty: [u32; 4],
 }
 
-impl BucketKernels {
+/// The bucket table of a spec of build.rs.
+pub fn bucket(width: u32, chunk: u32, line: u32) -> &'static Kernels {
+    spec(BUCKETS, width, chunk, line)
+}
+
+/// The tree table of a spec of build.rs.
+pub fn tree(width: u32, chunk: u32, line: u32) -> &'static Kernels {
+    spec(TREES, width, chunk, line)
+}
+
+fn spec(specs: &[&'static Kernels], width: u32, chunk: u32, line: u32) -> &'static Kernels {
+    let is = |spec: &&&'static Kernels| (spec.width, spec.chunk_bytes, spec.line_bytes) == (width, chunk, line);
+    specs.iter().find(is).expect("a spec of build.rs")
+}
+
+impl Kernels {
     pub fn name(&self) -> String {
-        format!("bucket-{}-{}-{}", self.width, self.chunk_bytes, self.line_bytes)
+        let kind = if self.is_tree() { "tree" } else { "bucket" };
+        format!("{kind}-{}-{}-{}", self.width, self.chunk_bytes, self.line_bytes)
     }
 
+    pub fn is_tree(&self) -> bool {
+        self.tree != 0
+    }
+
+    /// Words a vector.
     pub fn width(&self) -> usize {
         self.width as usize
     }
 
+    /// Words a slot: a vector, or a root pair.
+    pub fn slot_words(&self) -> usize {
+        if self.is_tree() { 2 } else { self.width() }
+    }
+
+    /// Of vectors, or of root pairs.
     pub fn slots_per_bucket(&self) -> u64 {
         self.geometry.slots_per_bucket.into()
     }
@@ -179,8 +237,8 @@ impl BucketKernels {
     }
 
     pub fn has_the_layouts_of_rust(&self) -> bool {
-        self.geometry.table_view_bytes as usize == size_of::<TableView>()
-            && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
+        let view = if self.is_tree() { size_of::<View>() } else { size_of::<TableView>() };
+        self.geometry.view_bytes as usize == view && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
     }
 }
 
@@ -191,14 +249,20 @@ pub struct Config {
     pub hash_mask: u64,
     pub empty: [u32; 4],
     pub seed: u64,
+    /// Of a tree table.
+    pub node_buckets: u32,
+    pub node_hash_mask: u32,
 }
 
 /// A table in simulated memory.
 #[derive(Clone, Copy)]
 pub struct Table {
-    pub kernels: &'static BucketKernels,
-    pub view: TableView,
+    pub kernels: &'static Kernels,
+    pub view: View,
+    /// Of vectors, or of root pairs.
     pub slots: u64,
+    /// Of nodes: those that every search of the node table can come to.
+    pub node_slots: usize,
 }
 
 /// A slot, seen from outside while no lane runs.
@@ -206,6 +270,7 @@ pub struct Table {
 pub struct Slot {
     /// For each chunk, whether it is decided.
     pub decided: Vec<bool>,
+    /// Of the vector. (Of a tree table, where it is read by itself: of the root pair.)
     pub words: Vec<u32>,
     /// Where in `slots` its chunks are.
     pub ranges: Vec<Range<usize>>,
@@ -228,10 +293,10 @@ impl Slot {
 
 impl Table {
     /// Allocates a table whose slots hold garbage: a kernel must clear it, or `clear`.
-    pub fn allocate(memory: &mut Memory, kernels: &'static BucketKernels, config: Config) -> Self {
+    pub fn allocate(memory: &mut Memory, kernels: &'static Kernels, config: Config) -> Self {
         let mut state = config.seed;
-        let seeds: Vec<u64> = (0..2 * (kernels.width() + 1)).map(|_| split_mix(&mut state)).collect();
-        let view = TableView {
+        let seeds: Vec<u64> = (0..2 * (kernels.slot_words() + 1)).map(|_| split_mix(&mut state)).collect();
+        let roots = TableView {
             slots: memory.allocate("slots", Use::Shared, kernels.table_bytes(config.buckets)),
             buckets: config.buckets,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
@@ -239,9 +304,26 @@ impl Table {
             hash_mask: config.hash_mask,
             empty: config.empty,
             probe_limit: config.buckets.min(1024) as u32,
+            width: kernels.slot_words() as u32,
+        };
+        let slots = config.buckets * kernels.slots_per_bucket();
+        if !kernels.is_tree() {
+            let (slots_of_nodes, stored) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let nodes =
+                NodeView { slots: slots_of_nodes, stored, seeds: [0; 3], buckets: 0, probe_limit: 0, hash_mask: 0, width: 0 };
+            return Self { kernels, view: View { roots, nodes }, slots, node_slots: 0 };
+        }
+        let node_slots = 2 * config.node_buckets as usize;
+        let nodes = NodeView {
+            slots: memory.allocate("nodes", Use::Shared, 8 * (node_slots + 1)).cast(),
+            stored: memory.allocate("nodes stored", Use::Shared, 8).cast(),
+            seeds: std::array::from_fn(|_| split_mix(&mut state)),
+            buckets: config.node_buckets,
+            probe_limit: config.node_buckets.min(1024),
+            hash_mask: config.node_hash_mask,
             width: kernels.width,
         };
-        Self { kernels, view, slots: config.buckets * kernels.slots_per_bucket() }
+        Self { kernels, view: View { roots, nodes }, slots, node_slots }
     }
 
     fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
@@ -256,10 +338,19 @@ impl Table {
         for (slot, chunk) in (0..self.slots).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
             let place = self.chunk(slot, chunk);
             let words = place.bytes as usize / 4;
-            let address = self.view.slots.wrapping_add(place.offset as usize).cast::<u32>();
+            let address = self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>();
             memory.at_mut(address, words).copy_from_slice(&place.empty[..words]);
         }
-        memory.at_mut(self.view.stored, 1)[0] = 0;
+        memory.at_mut(self.view.roots.stored, 1)[0] = 0;
+        if self.kernels.is_tree() {
+            memory.at_mut(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1).fill(0);
+            memory.at_mut(self.view.nodes.stored, 1)[0] = 0;
+        }
+    }
+
+    /// All slots of nodes, and the one behind them.
+    pub fn nodes<'a>(&self, memory: &'a Memory) -> &'a [u64] {
+        memory.at(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1)
     }
 
     pub fn slot(&self, memory: &Memory, slot: u64) -> Slot {
@@ -267,7 +358,7 @@ impl Table {
         for chunk in 0..self.kernels.chunks() {
             let place = self.chunk(slot, chunk);
             let words = place.bytes as usize / 4;
-            let cells = memory.at(self.view.slots.wrapping_add(place.offset as usize).cast::<u32>(), words);
+            let cells = memory.at(self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>(), words);
             seen.decided.push(cells != &place.empty[..words]);
             seen.words.extend(cells);
             seen.ranges.push(place.offset as usize..(place.offset + place.bytes) as usize);
@@ -275,11 +366,11 @@ impl Table {
         seen
     }
 
-    /// Whether the table's rules keep this vector out of this slot.
-    pub fn bars(&self, vector: &[u32], slot: u64) -> bool {
-        assert_eq!(vector.len(), self.kernels.width());
-        // SAFETY: `vector` has as many words as the spec; the function touches nothing else.
-        unsafe { (self.kernels.is_barred)(&self.view, vector.as_ptr(), slot) }
+    /// Whether the table's rules keep this vector (or root pair) out of this slot.
+    pub fn bars(&self, words: &[u32], slot: u64) -> bool {
+        assert_eq!(words.len(), self.kernels.slot_words());
+        // SAFETY: there are as many words as a slot has; the function touches nothing else.
+        unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }
     }
 }
 

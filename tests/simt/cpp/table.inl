@@ -1,0 +1,108 @@
+// The table of one spec on the simulated GPU: its kernels (cuda/table_kernels.cu, unchanged) and what tests ask of it.
+//
+// Arguments have the view of a tree table, which begins with that of a bucket table. Slots and their chunks are those of the roots.
+//
+// Compiled once for each spec, with the macros of warpset/table.cuh and WARPSET_SIMT_NAME, the name of the structure it defines.
+#include "table_kernels.cu"
+
+#include "script.h"
+
+namespace {
+
+using warpset::TreeView;
+using warpset::WordVector;
+
+#if WARPSET_TREE
+const View& view_of(const TreeView& view) { return view; }
+#else
+const View& view_of(const TreeView& view) { return view.roots; }
+#endif
+
+struct Batch {
+    TreeView view;
+    BatchView batch;
+};
+
+struct Get {
+    TreeView view;
+    const u64* references;
+    u64 count;
+    u32* vectors;
+    u64* invalid;
+};
+
+struct Export {
+    TreeView view;
+    u64 first, last;
+    u32* vectors;
+    u64* references;
+    u64* cursor;
+};
+
+struct Measure {
+    TreeView view;
+    u64 first, last;
+    u64* lengths;
+    u64* longest;
+    u32 bins;
+};
+
+// For the tests, outside of any launch: where a chunk of a slot is, and what it holds while it is undecided.
+void chunk_of_slot(const TreeView& view, u64 slot, u32 chunk, warpset_simt_chunk* result)
+{
+    const Table table = Table::of(view_of(view));
+    struct Nothing {
+        void read(u32, u32& chunk) const { chunk = 0; }
+        void read(u32, u64& chunk) const { chunk = 0; }
+        void read(u32, warpset::u128& chunk) const { chunk = {0, 0}; }
+    };
+    const u64 bucket = slot / layout.slots_per_bucket();
+    const u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
+    table.root_table().with_chunk(bucket, place, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
+        result->offset = static_cast<u64>(reinterpret_cast<const warpset::u8*>(address) - view.roots.slots);
+        result->bytes = sizeof empty;
+        __builtin_memcpy(result->empty, &empty, sizeof empty);
+    });
+}
+
+bool is_barred(const TreeView& view, const u32* words, u64 slot)
+{
+    const Table table = Table::of(view_of(view));
+    const auto& roots = table.root_table();
+    return roots.forbids(roots.forbidden_classes(WordVector{words}), slot / layout.slots_per_bucket(),
+                         static_cast<u32>(slot % layout.slots_per_bucket()));
+}
+
+template <class Argument>
+const Argument& as(const void* argument)
+{
+    return *static_cast<const Argument*>(argument);
+}
+
+}  // namespace
+
+extern "C" {
+extern const warpset_simt_table_kernels WARPSET_SIMT_NAME;
+}
+const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
+    WARPSET_TREE,
+    WARPSET_WIDTH,
+    WARPSET_CHUNK_BYTES,
+    WARPSET_LINE_BYTES,
+    warpset_geometry,
+    [](const void* a) { auto& x = as<Batch>(a); warpset_find_or_put(view_of(x.view), x.batch); },
+    [](const void* a) { auto& x = as<Batch>(a); warpset_find(view_of(x.view), x.batch); },
+    [](const void* a) { warpset_clear(view_of(as<TreeView>(a))); },
+    [](const void* a) { auto& x = as<Get>(a); warpset_get(view_of(x.view), x.references, x.count, x.vectors, x.invalid); },
+    [](const void* a) {
+        auto& x = as<Export>(a);
+        warpset_export(view_of(x.view), x.first, x.last, x.vectors, x.references, x.cursor);
+    },
+    [](const void* a) { auto& x = as<Measure>(a); warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.longest); },
+    [](const void* a) {
+        using warpset::simt::Order;
+        run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
+    },
+    [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<TreeView>(view), slot, chunk, result); },
+    [](const void* view, const u32* words, u64 slot) { return is_barred(as<TreeView>(view), words, slot); },
+};

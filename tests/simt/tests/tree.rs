@@ -1,0 +1,69 @@
+//! The tree table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of tiny
+//! cases.
+//!
+//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+use support::{Few, layouts, share, storms, trial};
+use warpset_simt::duel::{Alike, Call, Duel};
+use warpset_simt::hunt::{Program, Strategy};
+use warpset_simt::table::{FIND, GIVE, PUT, SCAN, TAKE, TREES, tree};
+
+fn main() -> ExitCode {
+    let mut trials = vec![Trial::test("layouts", || layouts(TREES))];
+    for kernels in TREES {
+        // About as many steps for each width.
+        let wide = 1 + u64::from(kernels.width) / 8;
+        trials.extend(storms(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
+    }
+    trials.extend(duels());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+const A: u32 = 0;
+const B: u32 = 1;
+
+/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in one
+/// bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
+fn duels() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let mut add = |make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
+        let name = format!("duel::{}", make().name());
+        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+    };
+    for kernels in [tree(3, 8, 64), tree(4, 8, 32)] {
+        for node_buckets in [1, 2] {
+            for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
+                for stale in [false, true] {
+                    for players in two_lanes() {
+                        let make = move || Duel::of_lanes(kernels, alike, players.clone(), stale).with_node_buckets(node_buckets);
+                        // Two puts each of vectors that share nothing have up to a few millions.
+                        add(Box::new(make), share(2000, 5_000_000));
+                    }
+                    for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
+                        let make = move || Duel::of_warps(kernels, alike, batches.clone(), stale).with_node_buckets(node_buckets);
+                        add(Box::new(make), share(20, 5_000));
+                    }
+                }
+            }
+        }
+    }
+    trials
+}
+
+fn two_lanes() -> Vec<Vec<Vec<Call>>> {
+    vec![
+        vec![vec![(PUT, A)], vec![(PUT, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, B)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, B), (PUT, A)]],
+        vec![vec![(PUT, A), (FIND, A)], vec![(PUT, A), (FIND, A)]],
+        vec![vec![(PUT, A), (FIND, B)], vec![(PUT, B), (FIND, A)]],
+        vec![vec![(PUT, A)], vec![(FIND, A), (FIND, A)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(SCAN, 0), (SCAN, 1)]],
+        vec![vec![(GIVE, A)], vec![(TAKE, A), (TAKE, A)]],
+    ]
+}
