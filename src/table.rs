@@ -168,7 +168,8 @@ impl<S: Storage> TableBuilder<S> {
     /// Whether the table grows by itself, to twice its slots, before it is 85 % full. Default: no.
     ///
     /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
-    /// and so voids earlier references; those returned by the batch that made it grow are of the grown table.
+    /// and so voids earlier references; those returned by the batch that made it grow are of the grown table. A vector that finds no
+    /// place even in a table of 64 times the slots that are needed is [`Outcome::Full`].
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self

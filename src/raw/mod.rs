@@ -18,6 +18,9 @@ use view::{Counts, Geometry, NodeView, TableView, TreeView};
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
 const GROW_AT_FILL: f64 = 0.85;
 
+/// Nor does it make a table more than so many times as large as what must be stored in it.
+const GROW_AT_MOST: u64 = 64;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     FindOrPut,
@@ -363,15 +366,22 @@ impl RawTable {
         }
     }
 
-    /// Grows, and offers the vectors that were rejected again, until none is.
+    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that much
+    /// room that rejects a vector does not lack room. (Such vectors are made against the table's seed; or node references end.)
     fn offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
-            let twice = |now: u64, wanted: bool| if wanted { 2 * now } else { now };
-            let nodes = twice(size.nodes, tally.full_nodes > 0).min(2 * MAX_NODE_BUCKETS);
-            let larger = Size { slots: twice(size.slots, tally.full > tally.full_nodes), nodes };
+            let for_slots = tally.full - tally.full_nodes;
+            let needed = Size {
+                slots: self.stored()? + for_slots,
+                nodes: self.stored_nodes()? + tally.full_nodes * u64::from(self.spec.width),
+            };
+            let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
+            let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
+            let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
+            let larger = Size { slots, nodes: nodes.min(2 * MAX_NODE_BUCKETS) };
             if larger == size {
-                break; // as many nodes as references can tell apart
+                break;
             }
             self.grow_from(size, larger)?;
             let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();

@@ -4,6 +4,7 @@ use crate::common::checker::{Checker, OrFail};
 use crate::common::set::everything;
 use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
+    fast,
     kinds::{Kind, roomy},
     scaled, tests_of_all_kinds,
 };
@@ -19,6 +20,7 @@ tests_of_all_kinds![
     references_after_a_growth_are_of_the_grown_table,
     tables_grow_before_they_are_85_percent_full,
     a_table_that_does_not_grow_keeps_its_slots,
+    vectors_without_a_place_do_not_make_a_table_grow_for_ever,
 ];
 
 fn grow_moves_every_vector<S: Kind>(device: &Device) {
@@ -135,4 +137,20 @@ fn a_table_that_does_not_grow_keeps_its_slots<S: Kind>(device: &Device) {
     let tally = table.find_or_put_many(&distinct(2, 0, 1000)).unwrap().tally;
     assert_eq!((table.slots(), tally.new + tally.full), (slots, 1000));
     assert!(tally.full > 0);
+}
+
+/// More vectors in one probe sequence than a search looks at: no number of slots helps.
+fn vectors_without_a_place_do_not_make_a_table_grow_for_ever<S: Kind>(device: &Device) {
+    if fast() {
+        return; // millions of looks, and nothing smaller shows it
+    }
+    // Buckets of one word have 16 slots on a CPU, 8 on a GPU; of 7 words 2; of roots 8 or 4: a search looks at 1,024 buckets.
+    for (width, count) in [(1, 17_000), (7, 9_000)] {
+        let table = VectorTable::<S>::builder(width).capacity(1000).grows(true).hash_mask(0).build(device).unwrap();
+        let batch = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
+        assert!(batch.tally.full > 0 && batch.tally.full_nodes == 0, "width {width}: {:?}", batch.tally);
+        assert_eq!(batch.tally.new + batch.tally.full, count as u64, "width {width}");
+        assert_eq!(table.len().unwrap(), batch.tally.new, "width {width}");
+        assert!(table.slots() <= 2 * 64 * count as u64, "width {width}: {} slots", table.slots());
+    }
 }
