@@ -24,7 +24,7 @@ fn compile<S: warpset::Storage>(width: usize, capability: (u32, u32)) -> Result<
 
 #[cfg(not(feature = "cuda"))]
 fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
-    unreachable!("ignored without the feature `cuda`")
+    unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
 /// Why nothing can be compiled here, if so.

@@ -109,8 +109,9 @@ pub struct Checker<'a, S: Set> {
     /// By position in the pool: where it is stored, if it is.
     places: Vec<Option<Reference>>,
     rejected: Vec<bool>,
-    /// Differs once the table has grown: more slots, or more nodes.
-    bytes: u64,
+    /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the block that is there, and more nodes are no
+    /// slots.)
+    size: (u64, u64),
 }
 
 impl<'a, S: Set> Checker<'a, S> {
@@ -118,7 +119,7 @@ impl<'a, S: Set> Checker<'a, S> {
     pub fn new(set: &'a S, pool: &'a Pool) -> Self {
         assert_eq!(set.width(), pool.width());
         let (places, rejected) = (vec![None; pool.len()], vec![false; pool.len()]);
-        Self { set, pool, may_reject: false, places, rejected, bytes: set.bytes() }
+        Self { set, pool, may_reject: false, places, rejected, size: (set.slots(), set.bytes()) }
     }
 
     /// Of an empty set that may be too small.
@@ -145,7 +146,7 @@ impl<'a, S: Set> Checker<'a, S> {
 
     /// Judges the answers to an offer, or to many that overlapped, joined end to end.
     pub fn accept(&mut self, positions: &[usize], batch: &Batch) -> Checked {
-        let grew = self.set.bytes() != self.bytes;
+        let grew = (self.set.slots(), self.set.bytes()) != self.size;
         self.accept_with(positions, batch, if grew { References::Moved } else { References::Stable })
     }
 
@@ -225,7 +226,7 @@ impl<'a, S: Set> Checker<'a, S> {
             ensure!(stored == now.is_some(), Locate, "{vector}, stored: {stored}, is located at {now:?}");
             *place = now;
         }
-        self.bytes = self.set.bytes();
+        self.size = (self.set.slots(), self.set.bytes());
         self.judge_distinct_places()
     }
 
