@@ -15,7 +15,7 @@ pub enum Outcome {
 /// Where a stored vector is: the number of its slot.
 ///
 /// Stable until the table grows or is cleared, and enough to read the vector back
-/// ([`BucketTable::get_many`](crate::BucketTable::get_many)).
+/// ([`VectorTable::get_many`](crate::VectorTable::get_many)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Reference(pub(crate) u64);
@@ -65,7 +65,7 @@ impl Tally {
     }
 }
 
-/// The results of one [`find_or_put_many_with`](crate::BucketTable::find_or_put_many_with).
+/// The results of one [`find_or_put_many_with`](crate::VectorTable::find_or_put_many_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// How many vectors had which outcome.

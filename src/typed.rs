@@ -105,7 +105,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         &self.table
     }
 
-    /// As [`BucketTable::find_or_put_many`].
+    /// As [`VectorTable::find_or_put_many`].
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -121,7 +121,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         self.table.find_or_put_many(&words(keys))
     }
 
-    /// As [`BucketTable::find_or_put_many_with`].
+    /// As [`VectorTable::find_or_put_many_with`].
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         self.table.find_or_put_many_with(&words(keys), request)
     }
 
-    /// As [`BucketTable::contains_many`].
+    /// As [`VectorTable::contains_many`].
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -147,7 +147,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         self.table.contains_many(&words(keys))
     }
 
-    /// As [`BucketTable::locate_many`].
+    /// As [`VectorTable::locate_many`].
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         self.table.locate_many(&words(keys))
     }
 
-    /// As [`BucketTable::get_many`].
+    /// As [`VectorTable::get_many`].
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -175,7 +175,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> TypedTable<K, S> {
         Ok(words.chunks_exact(Self::WIDTH).map(key).collect())
     }
 
-    /// As [`BucketTable::iter`].
+    /// As [`VectorTable::iter`].
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
