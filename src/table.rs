@@ -44,7 +44,7 @@ pub type BucketTable = VectorTable<Bucket>;
 /// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other vector that
 /// has the same part in the same kind of place: the sets of states that model checkers visit take little more than their roots.
 /// Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the root, which are
-/// found in the GPU's cache as long as there are few millions of them.
+/// found in the GPU's cache as long as the node table fits it (README, "Numbers").
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -140,8 +140,9 @@ impl<S> fmt::Debug for TableBuilder<S> {
 impl TableBuilder<Tree> {
     /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
     ///
-    /// A vector that needs a node when there is no free one is [`Outcome::Full`]; up to 90 % of the slots none is. Nodes take 8 bytes
-    /// each. A node table of 60 MB or less stays in the cache of a large GPU. Without use for vectors of one or two words.
+    /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`]. By calculation, a search of
+    /// 1,024 buckets of two slots finds none with a probability of 2^-151 where 95 % of the slots are taken. Nodes take 8 bytes each; node
+    /// tables much smaller than the GPU's L2 (60 MB on an H200) are the fast ones. Without use for vectors of one or two words.
     pub fn nodes(mut self, nodes: u64) -> Self {
         self.options.nodes = Some(nodes);
         self
@@ -280,9 +281,9 @@ pub struct Stats {
     pub longest_probe: u64,
     /// Words a vector.
     pub width: usize,
-    /// Nodes stored, and slots for them: 0 in a bucket table.
+    /// Nodes stored: 0 in a bucket table.
     pub nodes: u64,
-    /// Slots of the node table.
+    /// Slots of the node table: 0 in a bucket table.
     pub node_slots: u64,
 }
 

@@ -11,7 +11,7 @@
 // (tree_shape.cuh). Leaves and inner nodes of all places share the table, and may even share a slot.
 //
 // Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (probe.cuh, with 32 bits).
-// H200, find-or-put of trees of 8 words, 2^27 vectors, 56 to 64 registers, G/s with the node table half full, in L2 / at a compression
+// H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a compression
 // ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one 11.5 / 3.4. Asking
 // for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued together, lost 4 to 10 %.
 //

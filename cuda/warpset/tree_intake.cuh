@@ -8,7 +8,7 @@
 // mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73, G/s.
-// The first three columns are this; the others are one-page prototypes in which lanes waited for each other after every task.
+// The first three columns are this (`cargo bench --bench trees`); the others are one-page prototypes in which lanes waited for each other after every task.
 //
 //   | words | 2 in flight, 36 warps | 32 warps    | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in a kernel of their own |
 //   |-------|-----------------------|-------------|-----------------------|------------|-------------------|--------------------------------|
@@ -18,8 +18,9 @@
 //   | 32    | 5.1 / 1.1             | 4.9 / 1.2   | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1                      |
 //
 // (The prototypes have no `missing`, no widths but powers of two and one limit for both nodes in flight. With these, waiting was 14.2,
-// 10.5, 7.1 and 4.4: 160 instructions a node, as a warp of 64 tasks nearly always has one that needs a third look.) Looks that L1 may
-// serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are idle instead of half: -5 %.
+// 10.5, 7.1 and 4.4: about 160 instructions a node by the counters at 32 words, as a warp of 64 tasks nearly always has one that needs a third look.) Looks that L1 may
+// serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are idle instead of
+// half lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
 #include "warpset/batch.cuh"
