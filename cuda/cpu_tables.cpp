@@ -73,11 +73,15 @@ void warpset_cpu_clear(const TreeView* view, u64 thread, u64 threads)
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
+// Of changes, if the batch has parents and the table gains by it.
 void warpset_cpu_find_or_put(const TreeView* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
         using Table = std::decay_t<decltype(table)>;
+        if constexpr (Table::takes_changes) {
+            if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::run(table, *batch);
+        }
         SearchBatch<Table, Operation::FindOrPut>::run(table, *batch);
     });
 }

@@ -1,5 +1,6 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
 #include "warpset/batch.cuh"
+#include "warpset/change_intake.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree_intake.cuh"
 
@@ -14,7 +15,7 @@ constexpr Table::Roots::Layout layout{};
 
 // Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need more
 // than the 64 KiB that a block has on compute capability 7.5.
-constexpr u32 scratch_bytes = warpset::SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
+constexpr u32 scratch_bytes = warpset::search_scratch_bytes<Table>();
 constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
 // Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
 // write to L2; more leave too few vectors in flight (H200, fill 0.25, G/s: 8 words at 40, 36 and 32 warps 15.7, 16.2 and 15.8; 32
@@ -31,6 +32,13 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, 
 {
     warpset::SearchBatch<Table, Operation::FindOrPut>::run(Table::of(view), batch);
 }
+
+#if WARPSET_TREE
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_changed(View view, BatchView batch)
+{
+    warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Changes>::run(Table::of(view), batch);
+}
+#endif
 
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchView batch)
 {

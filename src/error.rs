@@ -83,6 +83,16 @@ pub enum Error {
     /// The table grew or was cleared while its vectors were being iterated over.
     #[error("the table grew or was cleared during the iteration, so the references it gave are no longer valid")]
     ChangedDuringIteration,
+    /// What was given with a batch is not as long as the batch.
+    #[error("{given} {what} were given, but the batch needs {needed}")]
+    Rows {
+        /// What was given.
+        what: &'static str,
+        /// How many.
+        given: usize,
+        /// How many the batch's vectors need.
+        needed: usize,
+    },
     /// A buffer of the caller is too short.
     #[error("{what} has room for {given} elements, but {needed} are needed")]
     BufferTooShort {

@@ -31,6 +31,11 @@ pub struct DeviceBatch<'a> {
     pub vectors: &'a dyn DevicePtr<u32>,
     /// How many vectors.
     pub count: usize,
+    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
+    pub parents: Option<&'a dyn DevicePtr<u64>>,
+    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
+    /// with `parents`.
+    pub changed: Option<&'a dyn DevicePtr<u32>>,
     /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
     pub outcomes: Option<&'a mut dyn DevicePtrMut<u8>>,
     /// Per vector: the slot, or `u64::MAX` if it is not stored.
@@ -45,7 +50,16 @@ pub struct DeviceBatch<'a> {
 impl<'a> DeviceBatch<'a> {
     /// A batch of `count` vectors that reports nothing yet.
     pub fn new(vectors: &'a dyn DevicePtr<u32>, count: usize) -> Self {
-        Self { vectors, count, outcomes: None, references: None, new_references: None, counts: None }
+        Self {
+            vectors,
+            count,
+            parents: None,
+            changed: None,
+            outcomes: None,
+            references: None,
+            new_references: None,
+            counts: None,
+        }
     }
 }
 
@@ -100,11 +114,16 @@ impl<S: Storage> VectorTable<S> {
             let given = stream.context().ordinal();
             return Err(Error::WrongDevice { given, table: format!("GPU {}: {}", store.gpu().ordinal(), store.gpu().name()) });
         }
-        let DeviceBatch { vectors, count, outcomes, references, new_references, counts } = batch;
+        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts } = batch;
         let room = |what, given: usize, needed: usize| {
             if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
         };
         room("vectors", vectors.len(), count.saturating_mul(self.width()))?;
+        parents.map_or(Ok(()), |buffer| room("parents", buffer.len(), count))?;
+        changed.map_or(Ok(()), |buffer| room("changed", buffer.len(), count.saturating_mul(self.spec().mask_words())))?;
+        if changed.is_some() && parents.is_none() {
+            return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
+        }
         outcomes.as_ref().map_or(Ok(()), |buffer| room("outcomes", buffer.len(), count))?;
         references.as_ref().map_or(Ok(()), |buffer| room("references", buffer.len(), count))?;
         new_references.as_ref().map_or(Ok(()), |buffer| room("new_references", buffer.len(), count))?;
@@ -120,6 +139,8 @@ impl<S: Storage> VectorTable<S> {
         if count == 0 {
             return Ok(());
         }
+        let (parents_at, _parents) = parents.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
+        let (changed_at, _changed) = changed.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
         let (outcomes_at, _outcomes) = address(outcomes, stream);
         let (references_at, _references) = address(references, stream);
         let (new_references_at, _new_references) = address(new_references, stream);
@@ -131,6 +152,8 @@ impl<S: Storage> VectorTable<S> {
             references: references_at,
             new_references: new_references_at,
             counts: counts_at,
+            parents: parents_at,
+            changed: changed_at,
         };
         // SAFETY:
         // - the buffers have room (checked above) and are borrowed; their owners free them in order with their streams, which
@@ -202,6 +225,10 @@ pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32))
     let spec = make(width, if compute_capability.0 >= 9 { 16 } else { 8 })?;
     let (name, source) = crate::raw::cuda::nvrtc::TABLE_KERNELS;
     crate::raw::cuda::nvrtc::compile(name, source, spec, compute_capability)
+}
+
+fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {
+    (first, Some(second))
 }
 
 fn address<'a, T>(buffer: Option<&'a mut dyn DevicePtrMut<T>>, stream: &'a CudaStream) -> (u64, Option<SyncOnDrop<'a>>) {

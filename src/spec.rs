@@ -63,6 +63,11 @@ impl Spec {
         self.width as usize
     }
 
+    /// Words of a mask with a bit for each word of a vector.
+    pub(crate) const fn mask_words(&self) -> usize {
+        self.width().div_ceil(32)
+    }
+
     /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0, else 8.
     pub const fn chunk_bytes(&self) -> usize {
         self.chunk_bytes as usize

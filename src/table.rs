@@ -249,6 +249,40 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Each vector is a change of a stored one, its parent: the state that it is a successor of, say. One reference a vector.
+    ///
+    /// The results are the same, but a tree table only touches what lies on the ways to changed words: for k of w words at most
+    /// k log2 w nodes, not w - 2. What has changed it finds by comparing, unless [`changed`](Self::changed) says it, which is faster. A
+    /// parent that is not stored (or not any more: the table has grown or been cleared) does no harm then. Without effect in other tables.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Request, TreeTable};
+    ///
+    /// let table = TreeTable::new(&Device::cpu(), 4, 1000)?;
+    /// let start = table.find_or_put_many_with(&[1, 2, 3, 4], Request::new().references(true))?.references[0].unwrap();
+    /// let successors = [1, 2, 3, 5, /**/ 9, 2, 3, 5];
+    /// let request = Request::new().parents(&[start, start]).changed(&[0b1000, 0b1001]);
+    /// assert_eq!(table.find_or_put_many_with(&successors, request)?.tally.new, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The batch is refused with [`Rows`](crate::Error::Rows), before anything is put, unless there are as many as vectors.
+    pub fn parents(mut self, parents: &'a [Reference]) -> Self {
+        self.raw.parents = Some(parents);
+        self
+    }
+
+    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for each of
+    /// its words, bit i % 32 of word i / 32 for word i.
+    ///
+    /// This is trusted: a word that is left out counts as the parent's. If it is not, or if the parent is another one than is thought (its
+    /// reference void since the table was cleared, or grew in an earlier batch), then another vector may be stored than the one given.
+    pub fn changed(mut self, masks: &'a [u32]) -> Self {
+        self.raw.changed = Some(masks);
+        self
+    }
+
     /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It must
     /// not use the table, which the batch keeps from growing and being cleared until it returns.
     ///
@@ -452,7 +486,7 @@ impl<S: Storage> VectorTable<S> {
     ///
     /// # Errors
     ///
-    /// [`RaggedVectors`](crate::Error::RaggedVectors) before anything is put. What the device reports otherwise; then some of the
+    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device reports otherwise; then some of the
     /// batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] makes it one.
     pub fn find_or_put_many(&self, vectors: &[u32]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))

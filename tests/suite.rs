@@ -9,6 +9,7 @@ mod common;
 
 /// In tests/suite/.
 mod suite {
+    pub mod changes;
     pub mod errors;
     pub mod full_tables;
     pub mod growth;
@@ -38,6 +39,7 @@ use std::time::Duration;
 
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[
+    suite::changes::TESTS,
     suite::errors::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,

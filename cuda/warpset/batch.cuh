@@ -5,6 +5,7 @@
 #pragma once
 
 #include "warpset/bucket_table.cuh"
+#include "warpset/tree_change.cuh"
 #include "warpset/tree_table.cuh"
 #include "warpset/warp_search.cuh"
 
@@ -27,7 +28,15 @@ struct BatchView {
     u64* references;      // count, by position
     u64* new_references;  // of the New vectors, in no order; room for count
     BatchCounts* counts;  // added to; needed with new_references
+    const u64* parents;   // count, or null: of which stored vector each is a change (tree_change.cuh); no_reference: of none
+    const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
 };
+
+// Vector `index` of a batch of changes.
+WARPSET_FN ChangedVector changed_vector(const BatchView& batch, u32 width, u64 index)
+{
+    return {batch.vectors + index * width, batch.changed == nullptr ? nullptr : batch.changed + index * ((width + 31) / 32)};
+}
 
 // Writes out what a warp has settled: vector by vector, and its counts at the end.
 template <Operation operation>
@@ -73,8 +82,12 @@ private:
     }
 };
 
-// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intake (tree_intake.cuh) takes root pairs.
-template <class Table, Operation operation>
+// What the vectors of a batch are given as: whole, or as changes of stored ones.
+enum class Offer { Vectors, Changes };
+
+// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intakes take root pairs (tree_intake.cuh,
+// change_intake.cuh).
+template <class Table, Operation operation, Offer offer>
 struct Intake {
     using Search = WarpSearch<Table, operation>;
     using Warp = platform::Warp;
@@ -122,7 +135,7 @@ struct Intake {
     WARPSET_FN void finish() const {}
 };
 
-template <class Table, Operation operation>
+template <class Table, Operation operation, Offer offer = Offer::Vectors>
 struct SearchBatch {
     using Warp = platform::Warp;
     using Roots = typename Table::Roots;
@@ -134,7 +147,7 @@ struct SearchBatch {
         if constexpr (Warp::size == 1)
             return 0;
         else
-            return WarpSearch<Roots, operation>::scratch_bytes + Intake<Table, operation>::scratch_bytes;
+            return WarpSearch<Roots, operation>::scratch_bytes + Intake<Table, operation, offer>::scratch_bytes;
     }
 
     WARPSET_FN static void run(const Table& table, const BatchView& batch)
@@ -152,7 +165,7 @@ private:
         constexpr u32 refill_at = Warp::size / 2;  // see warp_search.cuh
         u8* scratch = Warp::scratch(scratch_bytes());
         Search search(table.root_table(), scratch);
-        Intake<Table, operation> intake(table, scratch + Search::scratch_bytes);
+        Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);
         Results<operation> results{table.root_table().view, batch};
         u32 next = share(batch.count, platform::Grid::warp()), end = share(batch.count, platform::Grid::warp() + 1);
         u32 index = 0;
@@ -201,7 +214,7 @@ private:
         // The next vector that is not settled by its nodes; false if there is none.
         const auto begin = [&](Turn& turn) {
             for (; next < batch.count; ++next) {
-                if (table.template key<operation>(WordVector{batch.vectors + next * table.width()}, turn.key)) {
+                if (key(table, batch, next, turn.key)) {
                     turn.index = next++;
                     turn.probe = Probe::start(roots.hash(turn.key), roots.view.buckets);
                     turn.probes = 0;
@@ -232,6 +245,16 @@ private:
         results.finish();
     }
 
+    // What is to be looked for among the roots; false if the vector is settled without.
+    WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
+    {
+        const u32 width = table.width();
+        if constexpr (offer == Offer::Vectors)
+            return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
+        else
+            return table.key_of_changed(batch.parents[index], changed_vector(batch, width, index), key);
+    }
+
     template <class Key>
     WARPSET_FN static Found take_turn(const Roots& roots, const Key& key, u64 bucket, const typename Roots::Classes& forbidden)
     {
@@ -248,6 +271,18 @@ private:
         return static_cast<u32>(count / warps * warp + (warp < count % warps ? warp : count % warps));
     }
 };
+
+// Scratch memory of a warp in whichever search of a table.
+template <class Table>
+WARPSET_FN constexpr u32 search_scratch_bytes()
+{
+    constexpr u32 vectors = SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
+    if constexpr (Table::takes_changes) {
+        constexpr u32 changes = SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::scratch_bytes();
+        return vectors > changes ? vectors : changes;
+    }
+    return vectors;
+}
 
 // Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
 template <class Shape>

@@ -101,6 +101,7 @@ struct BucketTable {
     using Classes = ClassSet<Layout::class_set_words>;
 
     using View = TableView;
+    static constexpr bool takes_changes = false;
 
     TableView view;
     Layout layout;
@@ -239,6 +240,13 @@ struct BucketTable {
         return found;
     }
 
+    // The same, for what tree tables make of it (tree_table.cuh). Here the vector is all that counts.
+    template <class Vector>
+    WARPSET_FN Found find_or_put_changed(u64, const Vector& vector) const
+    {
+        return find_or_put(WordVector{vector.words});
+    }
+
     // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
     // `*view.stored`.
     template <class Vector>
@@ -303,6 +311,17 @@ struct BucketTable {
         read_in_chunk(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), layout.chunk_of_word(word),
                       layout.word_in_chunk(word), value);
         return value;
+    }
+
+    // The whole vector in a slot, if a vector is one chunk.
+    WARPSET_FN bool read_chunk(u64 slot, Main& value) const
+    {
+        static_assert(Shape::is_static && sizeof(Main) == Layout{}.width() * 4, "a vector is one chunk");
+        const u64 bucket = slot / layout.slots_per_bucket();
+        return with_main(bucket, static_cast<u32>(slot % layout.slots_per_bucket()), 0, Nothing{}, [&](auto* address, auto empty, auto) {
+            value = platform::load_relaxed(address);
+            return !(value == empty);
+        });
     }
 
     // Whether a slot holds a vector whose every chunk is to be seen.

@@ -29,7 +29,7 @@
 namespace warpset {
 
 template <class RootShape, u32 width, Operation operation>
-struct Intake<TreeTable<RootShape, width>, operation> {
+struct Intake<TreeTable<RootShape, width>, operation, Offer::Vectors> {
     using Table = TreeTable<RootShape, width>;
     using Search = WarpSearch<typename Table::Roots, operation>;
     using Warp = platform::Warp;

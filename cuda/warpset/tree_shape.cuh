@@ -30,6 +30,14 @@ struct TreeShape {
     // How many of those are nodes; another one, if any, has moved up.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
+    // How many pairs lie on the longest way to a word, the root pair included.
+    WARPSET_FN static constexpr u32 levels(u32 width)
+    {
+        u32 levels = 0;
+        for (u32 length = width; length > 1; length = above(length)) ++levels;
+        return levels;
+    }
+
     // The way from the root pair down to a word: a node for every level, but those at which the word, or what holds it, moves up.
     struct Path {
         u32 sides;   // bit i: which half to go to at step i, counted from the root pair

@@ -31,6 +31,7 @@
 
 #include "warpset/bucket_table.cuh"
 #include "warpset/node_table.cuh"
+#include "warpset/tree_change.cuh"
 #include "warpset/tree_shape.cuh"
 
 namespace warpset {
@@ -49,6 +50,7 @@ struct TreeTable {
     static_assert(static_width == 0 || (static_width >= 3 && static_width <= TreeShape::max_width), "3 to 256 words");
 
     using View = TreeView;
+    static constexpr bool takes_changes = true;  // of stored vectors, and gains by it
 
     Roots roots;
     NodeTable nodes;
@@ -109,6 +111,26 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
+    // The root pair of a vector that is a change of the stored vector at `parent` (tree_change.cuh); false if the node table is full.
+    template <class Vector>
+    WARPSET_FN bool key_of_changed(u64 parent, const Vector& vector, Key& key) const
+    {
+        u64 pairs[TreeShape::levels(static_width == 0 ? TreeShape::max_width : static_width)];
+        u32 fresh = 0;
+        const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, key, fresh);
+        if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
+        return complete;
+    }
+
+    // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. As find_or_put, and cheaper. Whatever
+    // `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the parent's.
+    template <class Vector>
+    WARPSET_FN Found find_or_put_changed(u64 parent, const Vector& vector) const
+    {
+        Key root;
+        return key_of_changed(parent, vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
+    }
+
     // Is the vector stored? Seen or Absent.
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
@@ -147,7 +169,10 @@ struct TreeTable {
         return holds;
     }
 
-private:
+    // The root pair in a slot; false if there is none, or no such slot.
+    WARPSET_FN bool read_root(u64 slot, u64& pair) const { return slot < roots.slots() && roots.read_chunk(slot, pair); }
+
+    // The node at a reference; false if it is not to be seen yet.
     WARPSET_FN bool read_node(u32 reference, u64& node) const
     {
         if (!nodes.is_reference(reference)) return false;

@@ -1,7 +1,7 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
 use super::view::{BatchView, Counts, Geometry, NodeView, TableView, TreeView};
-use super::{Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
+use super::{Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
 use crate::{Error, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
 pub(crate) struct CpuStore {
     view: TreeView,
     threads: usize,
-    width: usize,
+    spec: Spec,
     // What the view points to:
     _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
@@ -90,8 +90,8 @@ impl CpuStore {
                 ..view.nodes
             },
         };
-        let width = parameters.spec.width();
-        let store = Self { view, threads, width, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        let spec = parameters.spec;
+        let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
         store.clear();
         Ok(store)
     }
@@ -119,18 +119,20 @@ impl CpuStore {
         });
     }
 
-    pub(crate) fn search(&self, search: Search, vectors: &[u32], mut output: Output<'_>, progress: &mut Progress<'_>) -> Counts {
-        let count = vectors.len() / self.width;
+    pub(crate) fn search(&self, search: Search, input: Input<'_>, mut output: Output<'_>, progress: &mut Progress<'_>) -> Counts {
+        let count = input.vectors.len() / self.spec.width();
         let mut counts = Counts::default();
         let next = AtomicUsize::new(0);
         let done = AtomicU64::new(0);
         let view = BatchView {
-            vectors: vectors.as_ptr() as u64,
+            vectors: input.vectors.as_ptr() as u64,
             count: count as u64,
             outcomes: output.outcomes.as_mut().map_or(0, |o| o.as_mut_ptr() as u64),
             references: output.references.as_mut().map_or(0, |r| r.as_mut_ptr() as u64),
             new_references: output.new_references.as_mut().map_or(0, |n| n.as_mut_ptr() as u64),
             counts: &raw mut counts as u64,
+            parents: input.parents.map_or(0, |parents| parents.as_ptr() as u64),
+            changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
         };
         // Each thread takes a piece at a time; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
@@ -143,15 +145,17 @@ impl CpuStore {
                 let len = PIECE.min(count - first);
                 let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + (first * bytes) as u64 };
                 let piece = BatchView {
-                    vectors: at(view.vectors, self.width * 4),
+                    vectors: at(view.vectors, self.spec.width() * 4),
                     count: len as u64,
                     outcomes: at(view.outcomes, 1),
                     references: at(view.references, 8),
+                    parents: at(view.parents, 8),
+                    changed: at(view.changed, self.spec.mask_words() * 4),
                     ..view
                 };
                 // SAFETY:
-                // - `vectors` holds `count` rows of the table's width, and each output given has `count` elements (RawTable sizes
-                //   them); this piece is within them and no other thread has it;
+                // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
+                //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
                 // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `count`;
                 // - `counts` outlives the threads and is changed atomically;
                 // - the table's memory is accessed by atomics only.
@@ -177,11 +181,11 @@ impl CpuStore {
 
     /// The number of invalid references.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> u64 {
-        assert_eq!(vectors.len(), references.len() * self.width);
+        assert_eq!(vectors.len(), references.len() * self.spec.width());
         let invalid = AtomicU64::new(0);
         let piece = references.len().div_ceil(self.threads).max(PIECE);
         std::thread::scope(|scope| {
-            for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.width)) {
+            for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
                 let invalid = &invalid;
                 // SAFETY: `vectors` has room for the vectors of `references` (asserted above), `invalid` is added to atomically,
                 // and the kernel checks every reference before it reads the slot.
@@ -202,12 +206,12 @@ impl CpuStore {
 
     pub(crate) fn export(&self, slots: Range<u64>) -> (Vec<u32>, Vec<u64>) {
         let room = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references, mut count) = (vec![0u32; room * self.width], vec![0u64; room], 0u64);
+        let (mut vectors, mut references, mut count) = (vec![0u32; room * self.spec.width()], vec![0u64; room], 0u64);
         // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
         unsafe {
             warpset_cpu_export(&self.view, slots.start, slots.end, vectors.as_mut_ptr(), references.as_mut_ptr(), &mut count);
         }
-        vectors.truncate(count as usize * self.width);
+        vectors.truncate(count as usize * self.spec.width());
         references.truncate(count as usize);
         (vectors, references)
     }
@@ -215,10 +219,10 @@ impl CpuStore {
     /// Puts every vector into `larger`, a piece of 64 MiB at a time.
     pub(crate) fn copy_to(&self, larger: &CpuStore, slots: u64) -> Counts {
         let mut sum = Counts::default();
-        let piece = (64 << 20) / (self.width as u64 * 4);
+        let piece = (64 << 20) / (self.spec.width() as u64 * 4);
         for first in (0..slots).step_by(piece as usize) {
             let (vectors, _) = self.export(first..slots.min(first + piece));
-            sum += larger.search(Search::FindOrPut, &vectors, Output::default(), &mut Progress::none());
+            sum += larger.search(Search::FindOrPut, Input::whole(&vectors), Output::default(), &mut Progress::none());
         }
         sum
     }

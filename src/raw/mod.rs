@@ -27,6 +27,34 @@ pub(crate) enum Search {
     Find,
 }
 
+/// What a search is offered.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// Vectors, one after another.
+    pub vectors: &'a [u32],
+    /// For each the slot of its parent (or `Reference::NONE`), if they are offered as changes of stored vectors.
+    pub parents: Option<&'a [u64]>,
+    /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
+    pub changed: Option<&'a [u32]>,
+}
+
+impl<'a> Input<'a> {
+    /// As they are.
+    pub(crate) fn whole(vectors: &'a [u32]) -> Self {
+        Self { vectors, parents: None, changed: None }
+    }
+
+    /// Vectors in a range of positions.
+    pub(crate) fn part(self, part: &Range<usize>, spec: Spec) -> Self {
+        let rows = |words: &'a [u32], width: usize| &words[part.start * width..part.end * width];
+        Self {
+            vectors: rows(self.vectors, spec.width()),
+            parents: self.parents.map(|parents| &parents[part.clone()]),
+            changed: self.changed.map(|changed| rows(changed, spec.mask_words())),
+        }
+    }
+}
+
 /// Where a search writes its results, by position. Each has as many elements as there are vectors.
 #[derive(Default)]
 pub(crate) struct Output<'a> {
@@ -177,8 +205,8 @@ impl Store {
         on_store!(self, cuda => cuda.clear(), cpu => cpu.clear())
     }
 
-    fn search(&self, search: Search, vectors: &[u32], output: Output<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
-        on_store!(self, cuda => cuda.search(search, vectors, output, progress), cpu => cpu.search(search, vectors, output, progress))
+    fn search(&self, search: Search, input: Input<'_>, output: Output<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        on_store!(self, cuda => cuda.search(search, input, output, progress), cpu => cpu.search(search, input, output, progress))
     }
 
     fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
@@ -293,7 +321,17 @@ impl RawTable {
 
     pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
         let count = self.count(words)?;
-        let Request { outcomes, references, new_references, progress } = request;
+        let Request { outcomes, references, new_references, progress, parents, changed } = request;
+        let rows = |what, given: Option<usize>, needed: usize| match given {
+            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
+            _ => Ok(()),
+        };
+        rows("parents", parents.map(<[_]>::len), count)?;
+        rows("words of masks of changes", changed.map(<[_]>::len), count * self.spec.mask_words())?;
+        if changed.is_some() && parents.is_none() {
+            return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
+        }
+        let input = Input { vectors: words, parents: parents.map(bytemuck::cast_slice), changed };
         // A growth of its own moves vectors that the batch has put already: their references are then looked up at the end. One that
         // another thread asks for meanwhile voids them, as it does all others.
         let generation = self.sized().generation;
@@ -312,11 +350,16 @@ impl RawTable {
                 references: slice_of(&mut places, &part),
                 new_references: slice_of(&mut fresh, &(tally.new as usize..count)),
             };
-            let words = &words[part.start * self.spec.width()..part.end * self.spec.width()];
+            let of_table = input.part(&part, self.spec);
             progress.before = first as u64;
-            let mut of_part = self.sized().store.search(Search::FindOrPut, words, output, &mut progress)?.tally();
+            let mut of_part = {
+                let sized = self.sized();
+                // A growth has voided the parents' references: the vectors themselves are still good.
+                let valid = if sized.generation == generation { of_table } else { Input::whole(of_table.vectors) };
+                sized.store.search(Search::FindOrPut, valid, output, &mut progress)?.tally()
+            };
             if self.grows && of_part.full > 0 {
-                of_part = self.offer_again(words, &mut kinds[part], of_part)?;
+                of_part = self.offer_again(of_table.vectors, &mut kinds[part], of_part)?;
             }
             tally.new += of_part.new;
             tally.seen += of_part.seen;
@@ -389,7 +432,8 @@ impl RawTable {
             let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
             let mut outcomes = vec![0u8; rejected.len()];
             let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-            let found = self.sized().store.search(Search::FindOrPut, &again, output, &mut Progress::none())?.tally();
+            let found =
+                self.sized().store.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
             rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
             tally = Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found };
         }
@@ -400,7 +444,7 @@ impl RawTable {
     pub(crate) fn find_all(&self, words: &[u32]) -> Result<(Vec<u64>, u64)> {
         let mut places = vec![0u64; self.count(words)?];
         let output = Output { references: Some(&mut places), ..Output::default() };
-        let found = self.sized().store.search(Search::Find, words, output, &mut Progress::none())?.hits;
+        let found = self.sized().store.search(Search::Find, Input::whole(words), output, &mut Progress::none())?.hits;
         Ok((places, found))
     }
 
@@ -522,4 +566,6 @@ pub(crate) struct Request<'a> {
     pub references: bool,
     pub new_references: bool,
     pub progress: Option<&'a mut (dyn FnMut(u64, u64) + 'a)>,
+    pub parents: Option<&'a [Reference]>,
+    pub changed: Option<&'a [u32]>,
 }

@@ -71,6 +71,8 @@ pub(crate) struct BatchView {
     pub references: u64,
     pub new_references: u64,
     pub counts: u64,
+    pub parents: u64,
+    pub changed: u64,
 }
 
 /// What the compiled kernels of a spec know of it: layout.cuh is the only place where it is computed.
@@ -141,6 +143,6 @@ impl std::ops::AddAssign for Counts {
 
 const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
-    assert!(size_of::<BatchView>() == 48);
+    assert!(size_of::<BatchView>() == 64);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

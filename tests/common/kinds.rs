@@ -8,12 +8,19 @@ pub trait Kind: Storage + Sized {
 
     /// With room for all the nodes that vectors have which share none.
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self>;
+
+    /// With room for about so many, if it has nodes.
+    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
 }
 
 impl Kind for Bucket {
     const NAME: &str = "bucket";
 
     fn with_nodes(builder: TableBuilder<Self>, _: usize, _: u64) -> TableBuilder<Self> {
+        builder
+    }
+
+    fn with_few_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
         builder
     }
 }
@@ -23,6 +30,10 @@ impl Kind for Tree {
 
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
         builder.nodes(2 * (capacity + 64) * width as u64)
+    }
+
+    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+        builder.nodes(nodes)
     }
 }
 

@@ -16,6 +16,7 @@ tests_of_all_kinds![
     distinct_vectors_each_offered_256_times_by_threads,
     distinct_vectors_each_offered_256_times_by_warps,
     device_batches_report_what_host_batches_do,
+    walks_by_changes,
     device_lookups_put_nothing,
     batches_on_several_streams_and_from_the_host,
 ];
@@ -183,12 +184,11 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
         let mut fresh = stream.alloc_zeros::<u64>(positions.len()).unwrap();
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
         let batch = DeviceBatch {
-            vectors: &vectors,
-            count: positions.len(),
             outcomes: Some(&mut outcomes),
             references: Some(&mut references),
             new_references: Some(&mut fresh),
             counts: Some(&mut counts),
+            ..DeviceBatch::new(&vectors, positions.len())
         };
         table.find_or_put_device(&stream, batch).unwrap();
         let counts = stream.clone_dtoh(&counts).unwrap()[0];
@@ -206,6 +206,79 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
         };
         checker.accept(&positions, &reported).or_fail(width);
         checker.check().or_fail(width);
+    }
+}
+
+/// A breadth-first walk of ten counters with eight values each that stays on the GPU: batches of changes, by whole warps, and a kernel of
+/// the user's own, by single threads. Both must visit what there is, each once.
+fn walks_by_changes<S: Kind>(device: &Device) {
+    const STEPS: usize = 6;
+    // Of `STEPS` steps that each add one to one of the counters: how many places they reach.
+    let mut reached = HashSet::from([vec![0u32; 10]]);
+    let mut frontier = reached.clone();
+    for _ in 0..STEPS {
+        let successors = frontier.iter().flat_map(|state| {
+            (0..10).map(move |at| {
+                (0..10).map(|word| if word == at { (state[word] + 1) % 8 } else { state[word] }).collect::<Vec<u32>>()
+            })
+        });
+        let fresh: HashSet<Vec<u32>> = successors.filter(|successor| !reached.contains(successor)).collect();
+        reached.extend(fresh.iter().cloned());
+        frontier = fresh;
+    }
+    for masked in [false, true] {
+        let stream = stream(device);
+        let [by_warps, by_threads] = [(); 2].map(|()| roomy::<S>(10, 20_000).build(device).unwrap());
+        let module = by_warps.compile("kernels.cu", KERNELS).unwrap();
+        let [successors, put] = ["make_successors", "put_successors"].map(|name| module.load_function(name).unwrap());
+        for table in [&by_warps, &by_threads] {
+            let start = table.find_or_put_many_with(&[0; 10], Request::new().references(true)).unwrap();
+            let mut frontier = vec![start.references[0].unwrap().slot()];
+            for _ in 0..STEPS {
+                let count = frontier.len() * 10;
+                let parents = stream.clone_htod(&frontier).unwrap();
+                let mut vectors = stream.alloc_zeros::<u32>(count * 10).unwrap();
+                let mut parent_of = stream.alloc_zeros::<u64>(count).unwrap();
+                let mut masks = stream.alloc_zeros::<u32>(count).unwrap();
+                let mut fresh = stream.alloc_zeros::<u64>(count).unwrap();
+                let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+                let (view, states) = (table.kernel_argument().unwrap(), frontier.len() as u64);
+                let mut launch = stream.launch_builder(&successors);
+                launch.arg(&view).arg(&parents).arg(&states).arg(&mut vectors).arg(&mut parent_of).arg(&mut masks);
+                // SAFETY: the kernel's arguments in its order, with room for ten successors of each state.
+                unsafe { launch.launch(EVERYWHERE) }.unwrap();
+                if std::ptr::eq(table, &by_warps) {
+                    let batch = DeviceBatch {
+                        parents: Some(&parent_of),
+                        changed: if masked { Some(&masks) } else { None },
+                        new_references: Some(&mut fresh),
+                        counts: Some(&mut counts),
+                        ..DeviceBatch::new(&vectors, count)
+                    };
+                    table.find_or_put_device(&stream, batch).unwrap();
+                } else {
+                    let offers = count as u64;
+                    let no_masks = 0u64;
+                    let mut launch = stream.launch_builder(&put);
+                    launch.arg(&view).arg(&vectors).arg(&parent_of);
+                    if masked {
+                        launch.arg(&masks)
+                    } else {
+                        launch.arg(&no_masks)
+                    };
+                    launch.arg(&offers).arg(&mut fresh).arg(&mut counts);
+                    // SAFETY: the kernel's arguments in its order, with room for `offers` new references.
+                    unsafe { launch.launch(EVERYWHERE) }.unwrap();
+                }
+                let counts = stream.clone_dtoh(&counts).unwrap()[0];
+                assert_eq!(counts.full, 0);
+                frontier = stream.clone_dtoh(&fresh).unwrap()[..counts.new_references as usize].to_vec();
+            }
+            let stored: Vec<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+            assert_eq!(stored.len(), reached.len(), "masked {masked}");
+            assert_eq!(stored.into_iter().collect::<HashSet<_>>(), reached, "masked {masked}");
+        }
+        assert_eq!(by_warps.stats().unwrap().nodes, by_threads.stats().unwrap().nodes);
     }
 }
 

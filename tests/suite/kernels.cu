@@ -1,4 +1,5 @@
 // Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
+#include "warpset/batch.cuh"
 #include "warpset/table.cuh"
 
 using warpset::Found;
@@ -54,4 +55,30 @@ extern "C" __global__ void make_batch(u32* vectors, u64 first, u64 count, u64 of
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count; i += threads)
         make_vector(scrambled(first + i, offers, 0) & (distinct - 1), vectors + i * WARPSET_WIDTH);
+}
+
+// The ten successors of each stored vector of ten words: each adds one to one of the words, modulo 8.
+extern "C" __global__ void make_successors(warpset::View view, const u64* states, u64 count, u32* vectors, u64* parents, u32* masks)
+{
+    u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count * 10; i += threads) {
+        u32 changed = static_cast<u32>(i % 10);
+        parents[i] = states[i / 10];
+        masks[i] = 1u << changed;
+        for (u32 word = 0; word < WARPSET_WIDTH; ++word)
+            vectors[i * WARPSET_WIDTH + word] = (warpset::table(view).word(states[i / 10], word) + (word == changed)) % 8;
+    }
+}
+
+// Puts changes of stored vectors, a thread each, and appends the references of those that are new. `masks` may be null.
+extern "C" __global__ void put_successors(warpset::View view, const u32* vectors, const u64* parents, const u32* masks, u64 count,
+                                          u64* fresh, warpset::BatchCounts* counts)
+{
+    u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count; i += threads) {
+        warpset::ChangedVector vector{vectors + i * WARPSET_WIDTH, masks == nullptr ? nullptr : masks + i};
+        Found found = warpset::table(view).find_or_put_changed(parents[i], vector);
+        if (found.outcome == Outcome::New) fresh[atomicAdd(&counts->new_references, 1ull)] = found.reference;
+        if (found.outcome == Outcome::Full) atomicAdd(&counts->full, 1ull);
+    }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Gpu {
 pub(crate) struct Kernels {
     pub geometry: Geometry,
     pub find_or_put: SearchKernel,
+    /// Of a table that gains by knowing parents.
+    pub find_or_put_changed: Option<SearchKernel>,
     pub find: SearchKernel,
     pub clear: CudaFunction,
     pub get: CudaFunction,
@@ -220,6 +222,7 @@ impl Kernels {
         Ok(Self {
             geometry,
             find_or_put: search("warpset_find_or_put")?,
+            find_or_put_changed: if spec.tree { Some(search("warpset_find_or_put_changed")?) } else { None },
             find: search("warpset_find")?,
             clear: function("warpset_clear")?,
             get: function("warpset_get")?,

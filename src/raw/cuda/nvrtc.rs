@@ -5,7 +5,7 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 13] = [
+pub(crate) const HEADERS: [(&str, &str); 15] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
@@ -14,8 +14,10 @@ pub(crate) const HEADERS: [(&str, &str); 13] = [
     ("warpset/bucket_table.cuh", include_str!("../../../cuda/warpset/bucket_table.cuh")),
     ("warpset/node_table.cuh", include_str!("../../../cuda/warpset/node_table.cuh")),
     ("warpset/tree_shape.cuh", include_str!("../../../cuda/warpset/tree_shape.cuh")),
+    ("warpset/tree_change.cuh", include_str!("../../../cuda/warpset/tree_change.cuh")),
     ("warpset/tree_table.cuh", include_str!("../../../cuda/warpset/tree_table.cuh")),
     ("warpset/tree_intake.cuh", include_str!("../../../cuda/warpset/tree_intake.cuh")),
+    ("warpset/change_intake.cuh", include_str!("../../../cuda/warpset/change_intake.cuh")),
     ("warpset/warp_search.cuh", include_str!("../../../cuda/warpset/warp_search.cuh")),
     ("warpset/batch.cuh", include_str!("../../../cuda/warpset/batch.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),

@@ -5,9 +5,10 @@
 
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::{Gpu, cuda};
-use crate::Result;
-use crate::raw::Output;
 use crate::raw::view::{BatchView, Counts};
+use crate::raw::{Input, Output};
+use crate::{Result, Spec};
+use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaStream, sys};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) fn chunk_vectors(width: usize) -> usize {
 #[derive(Clone, Copy)]
 struct Parts {
     vectors: usize,
+    parents: usize,
+    changed: usize,
     counts: usize,
     outcomes: usize,
     references: usize,
@@ -32,7 +35,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(count: usize, width: usize, output: &Output<'_>) -> Self {
+    fn new(count: usize, spec: Spec, input: &Input<'_>, output: &Output<'_>) -> Self {
         let mut end = 0;
         let mut part = |bytes: usize| {
             let start = end;
@@ -40,11 +43,14 @@ impl Parts {
             start
         };
         let if_wanted = |wanted: bool, bytes| if wanted { count * bytes } else { 0 };
-        let (vectors, counts) = (part(count * width * 4), part(size_of::<Counts>()));
+        let vectors = part(count * spec.width() * 4);
+        let parents = part(if_wanted(input.parents.is_some(), 8));
+        let changed = part(if_wanted(input.changed.is_some(), spec.mask_words() * 4));
+        let counts = part(size_of::<Counts>());
         let outcomes = part(if_wanted(output.outcomes.is_some(), 1));
         let references = part(if_wanted(output.references.is_some(), 8));
         let new_references = part(if_wanted(output.new_references.is_some(), 8));
-        Self { vectors, counts, outcomes, references, new_references, end }
+        Self { vectors, parents, changed, counts, outcomes, references, new_references, end }
     }
 }
 
@@ -58,8 +64,15 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Takes `count` stages for chunks of up to `vectors` vectors, from earlier batches or new.
-    pub(super) fn take(gpu: &Arc<Gpu>, count: usize, vectors: usize, width: usize, output: &Output<'_>) -> Result<Vec<Self>> {
-        let bytes = Parts::new(vectors, width, output).end;
+    pub(super) fn take(
+        gpu: &Arc<Gpu>,
+        count: usize,
+        vectors: usize,
+        spec: Spec,
+        input: &Input<'_>,
+        output: &Output<'_>,
+    ) -> Result<Vec<Self>> {
+        let bytes = Parts::new(vectors, spec, input, output).end;
         let mut kept = {
             let mut stages = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let keep = stages.len().saturating_sub(count);
@@ -93,19 +106,23 @@ impl Stage {
     pub(super) fn start(
         &mut self,
         range: Range<usize>,
-        vectors: &[u32],
+        spec: Spec,
+        input: Input<'_>,
         output: &Output<'_>,
         launch: impl FnOnce(&BatchView, sys::CUstream) -> Result<()>,
     ) -> Result<()> {
         assert!(self.busy.is_none(), "a stage is finished before it is started again");
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        let parts = Parts::new(count, vectors.len() / count, output);
-        let staged = self.pinned.part::<u32>(parts.vectors, vectors.len());
-        copy(staged, vectors);
+        let parts = Parts::new(count, spec, &input, output);
         // From here on the stage's memory is the stream's, until `finish` has waited for it; also when a call below fails.
         self.busy = Some((range, parts));
-        // SAFETY: `staged` is not touched before `finish` has waited for the stream.
-        unsafe { self.device.write_async(parts.vectors, staged, stream)? };
+        self.send(parts.vectors, input.vectors)?;
+        if let Some(parents) = input.parents {
+            self.send(parts.parents, parents)?;
+        }
+        if let Some(changed) = input.changed {
+            self.send(parts.changed, changed)?;
+        }
         self.device.zero_async(parts.counts, size_of::<Counts>(), stream)?;
         let at = |wanted: bool, part: usize| if wanted { self.device.address() + part as u64 } else { 0 };
         let batch = BatchView {
@@ -115,6 +132,8 @@ impl Stage {
             references: at(output.references.is_some(), parts.references),
             new_references: at(output.new_references.is_some(), parts.new_references),
             counts: at(true, parts.counts),
+            parents: at(input.parents.is_some(), parts.parents),
+            changed: at(input.changed.is_some(), parts.changed),
         };
         launch(&batch, stream)?;
         // SAFETY: these parts of the pinned memory are not touched before `finish` has waited for the stream.
@@ -128,6 +147,14 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// Enqueues the copy of a part of the input. No copy of this part is under way.
+    fn send<T: NoUninit + AnyBitPattern + Send + Sync>(&mut self, part: usize, data: &[T]) -> Result<()> {
+        let staged = self.pinned.part::<T>(part, data.len());
+        copy(staged, data);
+        // SAFETY: `staged` is not touched before `finish` has waited for the stream: each part is sent once.
+        unsafe { self.device.write_async(part, staged, self.stream.cu_stream()) }
     }
 
     /// Waits for the chunk that was started, if any, and hands its results over. `fresh`: new vectors of earlier chunks.
@@ -155,10 +182,10 @@ impl Stage {
 }
 
 /// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more.
-fn copy(to: &mut [u32], from: &[u32]) {
+fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
     const THREADS: usize = 4;
-    const WORTH_A_THREAD: usize = 1 << 18; // words: about 100 microseconds
-    let piece = from.len().div_ceil(THREADS).max(WORTH_A_THREAD);
+    let worth_a_thread = (1 << 20) / size_of::<T>(); // a megabyte: about 100 microseconds
+    let piece = from.len().div_ceil(THREADS).max(worth_a_thread);
     std::thread::scope(|scope| {
         let mut pieces = to.chunks_mut(piece).zip(from.chunks(piece));
         let first = pieces.next();

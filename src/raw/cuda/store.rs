@@ -3,9 +3,9 @@
 use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
 use super::{Gpu, Kernels, cuda};
-use crate::Result;
 use crate::raw::view::{BatchView, Counts, NodeView, TableView, TreeView};
-use crate::raw::{Output, Parameters, ProbeLengths, Progress, Search};
+use crate::raw::{Input, Output, Parameters, ProbeLengths, Progress, Search};
+use crate::{Result, Spec};
 use cudarc::driver::sys;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct CudaStore {
     gpu: Arc<Gpu>,
     kernels: Arc<Kernels>,
     view: TreeView,
-    width: usize,
+    spec: Spec,
     // What the view points to:
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
@@ -47,8 +47,8 @@ impl CudaStore {
             roots: TableView { slots: slots.address(), seeds: seeds.address(), stored: stored.address(), ..view.roots },
             nodes: NodeView { slots: node_slots, stored: node_count, ..view.nodes },
         };
-        let width = parameters.spec.width();
-        let store = Self { gpu: gpu.clone(), kernels, view, width, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        let spec = parameters.spec;
+        let store = Self { gpu: gpu.clone(), kernels, view, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
         Ok(store)
@@ -96,25 +96,28 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
-        let kernel = match search {
-            Search::FindOrPut => &self.kernels.find_or_put,
-            Search::Find => &self.kernels.find,
+        let kernel = match (search, &self.kernels.find_or_put_changed) {
+            (Search::FindOrPut, Some(changed)) if batch.parents != 0 => changed,
+            (Search::FindOrPut, _) => &self.kernels.find_or_put,
+            (Search::Find, _) => &self.kernels.find,
         };
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
             let at = |address: u64, bytes: u64| if address == 0 { 0 } else { address + first * bytes };
             let part = BatchView {
-                vectors: at(batch.vectors, self.width as u64 * 4),
+                vectors: at(batch.vectors, self.spec.width() as u64 * 4),
                 count,
                 outcomes: at(batch.outcomes, 1),
                 references: at(batch.references, 8),
+                parents: at(batch.parents, 8),
+                changed: at(batch.changed, self.spec.mask_words() as u64 * 4),
                 ..*batch
             };
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
             let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
-            // SAFETY: the arguments of `warpset_find_or_put` and `warpset_find` (layouts checked when they were loaded); the rest
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._changed` and `warpset_find` (layouts checked when they were loaded); the rest
             // is the caller's.
             unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![self.view, part])? };
         }
@@ -124,13 +127,13 @@ impl CudaStore {
     pub(crate) fn search(
         &self,
         search: Search,
-        vectors: &[u32],
+        input: Input<'_>,
         mut output: Output<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
-        let count = vectors.len() / self.width;
-        let chunk = chunk_vectors(self.width).min(count.max(1));
-        let mut stages = Stage::take(&self.gpu, STAGES.min(count.div_ceil(chunk)), chunk, self.width, &output)?;
+        let count = input.vectors.len() / self.spec.width();
+        let chunk = chunk_vectors(self.spec.width()).min(count.max(1));
+        let mut stages = Stage::take(&self.gpu, STAGES.min(count.div_ceil(chunk)), chunk, self.spec, &input, &output)?;
         let mut sum = Counts::default();
         let mut finish = |stage: &mut Stage, output: &mut Output<'_>| -> Result<()> {
             sum += stage.finish(output, sum.new_references)?;
@@ -142,9 +145,9 @@ impl CudaStore {
             let at = turn % stages.len();
             let stage = &mut stages[at];
             finish(stage, &mut output)?;
-            let words = &vectors[range.start * self.width..range.end * self.width];
+            let part = input.part(&range, self.spec);
             // SAFETY: the stage's parts are sized for the chunk and its own until it is finished; the table is borrowed.
-            stage.start(range, words, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+            stage.start(range, self.spec, part, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
         }
         // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
         let turns = count.div_ceil(chunk);
@@ -158,13 +161,13 @@ impl CudaStore {
 
     /// The number of invalid references.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        let piece = chunk_vectors(self.width).min(references.len().max(1));
+        let piece = chunk_vectors(self.spec.width()).min(references.len().max(1));
         let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
-        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.width * 4) as u64)?;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
         let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
         let mut invalid = [0u64];
         invalid_on_gpu.zero_async(0, 8, self.stream())?;
-        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.width)) {
+        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
             let count = references.len() as u64;
             let launch = (self.gpu.blocks_for(vectors.len() as u64), 256, 0);
             let (from, to, sum) = (references_on_gpu.address(), vectors_on_gpu.address(), invalid_on_gpu.address());
@@ -204,10 +207,10 @@ impl CudaStore {
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let room = slots.end - slots.start;
-        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.width as u64 * 4)?;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
         let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
         let count = self.export_to(&slots, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
-        let (mut vectors, mut references) = (vec![0u32; count * self.width], vec![0u64; count]);
+        let (mut vectors, mut references) = (vec![0u32; count * self.spec.width()], vec![0u64; count]);
         // SAFETY: waited for in the next statement.
         unsafe {
             vectors_on_gpu.read_async(0, &mut vectors, self.stream())?;
@@ -220,8 +223,8 @@ impl CudaStore {
     /// Puts every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
     pub(crate) fn copy_to(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
         self.gpu.synchronize()?;
-        let piece = chunk_vectors(self.width) as u64 * 4;
-        let vectors = DeviceMemory::new(&self.gpu, piece.min(slots) * self.width as u64 * 4)?;
+        let piece = chunk_vectors(self.spec.width()) as u64 * 4;
+        let vectors = DeviceMemory::new(&self.gpu, piece.min(slots) * self.spec.width() as u64 * 4)?;
         let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
         counts.zero_async(0, size_of::<Counts>(), self.stream())?;
         for first in (0..slots).step_by(piece as usize) {
@@ -232,6 +235,8 @@ impl CudaStore {
                 outcomes: 0,
                 references: 0,
                 new_references: 0,
+                parents: 0,
+                changed: 0,
             };
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are

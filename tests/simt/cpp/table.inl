@@ -14,7 +14,9 @@ using warpset::WordVector;
 
 #if WARPSET_TREE
 const View& view_of(const TreeView& view) { return view; }
+void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_changed(view, batch); }
 #else
+void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
 const View& view_of(const TreeView& view) { return view.roots; }
 #endif
 
@@ -91,6 +93,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     WARPSET_LINE_BYTES,
     warpset_geometry,
     [](const void* a) { auto& x = as<Batch>(a); warpset_find_or_put(view_of(x.view), x.batch); },
+    [](const void* a) { auto& x = as<Batch>(a); put_changed(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); warpset_find(view_of(x.view), x.batch); },
     [](const void* a) { warpset_clear(view_of(as<TreeView>(a))); },
     [](const void* a) { auto& x = as<Get>(a); warpset_get(view_of(x.view), x.references, x.count, x.vectors, x.invalid); },

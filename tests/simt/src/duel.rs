@@ -159,6 +159,8 @@ impl Program for Duel {
                     references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count).cast(),
                     new_references: std::ptr::null_mut(),
                     counts: std::ptr::null_mut(),
+                    parents: std::ptr::null(),
+                    changed: std::ptr::null(),
                 };
                 batches.push(BatchArgument { view: table.view, batch });
             }

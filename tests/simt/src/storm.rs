@@ -403,6 +403,8 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
         new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
         counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
+        parents: std::ptr::null(),
+        changed: std::ptr::null(),
     };
     Batch { finds, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
 }

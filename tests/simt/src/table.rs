@@ -17,6 +17,8 @@ pub struct Kernels {
     pub line_bytes: u32,
     geometry: &'static Geometry,
     pub find_or_put: Kernel,
+    /// The same but for the batch's parents, which a bucket table has no use for.
+    pub find_or_put_changed: Kernel,
     pub find: Kernel,
     pub clear: Kernel,
     pub get: Kernel,
@@ -88,6 +90,8 @@ pub struct BatchView {
     pub references: *mut u64,
     pub new_references: *mut u64,
     pub counts: *mut [u64; 5],
+    pub parents: *const u64,
+    pub changed: *const u32,
 }
 
 /// Arguments of the kernels, see cpp/table.inl.

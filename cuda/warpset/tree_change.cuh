@@ -1,0 +1,132 @@
+// Incremental find-or-put: the root pair of a vector that differs from a stored one, its *parent*, in some words.
+//
+// Only the ways from the root pair to changed words matter: what hangs off them is the parent's, and its references are in the pairs
+// that lie on them. So the pairs on the way to one changed word are open at a time, read from the parent's tree; the word is exchanged
+// in the lowest; and a pair is closed, when the next way leaves it, by finding or putting it and exchanging its reference in the pair above:
+//
+//   parent  (1, 2, 3, 4)      word 3 becomes 7
+//
+//            root (70, 12)    open: root (70, 12), node 12: (3, 4)
+//             /        \      exchange: (3, 7)
+//      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say 33; root (70, 33), which is then looked for
+//
+// Words are gone through from left to right, so each pair is opened once and closed once: for k changed words of w at most
+// k log2 w loads and as many look-ups, and less where ways meet, in place of w - 2 look-ups. Same nodes, same root pair as the
+// whole operation, since a pair that is found or put is the vector's own.
+//
+// Which words have changed is told by a mask, or by comparing: then every word counts as on the way, all w - 2 nodes are read, but
+// only pairs that differ are looked for. Where the parent cannot be read (no reference; or given by another thread without synchronisation, see
+// tree_table.cuh, so that a node of it is not to be seen yet), all pairs start as nothing and count as changed: the whole operation, on the same loop.
+//
+// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says.
+#pragma once
+
+#include "warpset/node_table.cuh"
+#include "warpset/tree_shape.cuh"
+
+namespace warpset {
+
+// A vector and what is known of its changes.
+struct ChangedVector {
+    const u32* words;    // the whole vector
+    const u32* changed;  // bit i % 32 of changed[i / 32]: word i may differ from the parent's; null: any may
+
+    WARPSET_FN u32 word(u32 index) const { return platform::load_input(words + index); }
+    WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : platform::load_input(changed + index); }
+};
+
+// The open pairs of one lane: `stride` apart from each other, so that those of a warp lie side by side in shared memory.
+template <u32 stride>
+struct OpenPairs {
+    u64* pairs;
+
+    WARPSET_FN u64& operator[](u32 depth) const { return pairs[depth * stride]; }
+};
+
+// The changed words of a vector in order.
+template <class Vector>
+struct ChangedWords {
+    const Vector& vector;
+    u32 width;
+    bool all = false;  // the mask does not count
+    u32 first = 0, bits = 0;
+
+    WARPSET_FN ChangedWords(const Vector& vector, u32 width) : vector(vector), width(width) {}
+
+    WARPSET_FN void start(bool all_words)
+    {
+        all = all_words;
+        first = 0;
+        bits = mask(0);
+    }
+
+    // The next one, or `width` if there is none.
+    WARPSET_FN u32 next()
+    {
+        while (bits == 0) {
+            first += 32;
+            if (first >= width) return width;
+            bits = mask(first / 32);
+        }
+        const u32 bit = platform::lowest_bit(bits);
+        bits &= bits - 1;
+        return first + bit < width ? first + bit : width;
+    }
+
+private:
+    WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
+};
+
+// The root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full. `pairs` is room for one
+// pair a level; `fresh` counts the nodes that it has put.
+template <class Table, class Vector, class Pairs>
+WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, typename Table::Key& key, u32& fresh)
+{
+    using Path = TreeShape::Path;
+    u64 root = 0;
+    bool has_parent = table.read_root(parent, root);
+    ChangedWords<Vector> words(vector, table.width());
+    words.start(!has_parent);
+    u32 depth = 0;    // of the lowest open pair; the root pair always is
+    u32 changed = 0;  // bit d: the pair at depth d is not the parent's
+    Path way{0, 1};
+    pairs[0] = root;
+    const auto exchange = [&](u32 at, u32 side, u32 value) {
+        const u64 pair = pairs[at];
+        if (has_parent && Table::half(pair, side) == value) return;
+        pairs[at] = side == 0 ? Table::pair_of(value, Table::half(pair, 1)) : Table::pair_of(Table::half(pair, 0), value);
+        changed |= 1u << at;
+    };
+    while (true) {
+        const u32 word = words.next();
+        const Path next = word < table.width() ? table.shape().path(word) : Path{~way.sides, 1};
+        // The way to the next word leaves that to the last one in the pair at the depth of their first difference.
+        const u32 meet = depth == 0 ? 0 : platform::lowest_bit(way.sides ^ next.sides);
+        for (; depth > meet; --depth) {
+            if (!(changed >> depth & 1)) continue;
+            changed ^= 1u << depth;
+            const u32 reference = table.nodes.template find<Operation::FindOrPut>(pairs[depth], fresh);
+            if (reference == NodeTable::missing) return false;
+            exchange(depth - 1, way.sides >> (depth - 1) & 1, reference);
+        }
+        if (word == table.width()) break;
+        way = next;
+        bool read = true;
+        for (; depth + 1 < way.length && read; ++depth) {
+            u64 pair = 0;
+            read = !has_parent || table.read_node(Table::half(pairs[depth], way.sides >> depth & 1), pair);
+            pairs[depth + 1] = pair;
+        }
+        if (!read) {
+            has_parent = false;
+            words.start(true);
+            depth = changed = 0;
+            continue;
+        }
+        exchange(depth, way.sides >> depth & 1, vector.word(word));
+    }
+    key.value = pairs[0];
+    return true;
+}
+
+}  // namespace warpset
