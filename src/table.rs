@@ -452,6 +452,23 @@ impl<S: Storage> VectorTable<S> {
         self.raw.stored()
     }
 
+    /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::TreeTable::new(&warpset::Device::cpu(), 4, 100)?;
+    /// table.find_or_put_many(&[1, 2, 3, 4, /**/ 1, 2, 5, 6])?;
+    /// assert_eq!(table.nodes()?, 3);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn nodes(&self) -> Result<u64> {
+        self.raw.stored_nodes()
+    }
+
     /// Whether no vector is stored.
     ///
     /// ```

@@ -6,13 +6,14 @@
 extern "C" {
 
 // `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was; `scan` reads
-// what a slot holds, if anything.
-enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take };
+// what a slot holds, if anything; `change` puts a vector as a change of the one of the lane's operation before, with a mask, or if that
+// one is not stored, of whatever is in slot `parent`, without.
+enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_change };
 
 // One operation of a lane, and how it went. In memory that the simulator does not watch.
 struct warpset_simt_operation {
     warpset::u32 kind, vector;  // of a scan: the slot
-    warpset::u32 outcome, reads_back, misread, padding;
+    warpset::u32 outcome, reads_back, misread, parent;
     warpset::u64 reference;
     warpset::u64 began, ended;  // in steps of the machine
 };

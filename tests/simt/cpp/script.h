@@ -45,6 +45,30 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
+// Puts the vector as a change of the one that `before` is about, with a mask of what differs; or of what is in a slot, without.
+// (Controls have no such operation.)
+template <class Table>
+warpset::Found change(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
+{
+    return {warpset::Outcome::Unwritten, warpset::no_reference};
+}
+
+template <class Shape, warpset::u32 width>
+warpset::Found change(const warpset::TreeTable<Shape, width>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
+{
+    using warpset::Outcome;
+    using warpset::u32;
+    const u32* vector = script.vectors + operation.vector * table.width();
+    const bool about_vector = before != nullptr && before->kind != warpset_simt_scan && before->kind != warpset_simt_take;
+    const auto outcome = about_vector ? static_cast<Outcome>(before->outcome) : Outcome::Unwritten;
+    if (outcome != Outcome::New && outcome != Outcome::Seen)
+        return table.find_or_put_changed(operation.parent, warpset::ChangedVector{vector, nullptr});
+    u32 mask[8] = {};
+    for (u32 word = 0; word < table.width(); ++word)
+        if (vector[word] != script.vectors[before->vector * table.width() + word]) mask[word / 32] |= 1u << word % 32;
+    return table.find_or_put_changed(before->reference, warpset::ChangedVector{vector, mask});
+}
+
 template <class Table>
 void run_script(const Table& table, const Script& script, warpset::simt::Order giving, warpset::simt::Order taking)
 {
@@ -63,7 +87,9 @@ void run_script(const Table& table, const Script& script, warpset::simt::Order g
             operation.misread = given && misreads(table, script, operation.reference, operation.vector);
         } else {
             const warpset::WordVector vector{script.vectors + operation.vector * table.width()};
-            const warpset::Found found = operation.kind == warpset_simt_find ? table.find(vector) : table.find_or_put(vector);
+            const warpset::Found found = operation.kind == warpset_simt_find     ? table.find(vector)
+                                         : operation.kind == warpset_simt_change ? change(table, script, operation, i == 0 ? nullptr : &operation - 1)
+                                                                                 : table.find_or_put(vector);
             operation.ended = warpset_simt_steps();
             operation.outcome = static_cast<warpset::u32>(found.outcome);
             operation.reference = found.reference;

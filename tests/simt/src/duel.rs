@@ -6,7 +6,8 @@ use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    BatchArgument, BatchView, Config, FIND, FULL, GIVE, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE, Table, argument,
+    BatchArgument, BatchView, CHANGE, Config, FIND, FULL, GIVE, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE, Table,
+    argument,
 };
 use std::collections::HashMap;
 
@@ -94,7 +95,7 @@ impl Duel {
 
 impl Program for Duel {
     fn name(&self) -> String {
-        let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't')];
+        let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (CHANGE, 'c')];
         let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
         let call = |&(kind, vector): &Call| format!("{}{}", letter(kind), (b'A' + vector as u8) as char);
         let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
@@ -189,7 +190,7 @@ impl Program for Duel {
         let contents = Contents::read(table, memory, pool, false)?;
         check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
         let mut news = HashMap::new();
-        for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE)) {
+        for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | CHANGE)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(table, pool, operation.vector as usize)?;

@@ -6,7 +6,7 @@ use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    ABSENT, BatchArgument, BatchView, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
+    ABSENT, BatchArgument, BatchView, CHANGE, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
     NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
 };
 use rand::seq::IndexedRandom;
@@ -23,9 +23,10 @@ pub enum Scale {
     Warps,
 }
 
-/// A batch that whole warps put or look up.
+/// A batch that whole warps put, as vectors or as changes, or look up.
 struct Batch {
     finds: bool,
+    changes: bool,
     vectors: Vec<usize>,
     argument: Box<BatchArgument>,
 }
@@ -72,7 +73,11 @@ impl Storm {
 
     fn search(&self, rng: &mut Pcg64Mcg, batch: &Batch) -> Grid {
         let warps = rng.random_range(1..=2);
-        let kernel = if batch.finds { self.kernels.find } else { self.kernels.find_or_put };
+        let kernel = match batch {
+            Batch { finds: true, .. } => self.kernels.find,
+            Batch { changes: true, .. } => self.kernels.find_or_put_changed,
+            _ => self.kernels.find_or_put,
+        };
         let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
         Grid {
             blocks,
@@ -128,12 +133,21 @@ impl Program for Storm {
             pool,
         };
         let mut grids = Vec::new();
+        let mut earlier: Option<Batch> = None;
         if self.scale == Scale::Warps {
+            // A batch that has been put when the others come: its vectors may be parents.
+            if self.kernels.is_tree() && rng.random() {
+                let vectors = (0..rng.random_range(1..20)).map(|_| rng.random_range(0..case.pool.len())).collect();
+                earlier = Some(batch(memory, &case.table, &case.pool, vectors, false, "earlier batch"));
+            }
             for number in 0..rng.random_range(1..=2) {
                 let count = [rng.random_range(0..4), rng.random_range(0..33), rng.random_range(0..100)].choose(&mut rng).copied();
                 let vectors = (0..count.unwrap_or(1)).map(|_| rng.random_range(0..case.pool.len())).collect();
                 let finds = number > 0 && rng.random_bool(0.25);
-                let batch = batch(memory, &case.table, &case.pool, vectors, finds, &format!("batch {number}"));
+                let mut batch = batch(memory, &case.table, &case.pool, vectors, finds, &format!("batch {number}"));
+                if self.kernels.is_tree() && !finds && rng.random() {
+                    batch.be_changes(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
+                }
                 grids.push(self.search(&mut rng, &batch));
                 case.batches.push(batch);
             }
@@ -152,10 +166,12 @@ impl Program for Storm {
                     let vector = rng.random_range(0..case.table.slots) as u32;
                     return Operation { kind: SCAN, vector, ..Operation::default() };
                 }
+                let put = if case.table.kernels.is_tree() && rng.random_bool(0.3) { CHANGE } else { PUT };
                 Operation {
-                    kind: if rng.random_bool(find) { FIND } else { PUT },
+                    kind: if rng.random_bool(find) { FIND } else { put },
                     vector: rng.random_range(0..case.pool.len()) as u32,
                     reads_back: rng.random_bool(0.3).into(),
+                    parent: rng.random_range(0..=case.table.slots) as u32,
                     ..Operation::default()
                 }
             };
@@ -176,6 +192,10 @@ impl Program for Storm {
         let mut launches = Vec::new();
         if self.scale == Scale::Warps {
             launches.push(vec![lanes(rng.random_range(1..=2), WARP, self.kernels.clear, argument(&*case.view))]);
+            if let Some(earlier) = earlier {
+                launches.push(vec![self.search(&mut rng, &earlier)]);
+                case.batches.push(earlier);
+            }
             launches.push(grids);
             let afterwards = afterwards(memory, &case.table, &case.pool);
             launches.push(vec![
@@ -205,7 +225,7 @@ impl Program for Storm {
             case.check_batch(&contents, memory, batch, &mut news)?;
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
-        for operation in case.operations.iter().filter(|operation| operation.kind == PUT) {
+        for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | CHANGE)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
@@ -217,6 +237,36 @@ impl Program for Storm {
             case.check_export(&contents, memory, export)?;
         }
         case.afterwards.as_ref().map_or(Ok(()), |afterwards| case.check_afterwards(&contents, memory, afterwards))
+    }
+}
+
+impl Batch {
+    /// Its vectors as changes of those of an earlier batch, most with masks; or without masks of whatever is in some slots.
+    fn be_changes(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
+        self.changes = true;
+        let view = &mut self.argument.batch;
+        let Some(earlier) = earlier else {
+            let parent = |rng: &mut Pcg64Mcg| if rng.random_bool(0.8) { rng.random_range(0..=slots) } else { NO_REFERENCE };
+            let parents: Vec<u64> = self.vectors.iter().map(|_| parent(rng)).collect();
+            view.parents = memory.allocate_with("parents", Use::Constant, &parents);
+            return;
+        };
+        // The references that the earlier batch is given are the parents of this one, position by position.
+        self.vectors.truncate(earlier.vectors.len());
+        view.count = self.vectors.len() as u64;
+        view.parents = earlier.argument.batch.references;
+        if rng.random_bool(0.2) {
+            return;
+        }
+        let mut masks = Vec::new();
+        for (&vector, &parent) in self.vectors.iter().zip(&earlier.vectors) {
+            let mut mask = vec![0u32; pool.width.div_ceil(32)];
+            for (at, (word, old)) in pool.vector(vector).iter().zip(pool.vector(parent)).enumerate() {
+                mask[at / 32] |= u32::from(word != old || rng.random_bool(0.1)) << (at % 32);
+            }
+            masks.extend(mask);
+        }
+        view.changed = memory.allocate_with("changed", Use::Constant, &masks);
     }
 }
 
@@ -406,7 +456,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         parents: std::ptr::null(),
         changed: std::ptr::null(),
     };
-    Batch { finds, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
+    Batch { finds, changes: false, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
 }
 
 fn export(memory: &mut Memory, table: &Table, name: &str) -> Export {

@@ -155,7 +155,8 @@ pub struct Operation {
     pub outcome: u32,
     pub reads_back: u32,
     pub misread: u32,
-    pub padding: u32,
+    /// Of a CHANGE: the slot of its parent, unless the operation before it says one.
+    pub parent: u32,
     pub reference: u64,
     pub began: u64,
     pub ended: u64,
@@ -170,6 +171,8 @@ pub const SCAN: u32 = 3;
 pub const GIVE: u32 = 4;
 /// Reads the vector back whose reference was passed on.
 pub const TAKE: u32 = 5;
+/// Puts a vector as a change of another.
+pub const CHANGE: u32 = 6;
 
 /// As in `warpset::Outcome`.
 pub const NEW: u32 = 1;

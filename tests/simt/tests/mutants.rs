@@ -301,6 +301,60 @@ const MUTANTS: &[Mutant] = &[
         from: "if (takes && !settled) search.begin();",
         to: "if (takes) search.begin();",
     },
+    Mutant {
+        what: "the check that a node of a parent is to be seen",
+        file: "warpset/tree_change.cuh",
+        from: "        if (!read) {",
+        to: "        if (false) {",
+    },
+    Mutant {
+        what: "the start anew without a parent: it goes on with the next word",
+        file: "warpset/tree_change.cuh",
+        from: "            words.start(true);\n",
+        to: "",
+    },
+    Mutant {
+        what: "words that are 0 like a pair that nothing was read into",
+        file: "warpset/tree_change.cuh",
+        from: "if (has_parent && Table::half(pair, side) == value) return;",
+        to: "if (Table::half(pair, side) == value) return;",
+    },
+    Mutant {
+        what: "pairs that differ, when a way leaves them: the last one counts",
+        file: "warpset/tree_change.cuh",
+        from: "            if (!(changed >> depth & 1)) continue;\n",
+        to: "            if (!(changed >> depth & 1) || meet != 0) continue;\n",
+    },
+    Mutant {
+        what: "the pair in which ways part: it is closed with the others",
+        file: "warpset/tree_change.cuh",
+        from: "for (; depth > meet; --depth)",
+        to: "for (; depth > (meet == 0 ? 0 : meet - 1); --depth)",
+    },
+    Mutant {
+        what: "the exchange of a closed pair's reference in the pair above",
+        file: "warpset/tree_change.cuh",
+        from: "            exchange(depth - 1, way.sides >> (depth - 1) & 1, reference);\n",
+        to: "",
+    },
+    Mutant {
+        what: "masks of words beyond the 32nd",
+        file: "warpset/tree_change.cuh",
+        from: "bits = mask(first / 32);",
+        to: "bits = mask(0);",
+    },
+    Mutant {
+        what: "the want of a node of a change",
+        file: "warpset/tree_change.cuh",
+        from: "            if (reference == NodeTable::missing) return false;\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier after root pairs of changes have been written to scratch memory",
+        file: "warpset/change_intake.cuh",
+        from: "        Warp::sync();\n",
+        to: "",
+    },
 ];
 
 /// The changes are of the headers as they are.
@@ -327,7 +381,7 @@ fn survives(mutant: &Mutant) -> bool {
     fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
 
     // Headers that only trees use concern only their tests.
-    let of_trees = mutant.file.contains("tree") || mutant.file.contains("node");
+    let of_trees = ["tree", "node", "change"].iter().any(|of| mutant.file.contains(of));
     let (tests, specs): (&[&str], _) =
         if of_trees { (&["--test", "tree"], "tree") } else { (&["--test", "bucket", "--test", "tree"], "") };
     let output = Command::new(env!("CARGO"))

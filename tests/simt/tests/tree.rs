@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use support::{Few, layouts, share, storms, trial};
 use warpset_simt::duel::{Alike, Call, Duel};
 use warpset_simt::hunt::{Program, Strategy};
-use warpset_simt::table::{FIND, GIVE, PUT, SCAN, TAKE, TREES, tree};
+use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, TAKE, TREES, tree};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(TREES))];
@@ -65,5 +65,7 @@ fn two_lanes() -> Vec<Vec<Vec<Call>>> {
         vec![vec![(PUT, A)], vec![(FIND, A), (FIND, A)]],
         vec![vec![(PUT, A), (PUT, B)], vec![(SCAN, 0), (SCAN, 1)]],
         vec![vec![(GIVE, A)], vec![(TAKE, A), (TAKE, A)]],
+        vec![vec![(PUT, A), (CHANGE, B)], vec![(PUT, B), (CHANGE, A)]],
+        vec![vec![(PUT, A)], vec![(CHANGE, A), (CHANGE, B)]],
     ]
 }

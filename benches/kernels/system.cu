@@ -1,0 +1,72 @@
+// A synthetic transition system, walked level by level on the GPU: what a model checker's table is offered.
+//
+// A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes may step;
+// a step takes its process to its next local state, cyclically, and that of the first of them also the program counter to its next value. So a
+// successor differs from its parent in one word or two. A state has a *code*, the digits of its words in `bits` bits each, which tells states apart
+// independently of any table: a bitmap of codes counts what a walk has offered.
+#include "warpset/batch.cuh"
+#include "warpset/table.cuh"
+
+using u8 = unsigned char;
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+// Mirrored by `System` in benches/walks.rs.
+struct System {
+    u32 moves;
+    u8 bits[32], shift[32];
+
+    __device__ u32 digit(u64 code, u32 word) const { return static_cast<u32>(code >> shift[word]) & ((1u << bits[word]) - 1); }
+    // A word's value says its place, so that no two places share values; odd multiplication spreads them over all bits.
+    __device__ u32 word(u64 code, u32 word) const { return ((word << 12 | digit(code, word)) + 1) * 0x9E3779B1u; }
+    __device__ u64 step(u64 code, u32 word) const
+    {
+        u64 mask = ((1ull << bits[word]) - 1) << shift[word];
+        return (code & ~mask) | ((code + (1ull << shift[word])) & mask);
+    }
+};
+
+__device__ u64 thread() { return blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; }
+__device__ u64 threads() { return gridDim.x * static_cast<u64>(blockDim.x); }
+
+// The successors of `states` states: their words, codes, parents and masks of what changed. Marks their codes in `bitmap`, and counts those
+// that were not marked.
+extern "C" __global__ void make_successors(System system, const u64* codes, const u64* references, u64 states, u32* vectors, u64* successors,
+                                           u64* parents, u32* masks, u32* bitmap, u64* marked)
+{
+    constexpr u32 width = WARPSET_WIDTH;
+    for (u64 at = thread(); at < states * system.moves; at += threads()) {
+        const u64 code = codes[at / system.moves];
+        const u32 move = static_cast<u32>(at % system.moves);
+        const u32 process = 1 + (system.digit(code, 0) * (system.moves - 1) + move) % (width - 1);
+        u64 next = system.step(code, process);
+        if (move == 0) next = system.step(next, 0);
+        successors[at] = next;
+        parents[at] = references[at / system.moves];
+        masks[at] = 1u << process | (move == 0);
+        for (u32 word = 0; word < width; ++word) vectors[at * width + word] = system.word(next, word);
+        if (!(atomicOr(bitmap + next / 32, 1u << next % 32) >> next % 32 & 1)) atomicAdd(marked, 1ull);
+    }
+}
+
+// Appends the new ones of `count` successors to the next level, as far as it has room.
+extern "C" __global__ void append_new(const u8* outcomes, const u64* references, const u64* successors, u64 count, u64* next_codes,
+                                      u64* next_references, u64 room, u64* appended)
+{
+    for (u64 at = thread(); at < count; at += threads()) {
+        if (outcomes[at] != 1) continue;
+        const u64 place = atomicAdd(appended, 1ull);
+        if (place >= room) continue;
+        next_codes[place] = successors[at];
+        next_references[place] = references[at];
+    }
+}
+
+// Counts the rows that are not stored at their references.
+extern "C" __global__ void count_misread(warpset::View view, const u64* references, const u32* vectors, u64 count, u64* misread)
+{
+    for (u64 at = thread(); at < count * WARPSET_WIDTH; at += threads()) {
+        const u64 row = at / WARPSET_WIDTH;
+        if (warpset::table(view).word(references[row], static_cast<u32>(at % WARPSET_WIDTH)) != vectors[at]) atomicAdd(misread, 1ull);
+    }
+}

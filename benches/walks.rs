@@ -1,0 +1,241 @@
+//! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer than any cache.
+//!
+//! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that nearly every state
+//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents, which it compares; as changes with
+//! masks}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
+//! fill 0.7. The rate is that of batches of at least a million states, by device events. Every walk's count is compared with that of a bitmap,
+//! and what was offered last is read back.
+//!
+//! `cargo bench --bench walks` prints a Markdown table, in 10^9 states a second. WARPSET_BENCH_WIDTHS=8,16 measures only these.
+//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table.
+
+mod support;
+
+use support::{Bench, FILL as EVERYWHERE, Result};
+use warpset::cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg};
+use warpset::gpu::{Counts, DeviceBatch};
+use warpset::{BucketTable, Request, Storage, TreeTable, VectorTable};
+
+const FILL: f64 = 0.7;
+/// States expanded at a time.
+const CHUNK: usize = 1 << 21;
+/// Batches of fewer states are not timed: launching takes as long.
+const TIMED: usize = 1 << 20;
+
+/// Mirrors `System` of kernels/system.cu.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct System {
+    moves: u32,
+    bits: [u8; 32],
+    shift: [u8; 32],
+}
+
+// SAFETY: `repr(C)` integers and arrays of bytes, as in system.cu.
+unsafe impl DeviceRepr for System {}
+
+impl System {
+    fn new(width: usize, skewed: bool) -> Self {
+        // Bits of the program counter; of a process if all have the same; of those in the first half and of the others if not. Codes have at
+        // most 36 bits.
+        let (counter, even, first, second) = match width {
+            4 => (1, 10, 12, 6),
+            6 => (2, 6, 8, 3),
+            8 => (2, 4, 6, 2),
+            12 => (3, 3, 4, 1),
+            16 => (3, 2, 3, 1),
+            _ => (4, 1, 2, 0),
+        };
+        let bits = |word: usize| match word {
+            0 => counter,
+            _ if word >= width => 0,
+            _ if !skewed => even,
+            _ if word <= width / 2 => first,
+            _ => second,
+        };
+        let bits = std::array::from_fn(bits);
+        let mut shift = [0; 32];
+        (1..32).for_each(|word| shift[word] = shift[word - 1] + bits[word - 1]);
+        Self { moves: if width == 4 { 3 } else { 4 }, bits, shift }
+    }
+
+    fn code_bits(&self) -> u32 {
+        self.bits.iter().map(|bits| u32::from(*bits)).sum()
+    }
+
+    /// As `word` in system.cu, of code 0.
+    fn initial(&self, width: usize) -> Vec<u32> {
+        (0..width as u32).map(|word| ((word << 12) + 1).wrapping_mul(0x9E37_79B1)).collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Offer {
+    Whole,
+    Compared,
+    Masked,
+}
+
+/// What a walk came to.
+struct Walked {
+    rate: f64,
+    stored: u64,
+    offered: u64,
+    levels: u32,
+    nodes: u64,
+}
+
+fn main() -> Result<()> {
+    let Some(bench) = Bench::open()? else { return Ok(()) };
+    if std::env::var_os("WARPSET_BENCH_LARGEST").is_some() {
+        return largest(&bench);
+    }
+    let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(27), |text| text.parse())?;
+    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,6,8,12,16,32".into());
+    println!("{}, walks to 2^{log2} states, tables then {FILL} full, G/s\n", bench.device);
+    println!(
+        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | compared | masked | masked / bucket |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for width in widths.split(',').map(str::parse::<usize>) {
+        let width = width?;
+        for skewed in [false, true] {
+            let system = System::new(width, skewed);
+            let target = (1u64 << log2).min((1 << system.code_bits()) * 3 / 4);
+            let slots = ((target + (CHUNK * 4) as u64) as f64 / FILL) as u64;
+            let bucket = walk(&bench, &system, &BucketTable::new(&bench.device, width, slots)?, Offer::Whole, target)?;
+            let mut trees = Vec::new();
+            for offer in [Offer::Whole, Offer::Compared, Offer::Masked] {
+                let nodes = if skewed { 2 * target } else { 1 << 22 };
+                let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
+                trees.push(walk(&bench, &system, &table, offer, target)?);
+            }
+            let last = &trees[2];
+            println!(
+                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                if skewed { "skewed" } else { "even" },
+                last.offered as f64 / last.stored as f64,
+                last.levels,
+                last.nodes as f64 / 1e6,
+                8.0 * (last.stored + last.nodes) as f64 / last.stored as f64,
+                bucket.rate,
+                trees[0].rate,
+                trees[1].rate,
+                last.rate,
+                last.rate / bucket.rate,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn largest(bench: &Bench) -> Result<()> {
+    let (width, target) = (16, (1u64 << 31) + 1);
+    let slots = ((target + (CHUNK * 4) as u64) as f64 / 0.9) as u64;
+    let table = TreeTable::builder(width).capacity(slots).nodes(1 << 22).build(&bench.device)?;
+    let walked = walk(bench, &System::new(width, false), &table, Offer::Masked, target)?;
+    println!(
+        "{}: {} distinct states of {width} words in one table of {} bytes ({:.2} a state, {} nodes), {:.2} offered for each, {:.2} G/s",
+        bench.device,
+        walked.stored,
+        table.bytes(),
+        table.bytes() as f64 / walked.stored as f64,
+        walked.nodes,
+        walked.offered as f64 / walked.stored as f64,
+        walked.rate
+    );
+    Ok(())
+}
+
+/// A level: codes of states and where they are stored.
+struct Level {
+    codes: CudaSlice<u64>,
+    references: CudaSlice<u64>,
+}
+
+/// Walks until `target` states are stored, breadth first. Levels too wide are cut: what is offered is still counted.
+fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offer: Offer, target: u64) -> Result<Walked> {
+    let stream = &bench.stream;
+    let (width, moves) = (table.width(), system.moves as usize);
+    let module = table.compile("system.cu", include_str!("kernels/system.cu"))?;
+    let [make, append, check] = ["make_successors", "append_new", "count_misread"].map(|name| module.load_function(name));
+    let (make, append, check): (CudaFunction, CudaFunction, CudaFunction) = (make?, append?, check?);
+    let offers = CHUNK * moves;
+    let room = (target / 2) as usize + 64;
+    // SAFETY: all are written by kernels before they are read.
+    let level =
+        || unsafe { Ok::<_, Box<dyn std::error::Error>>(Level { codes: stream.alloc(room)?, references: stream.alloc(room)? }) };
+    let (mut now, mut next) = (level()?, level()?);
+    // SAFETY: as above.
+    let (mut vectors, mut codes, mut parents, mut masks) = unsafe {
+        (
+            stream.alloc::<u32>(offers * width)?,
+            stream.alloc::<u64>(offers)?,
+            stream.alloc::<u64>(offers)?,
+            stream.alloc::<u32>(offers)?,
+        )
+    };
+    let (mut outcomes, mut references) = (stream.alloc_zeros::<u8>(offers)?, stream.alloc_zeros::<u64>(offers)?);
+    let mut bitmap = stream.alloc_zeros::<u32>(1 << (system.code_bits() - 5))?;
+    let (mut marked, mut appended, mut misread) =
+        (stream.alloc_zeros::<u64>(1)?, stream.alloc_zeros::<u64>(1)?, stream.alloc_zeros::<u64>(1)?);
+    let mut counts = stream.alloc_zeros::<Counts>(1)?;
+
+    let start = table.find_or_put_many_with(&system.initial(width), Request::new().references(true))?;
+    stream.memcpy_htod(&[start.references[0].ok_or("an empty table has room")?.slot()], &mut now.references.slice_mut(..1))?;
+    stream.memcpy_htod(&[0u64], &mut now.codes.slice_mut(..1))?;
+    stream.memcpy_htod(&[1u32], &mut bitmap.slice_mut(..1))?;
+    let (mut states, mut levels, mut stored, mut offered, mut timed, mut milliseconds) = (1usize, 0, 1u64, 1u64, 0u64, 0.0);
+    while states > 0 && stored < target {
+        levels += 1;
+        stream.memset_zeros(&mut appended)?;
+        for first in (0..states).step_by(CHUNK) {
+            let expanded = CHUNK.min(states - first);
+            let (expanded_argument, count) = (expanded as u64, expanded * moves);
+            let (from, of) = (now.codes.slice(first..first + expanded), now.references.slice(first..first + expanded));
+            let mut launch = stream.launch_builder(&make);
+            launch.arg(system).arg(&from).arg(&of).arg(&expanded_argument).arg(&mut vectors).arg(&mut codes);
+            launch.arg(&mut parents).arg(&mut masks).arg(&mut bitmap).arg(&mut marked);
+            // SAFETY: the arguments of `make_successors`; there is room for `count` successors, and a bit for every code.
+            unsafe { launch.launch(EVERYWHERE)? };
+            let batch = DeviceBatch {
+                parents: if offer == Offer::Whole { None } else { Some(&parents) },
+                changed: if offer == Offer::Masked { Some(&masks) } else { None },
+                outcomes: Some(&mut outcomes),
+                references: Some(&mut references),
+                counts: Some(&mut counts),
+                ..DeviceBatch::new(&vectors, count)
+            };
+            let time = bench.time(|| Ok(table.find_or_put_device(stream, batch)?))?;
+            if count >= TIMED {
+                (timed, milliseconds) = (timed + count as u64, milliseconds + time);
+            }
+            offered += count as u64;
+            let (count_argument, room_argument) = (count as u64, room as u64);
+            let mut launch = stream.launch_builder(&append);
+            launch.arg(&outcomes).arg(&references).arg(&codes).arg(&count_argument);
+            launch.arg(&mut next.codes).arg(&mut next.references).arg(&room_argument).arg(&mut appended);
+            // SAFETY: the arguments of `append_new`; it writes `room` elements at most.
+            unsafe { launch.launch(EVERYWHERE)? };
+            let so_far = stream.clone_dtoh(&counts)?[0];
+            assert_eq!(so_far.full, 0, "there is room");
+            stored = 1 + so_far.hits;
+            if stored >= target || first + expanded == states {
+                let view = table.kernel_argument()?;
+                let mut launch = stream.launch_builder(&check);
+                launch.arg(&view).arg(&references).arg(&vectors).arg(&count_argument).arg(&mut misread);
+                // SAFETY: the arguments of `count_misread`; both arrays have `count` rows.
+                unsafe { launch.launch(EVERYWHERE)? };
+            }
+            if stored >= target {
+                break;
+            }
+        }
+        states = (stream.clone_dtoh(&appended)?[0] as usize).min(room);
+        std::mem::swap(&mut now, &mut next);
+    }
+    let distinct = 1 + stream.clone_dtoh(&marked)?[0];
+    assert_eq!((stored, table.len()?), (distinct, distinct), "{offer:?}: what the bitmap counts is stored");
+    assert_eq!(stream.clone_dtoh(&misread)?[0], 0, "{offer:?}: what was offered is read back");
+    Ok(Walked { rate: timed as f64 / milliseconds / 1e6, stored, offered, levels, nodes: table.nodes()? })
+}
