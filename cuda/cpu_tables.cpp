@@ -80,9 +80,9 @@ void warpset_cpu_find_or_put(const TreeView* view, const BatchView* batch)
     with_table(*view, [&](const auto& table) {
         using Table = std::decay_t<decltype(table)>;
         if constexpr (Table::takes_changes) {
-            if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::run(table, *batch);
+            if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::run_thread(table, *batch);
         }
-        SearchBatch<Table, Operation::FindOrPut>::run(table, *batch);
+        SearchBatch<Table, Operation::FindOrPut>::run_thread(table, *batch);
     });
 }
 
@@ -91,7 +91,7 @@ void warpset_cpu_find(const TreeView* view, const BatchView* batch)
     play(0, 1);
     with_table(*view, [&](const auto& table) {
         using Table = std::decay_t<decltype(table)>;
-        SearchBatch<Table, Operation::Find>::run(table, *batch);
+        SearchBatch<Table, Operation::Find>::run_thread(table, *batch);
     });
 }
 

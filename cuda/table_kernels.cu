@@ -30,19 +30,19 @@ WARPSET_EXPORT const u32 warpset_geometry[8] = {
 
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, BatchView batch)
 {
-    warpset::SearchBatch<Table, Operation::FindOrPut>::run(Table::of(view), batch);
+    warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), batch);
 }
 
 #if WARPSET_TREE
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_changed(View view, BatchView batch)
 {
-    warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Changes>::run(Table::of(view), batch);
+    warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Changes>::run_warps(Table::of(view), batch);
 }
 #endif
 
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchView batch)
 {
-    warpset::SearchBatch<Table, Operation::Find>::run(Table::of(view), batch);
+    warpset::SearchBatch<Table, Operation::Find>::run_warps(Table::of(view), batch);
 }
 
 WARPSET_KERNEL(256, 1) warpset_clear(View view) { warpset::clear_table(Table::of(view)); }

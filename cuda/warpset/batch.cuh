@@ -100,6 +100,12 @@ struct Intake {
 
     WARPSET_FN Intake(const Table&, u8* scratch) : lane_of_rank(scratch) {}
 
+    // How many of the vectors `next .. next + count` can be taken: here, all.
+    WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
+
+    // Makes those ready that are not: there are none.
+    WARPSET_FN void make_alone(const BatchView&, u32) const {}
+
     // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of them
     // are then to be searched for: no vector is settled by being taken.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
@@ -150,16 +156,8 @@ struct SearchBatch {
             return WarpSearch<Roots, operation>::scratch_bytes + Intake<Table, operation, offer>::scratch_bytes;
     }
 
-    WARPSET_FN static void run(const Table& table, const BatchView& batch)
-    {
-        if constexpr (Warp::size == 1)
-            run_thread(table, batch);
-        else
-            run_warp(table, batch);
-    }
-
-private:
-    WARPSET_FN static void run_warp(const Table& table, const BatchView& batch)
+    // By the warps of a grid, which share the batch.
+    WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
         using Search = WarpSearch<Roots, operation>;
         constexpr u32 refill_at = Warp::size / 2;  // see warp_search.cuh
@@ -171,18 +169,19 @@ private:
         u32 index = 0;
         while (true) {
             u32 idle = Warp::ballot(search.is_idle());
+            u32 count = platform::population_count(idle);
+            count = count < refill_at ? 0 : intake.ready(batch, next, end - next < count ? end - next : count, end);
             bool settled = false;  // by the intake, as not stored
-            if (next < end && platform::population_count(idle) >= refill_at) {
+            if (count > 0) {
                 u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
-                u32 count = platform::population_count(idle);
-                if (end - next < count) count = end - next;
                 bool takes = search.is_idle() && rank < count;
                 settled = intake.take(search, batch, next, count, Warp::ballot(takes));
                 if (takes) index = next + rank;
                 if (takes && !settled) search.begin();
                 next += count;
             } else if (idle == ~0u) {
-                break;
+                if (next == end) break;
+                intake.make_alone(batch, end);
             }
             Outcome outcome = search.step();
             if (settled) outcome = not_stored;
@@ -195,7 +194,7 @@ private:
         results.finish();
     }
 
-    // Several searches take turns, one bucket a turn; each asks for its next bucket at the end of its turn, which is there when its
+    // By one thread. Several searches take turns, one bucket a turn; each asks for its next bucket at the end of its turn, which is there when its
     // turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns a find-or-put at fill 0.67 / 0.9: 31 / 40; hashing and
     // asking for the first buckets of 16 vectors, then searching each to its end: 64 / 92. 8, 16 and 32 turns: 38, 31 and 33.)
     WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
@@ -245,6 +244,7 @@ private:
         results.finish();
     }
 
+private:
     // What is to be looked for among the roots; false if the vector is settled without.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {

@@ -1,7 +1,26 @@
-// How a warp takes changes of stored vectors into a search: each lane makes the root pair of its own (tree_change.cuh).
+// How a warp takes changes of stored vectors into a search: as root pairs, made by a lane for every changed word.
 //
-// Neighbouring vectors of a batch often have one parent, whose pairs the lanes then read by the same requests. The open pairs lie in shared memory:
-// which of them a step needs is not known when the kernel is compiled, and registers cannot be numbered.
+// As in tree_change.cuh only the pairs on the ways to changed words matter, but here each *way* has a lane of its own, and the lanes of a warp, whose
+// vectors have 32 changed words together, open their ways and close them in step, a level at a time:
+//
+//                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
+//   depth 0, the root pair (r0, r1)        o
+//   depth 1, (w0..w3), (w4..w7)            o ------------>   o         a pair that ways share belongs to the first of them:
+//   depth 2, (w0, w1) (w2, w3) (w6, w7)    o --->   o        o         lane 1 *joins* lane 0 at depth 1, lane 2 at depth 0
+//   words                                 w1       w2       w7
+//
+// Opening, a lane reads all pairs on its way (those of one parent by the same requests: lanes that ask for one place ask together) and keeps
+// its own in shared memory. Closing, it exchanges the word in the lowest, finds or puts its own pairs from below, and exchanges each reference in the pair
+// above, its own or that of the lane which it joins. So no lane waits for another with more to do.
+//
+// H200, `cargo bench --bench walks`, 2^26 states, even, G/s for 8 / 16 / 32 words: this FIGURES; a lane a vector, one pair after another
+// (key_of_changed), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four ways level by level, 8.4 / 6.9 / 5.8.
+// All of these were bound by instructions (83 of a warp a vector, 17 lanes of 32 active, in the second).
+//
+// A vector with more than 32 changed words, or without a parent that can be read, interrupts this: when the search has run dry, 32 vectors from it on
+// are made a lane each (key_of_changed). That is apart from the search, as it would cost it registers.
+//
+// Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there are lanes.
 #pragma once
 
 #include "warpset/batch.cuh"
@@ -15,37 +34,218 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
     using Table = TreeTable<RootShape, width>;
     using Search = WarpSearch<typename Table::Roots, operation>;
     using Warp = platform::Warp;
+    using Path = TreeShape::Path;
 
-    static constexpr u32 scratch_bytes = TreeShape::levels(width) * Warp::size * 8;
+    static constexpr u32 levels = TreeShape::levels(width);
+    static constexpr u32 mask_words = (width + 31) / 32;
+    static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
+    static constexpr u32 scratch_bytes = (levels * Warp::size + room) * 8;
 
     const Table& table;
-    u64* pairs;
+    u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
+    u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
+    u32 end = 0;    // of the vectors whose root pairs are made
     u32 fresh = 0;  // nodes that this lane has put
 
-    WARPSET_FN Intake(const Table& table, u8* scratch) : table(table), pairs(reinterpret_cast<u64*>(scratch)) {}
-
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
-    // for a lane whose vector has no root: for want of a node.
-    WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32, u32 takers)
+    WARPSET_FN Intake(const Table& table, u8* scratch)
+        : table(table), halves(reinterpret_cast<u32*>(scratch)), made(reinterpret_cast<u64*>(scratch) + levels * Warp::size)
     {
-        const u32 lane = Warp::lane();
+    }
+
+    // Makes ready the vectors `next .. next + count`, of those up to `last`. Gives how many of them are: fewer, down to none, if one is to be
+    // made alone.
+    WARPSET_FN u32 ready(const BatchView& batch, u32 next, u32 count, u32 last)
+    {
+        if (end < next) end = next;  // the first time
+        while (end < next + count) {
+            const u32 vectors = make(batch, last);
+            if (vectors == 0) break;
+            end += vectors;
+        }
+        return end < next + count ? end - next : count;
+    }
+
+    // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in order. True
+    // for a lane whose vector has no root: for want of a node.
+    WARPSET_FN bool take(const Search& search, const BatchView&, u32 next, u32, u32 takers)
+    {
         bool missing = false;
-        if (takers >> lane & 1) {
-            const u64 index = next + platform::population_count(takers & ((1u << lane) - 1));
-            typename Table::Key root{0};
-            const u64 parent = platform::load_input(batch.parents + index);
-            const OpenPairs<Warp::size> open{pairs + lane};
-            missing = !key_of_changed(table, parent, changed_vector(batch, width, index), open, root, fresh);
-            *reinterpret_cast<u64*>(search.vector_of(lane)) = root.value;
+        if (takers >> Warp::lane() & 1) {
+            const u32 rank = platform::population_count(takers & below(Warp::lane()));
+            const u64 root = made[(next + rank) % room];
+            // The left half of a root pair is a reference: these vectors have three words or more.
+            missing = Table::half(root, 0) == NodeTable::missing;
+            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = root;
         }
         Warp::sync();
         return missing;
+    }
+
+    // Makes the next root pairs, a lane a vector, of whatever vectors. No other is ready.
+    WARPSET_FN void make_alone(const BatchView& batch, u32 last)
+    {
+        const u32 index = end + Warp::lane();
+        if (index < last) {
+            typename Table::Key root{NodeTable::missing};
+            const u64 parent = platform::load_input(batch.parents + index);
+            u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
+            key_of_changed(table, parent, changed_vector(batch, width, index), OpenPairs<Warp::size>{pairs}, root, fresh);
+            made[index % room] = root.value;
+        }
+        end = last - end < Warp::size ? last : end + Warp::size;
+        Warp::sync();
     }
 
     WARPSET_FN void finish() const
     {
         if (fresh != 0) platform::add_relaxed(table.nodes.view.stored, fresh);
     }
+
+private:
+    // The lane's part in a pass.
+    struct Way {
+        u32 vector;    // of the pass
+        u32 head;      // the lane of this vector's first way
+        Path path;     // of length 0 if the vector has none, or does not belong to the pass
+        u32 start;     // the depth of the first pair that is its own
+        u32 joins;     // the lane that has the pair above that one
+        u32 value;     // the word
+
+        WARPSET_FN bool owns(u32 depth) const { return depth >= start && depth < path.length; }
+        WARPSET_FN u32 owner(u32 depth) const { return depth >= start ? Warp::lane() : joins; }
+        WARPSET_FN u32 side(u32 depth) const { return path.sides >> depth & 1; }
+    };
+
+    // Makes the root pairs of as many vectors from `end` on as have 32 ways together, up to one that is to be made alone. Gives how many.
+    WARPSET_FN u32 make(const BatchView& batch, u32 last)
+    {
+        const u32 lane = Warp::lane();
+        const u32 index = end + lane;
+        const u32 first_mask = index < last ? mask(batch, index, 0) : 0;
+        const u32 wanted = index < last ? lanes_for(batch, index, first_mask) : 0;
+        const u32 ways = Warp::sum_up_to(wanted);
+        const u32 fitting = Warp::ballot(index < last && ways <= Warp::size);
+        u32 vectors = platform::population_count(fitting);
+        if (vectors == 0) return 0;  // the first has too many ways
+        const u32 heads = Warp::any(fitting >> lane & 1 ? 1u << (ways - wanted) : 0);
+
+        Way way = find_way(batch, heads, first_mask, lane < Warp::shuffle(ways, vectors - 1));
+        const u32 unreadable = Warp::ballot(!open(batch, way));
+        if (unreadable != 0) {
+            vectors = Warp::shuffle(way.vector, platform::lowest_bit(unreadable));
+            if (way.vector >= vectors) way.path.length = 0;
+        }
+        Warp::sync();
+        if (way.path.length != 0) exchange(way, way.path.length - 1, way.value);
+        Warp::sync();
+        const u32 without_node = Warp::ballot(!close(way));
+        if ((heads >> lane & 1) && way.vector < vectors) {
+            const u32 behind = heads & ~(below(lane) | 1u << lane);
+            const u32 lanes = ~below(lane) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind)));
+            const u64 root = reinterpret_cast<const u64*>(halves)[lane];
+            made[(end + way.vector) % room] = (without_node & lanes) != 0 ? NodeTable::missing : root;
+        }
+        Warp::sync();
+        return vectors;
+    }
+
+    // How many lanes a vector wants: one for each changed word, or one if there is none.
+    WARPSET_FN static u32 lanes_for(const BatchView& batch, u32 index, u32 first_mask)
+    {
+        u32 count = platform::population_count(first_mask);
+        for (u32 i = 1; i < mask_words; ++i) count += platform::population_count(mask(batch, index, i));
+        return count == 0 ? 1 : count;
+    }
+
+    WARPSET_FN static u32 mask(const BatchView& batch, u32 index, u32 i)
+    {
+        constexpr u32 last_bits = width % 32 == 0 ? ~0u : (1u << width % 32) - 1;
+        const u32 bits = changed_vector(batch, width, index).mask(i);
+        return i == mask_words - 1 ? bits & last_bits : bits;
+    }
+
+    WARPSET_FN Way find_way(const BatchView& batch, u32 heads, u32 first_mask, bool used) const
+    {
+        const u32 lane = Warp::lane();
+        Way way{};
+        const u32 heads_up_to = heads & (below(lane) | 1u << lane);
+        way.head = highest(heads_up_to);
+        way.vector = platform::population_count(heads_up_to) - 1;
+        first_mask = Warp::shuffle(first_mask, way.vector);
+        if (used) {
+            const u32 index = end + way.vector;
+            const u32 word = nth_changed(batch, index, first_mask, lane - way.head);
+            if (word < width) {
+                way.path = TreeShape{width}.path(word);
+                way.value = changed_vector(batch, width, index).word(word);
+            }
+        }
+        // Ways of one vector are in order: a way leaves the one before it where their sides first differ.
+        const u32 before = Warp::shuffle(way.path.sides, (lane - 1) % Warp::size);
+        way.start = lane == way.head ? 0 : platform::lowest_bit(before ^ way.path.sides) + 1;
+        for (u32 start = 1; start <= levels; ++start) {
+            const u32 earlier = Warp::ballot(way.start < start);
+            if (way.start == start) way.joins = highest(earlier & below(lane));
+        }
+        return way;
+    }
+
+    // The n-th changed word of a vector; `width` if it has none.
+    WARPSET_FN static u32 nth_changed(const BatchView& batch, u32 index, u32 first_mask, u32 n)
+    {
+        u32 count = 0, found = width;
+        for (u32 i = 0; i < mask_words; ++i) {
+            u32 bits = i == 0 ? first_mask : mask(batch, index, i);
+            const u32 here = platform::population_count(bits);
+            if (found == width && n < count + here) {
+                for (u32 skip = n - count; skip > 0; --skip) bits &= bits - 1;
+                found = i * 32 + platform::lowest_bit(bits);
+            }
+            count += here;
+        }
+        return found;
+    }
+
+    // Reads the pairs on a way from the parent's tree; false if one is not to be seen.
+    WARPSET_FN bool open(const BatchView& batch, const Way& way) const
+    {
+        u64 pair;
+        if (!table.read_root(platform::load_input(batch.parents + end + way.vector), pair)) return false;
+        u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
+        if (way.start == 0) pairs[0] = pair;
+        WARPSET_UNROLL_BY(1)
+        for (u32 depth = 1; depth < way.path.length; ++depth) {
+            if (!table.read_node(Table::half(pair, way.side(depth - 1)), pair)) return false;
+            if (way.owns(depth)) pairs[depth * Warp::size] = pair;
+        }
+        return true;
+    }
+
+    // Puts a word or a reference into the half of a pair that a way goes through.
+    WARPSET_FN void exchange(const Way& way, u32 depth, u32 value) const
+    {
+        halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
+    }
+
+    // Finds or puts the pairs of all ways but the root pairs; false if the node table is full.
+    WARPSET_FN bool close(const Way& way)
+    {
+        bool complete = true;
+        WARPSET_UNROLL_BY(1)
+        for (u32 depth = levels - 1; depth > 0; --depth) {
+            if (way.owns(depth) && complete) {
+                const u64 pair = reinterpret_cast<const u64*>(halves)[depth * Warp::size + Warp::lane()];
+                const u32 reference = table.nodes.template find<operation>(pair, fresh);
+                complete = reference != NodeTable::missing;
+                exchange(way, depth - 1, reference);
+            }
+            Warp::sync();
+        }
+        return complete;
+    }
+
+    WARPSET_FN static u32 below(u32 lane) { return (1u << lane) - 1; }
+    WARPSET_FN static u32 highest(u32 bits) { return 31 - platform::leading_zeros(bits); }
 };
 
 }  // namespace warpset

@@ -45,6 +45,10 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Vectors> {
 
     WARPSET_FN Intake(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
 
+    // All vectors can be taken.
+    WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
+    WARPSET_FN void make_alone(const BatchView&, u32) const {}
+
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
     // for a lane whose vector has no root: for want of a node.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)

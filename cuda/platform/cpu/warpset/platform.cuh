@@ -74,6 +74,7 @@ WARPSET_FN Word load_input(const Word* address)
 
 WARPSET_FN u64 high_product(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
 WARPSET_FN u32 population_count(u32 bits) { return __builtin_popcount(bits); }
+WARPSET_FN u32 leading_zeros(u32 bits) { return __builtin_clz(bits); }
 WARPSET_FN u32 lowest_bit(u32 bits) { return __builtin_ctz(bits); }
 
 // The lines of a range, at most four: after these the processor goes on by itself.

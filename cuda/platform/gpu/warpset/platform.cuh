@@ -11,8 +11,8 @@
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
 //   load_constant, load_input                       memory that nobody writes during the kernel
-//   high_product, population_count, lowest_bit, prefetch
-//   Warp                                            lane, ballot, shuffle, sync, scratch memory; `size` lanes
+//   high_product, population_count, lowest_bit, leading_zeros, prefetch
+//   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
 // Atomics. All are relaxed, device scope (`.gpu`): chained claiming (claim.cuh) reads no data *through* a chunk, the data
@@ -202,6 +202,7 @@ WARPSET_FN u128 load_input(const u128* address)
 WARPSET_FN u64 high_product(u64 a, u64 b) { return __umul64hi(a, b); }
 WARPSET_FN u32 population_count(u32 bits) { return __popc(bits); }
 WARPSET_FN u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
+WARPSET_FN u32 leading_zeros(u32 bits) { return __clz(bits); }
 WARPSET_FN void prefetch(const void*, u32) {}
 
 // Of blocks in one dimension, of whole warps.
@@ -214,6 +215,27 @@ struct Warp {
     // The value that lane `source` passes. All lanes call it, converged.
     WARPSET_FN static u32 shuffle(u32 value, u32 source) { return __shfl_sync(~0u, value, source); }
     WARPSET_FN static u64 shuffle(u64 value, u32 source) { return __shfl_sync(~0u, value, source); }
+    // Of this lane's value and those of all lanes before it. All lanes call it, converged.
+    WARPSET_FN static u32 sum_up_to(u32 value)
+    {
+        WARPSET_UNROLL
+        for (u32 distance = 1; distance < size; distance *= 2) {
+            const u32 other = __shfl_up_sync(~0u, value, distance);
+            if (lane() >= distance) value += other;
+        }
+        return value;
+    }
+    // The bits that any lane passes. All lanes call it, converged.
+    WARPSET_FN static u32 any(u32 bits)
+    {
+#if __CUDA_ARCH__ >= 800
+        return __reduce_or_sync(~0u, bits);
+#else
+        WARPSET_UNROLL
+        for (u32 distance = 1; distance < size; distance *= 2) bits |= __shfl_xor_sync(~0u, bits, distance);
+        return bits;
+#endif
+    }
     // Orders the scratch memory of this warp between its lanes.
     WARPSET_FN static void sync() { __syncwarp(); }
     // This warp's part of the block's dynamic shared memory, 16-byte aligned; `bytes` is a multiple of 16.

@@ -188,6 +188,7 @@ WARPSET_FN u128 load_constant(const u128* address, Site site = Site::here()) { r
 
 WARPSET_FN u64 high_product(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
 WARPSET_FN u32 population_count(u32 bits) { return static_cast<u32>(__builtin_popcount(bits)); }
+WARPSET_FN u32 leading_zeros(u32 bits) { return bits == 0 ? 32 : static_cast<u32>(__builtin_clz(bits)); }
 WARPSET_FN u32 lowest_bit(u32 bits) { return bits == 0 ? ~0u : static_cast<u32>(__builtin_ctz(bits)); }
 WARPSET_FN void prefetch(const void*, u32) {}
 
@@ -206,6 +207,19 @@ struct Warp {
     static u64 shuffle(u64 value, u32 source, Site site = Site::here())
     {
         return simt::collective(simt::Kind::Shuffle, ~0u, value, source, site);
+    }
+    static u32 sum_up_to(u32 value, Site site = Site::here())
+    {
+        for (u32 distance = 1; distance < size; distance *= 2) {
+            const u32 other = shuffle(value, (lane() - distance) % size, site);
+            if (lane() >= distance) value += other;
+        }
+        return value;
+    }
+    static u32 any(u32 bits, Site site = Site::here())
+    {
+        for (u32 distance = 1; distance < size; distance *= 2) bits |= shuffle(bits, lane() ^ distance, site);
+        return bits;
     }
     static void sync(Site site = Site::here()) { simt::collective(simt::Kind::SyncWarp, ~0u, 0, 0, site); }
     static u8* scratch(u32 bytes)
