@@ -1,8 +1,7 @@
 //! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer than any cache.
 //!
 //! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that nearly every state
-//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents, which it compares; as changes with
-//! masks}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
+//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
 //! fill 0.7. The rate is that of batches of at least a million states, by device events. Every walk's count is compared with that of a bitmap,
 //! and what was offered last is read back.
 //!
@@ -72,8 +71,7 @@ impl System {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Offer {
     Whole,
-    Compared,
-    Masked,
+    Changes,
 }
 
 /// What a walk came to.
@@ -94,9 +92,9 @@ fn main() -> Result<()> {
     let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,6,8,12,16,32".into());
     println!("{}, walks to 2^{log2} states, tables then {FILL} full, G/s\n", bench.device);
     println!(
-        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | compared | masked | masked / bucket |"
+        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | tree, changes | changes / bucket |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
         let width = width?;
         for skewed in [false, true] {
@@ -104,25 +102,24 @@ fn main() -> Result<()> {
             let target = (1u64 << log2).min((1 << system.code_bits()) * 3 / 4);
             let slots = ((target + (CHUNK * 4) as u64) as f64 / FILL) as u64;
             let bucket = walk(&bench, &system, &BucketTable::new(&bench.device, width, slots)?, Offer::Whole, target)?;
-            let mut trees = Vec::new();
-            for offer in [Offer::Whole, Offer::Compared, Offer::Masked] {
-                let nodes = if skewed { 2 * target } else { 1 << 22 };
+            let tree = |nodes, offer| -> Result<Walked> {
                 let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
-                trees.push(walk(&bench, &system, &table, offer, target)?);
-            }
-            let last = &trees[2];
+                walk(&bench, &system, &table, offer, target)
+            };
+            // How many nodes there will be is known afterwards; the node table is then half full.
+            let nodes = 2 * tree(2 * target, Offer::Whole)?.nodes;
+            let (whole, changes) = (tree(nodes, Offer::Whole)?, tree(nodes, Offer::Changes)?);
             println!(
-                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
                 if skewed { "skewed" } else { "even" },
-                last.offered as f64 / last.stored as f64,
-                last.levels,
-                last.nodes as f64 / 1e6,
-                8.0 * (last.stored + last.nodes) as f64 / last.stored as f64,
+                changes.offered as f64 / changes.stored as f64,
+                changes.levels,
+                changes.nodes as f64 / 1e6,
+                8.0 * (changes.stored + changes.nodes) as f64 / changes.stored as f64,
                 bucket.rate,
-                trees[0].rate,
-                trees[1].rate,
-                last.rate,
-                last.rate / bucket.rate,
+                whole.rate,
+                changes.rate,
+                changes.rate / bucket.rate,
             );
         }
     }
@@ -133,7 +130,7 @@ fn largest(bench: &Bench) -> Result<()> {
     let (width, target) = (16, (1u64 << 31) + 1);
     let slots = ((target + (CHUNK * 4) as u64) as f64 / 0.9) as u64;
     let table = TreeTable::builder(width).capacity(slots).nodes(1 << 22).build(&bench.device)?;
-    let walked = walk(bench, &System::new(width, false), &table, Offer::Masked, target)?;
+    let walked = walk(bench, &System::new(width, false), &table, Offer::Changes, target)?;
     println!(
         "{}: {} distinct states of {width} words in one table of {} bytes ({:.2} a state, {} nodes), {:.2} offered for each, {:.2} G/s",
         bench.device,
@@ -200,7 +197,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
             unsafe { launch.launch(EVERYWHERE)? };
             let batch = DeviceBatch {
                 parents: if offer == Offer::Whole { None } else { Some(&parents) },
-                changed: if offer == Offer::Masked { Some(&masks) } else { None },
+                changed: if offer == Offer::Changes { Some(&masks) } else { None },
                 outcomes: Some(&mut outcomes),
                 references: Some(&mut references),
                 counts: Some(&mut counts),

@@ -160,7 +160,9 @@ struct SearchBatch {
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
         using Search = WarpSearch<Roots, operation>;
-        constexpr u32 refill_at = Warp::size / 2;  // see warp_search.cuh
+        // When half the lanes are idle (warp_search.cuh); for trees a little later: making root pairs costs the same instructions
+        // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
+        constexpr u32 refill_at = Table::takes_changes ? 24 : Warp::size / 2;
         u8* scratch = Warp::scratch(scratch_bytes());
         Search search(table.root_table(), scratch);
         Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);

@@ -13,9 +13,11 @@
 // its own in shared memory. Closing, it exchanges the word in the lowest, finds or puts its own pairs from below, and exchanges each reference in the pair
 // above, its own or that of the lane which it joins. So no lane waits for another with more to do.
 //
-// H200, `cargo bench --bench walks`, 2^26 states, even, G/s for 8 / 16 / 32 words: this FIGURES; a lane a vector, one pair after another
-// (key_of_changed), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four ways level by level, 8.4 / 6.9 / 5.8.
-// All of these were bound by instructions (83 of a warp a vector, 17 lanes of 32 active, in the second).
+// H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s: this 11.2 / 9.5 / 8.5;
+// a lane a vector, one pair after another (key_of_changed), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four
+// ways of it level by level, 8.4 / 6.9 / 5.8. What binds is instructions: 83 of a warp a vector with 17 of 32 lanes active in the second of these, 56 and 25
+// in this, after looking for one node had got a loop of its own (12.6 / 10.8 / 9.1 with that and a node table half full). 32 and 40 resident warps
+// instead of 36: 12.2 / 10.4 / 9.0 and 12.2 / 10.1 / 8.9.
 //
 // A vector with more than 32 changed words, or without a parent that can be read, interrupts this: when the search has run dry, 32 vectors from it on
 // are made a lane each (key_of_changed). That is apart from the search, as it would cost it registers.

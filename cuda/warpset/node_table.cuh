@@ -111,25 +111,29 @@ struct NodeTable {
         }
     }
 
-    // The same for one node.
+    // The same for one node: gives its reference, or `missing`.
     template <Operation operation>
     WARPSET_FN u32 find(u64 node, u32& fresh) const
     {
-        struct One {
-            u64 node;
-            u32 reference;
-            bool taken;
-
-            WARPSET_FN bool more() const { return !taken; }
-            WARPSET_FN bool take(u32, u64& to)
-            {
-                to = node;
-                return taken = true;
+        if (node == empty) return zero();
+        u32 at = first_slot(hash(node));
+        u32 left = view.probe_limit;
+        while (true) {
+            platform::Row<u64, slots_per_bucket> seen;
+            platform::load_row_relaxed(view.slots + at, seen);
+            const bool in_second = seen.chunk[0] != node && seen.chunk[0] != empty;
+            u64 found = in_second ? seen.chunk[1] : seen.chunk[0];
+            if (found == node) return at + in_second;
+            if (found == empty) {
+                if (operation == Operation::Find) return missing;
+                found = platform::compare_and_swap_relaxed(view.slots + at + in_second, empty, node);
+                fresh += found == empty;
+                if (found == empty || found == node) return at + in_second;
+            } else {
+                if (--left == 0) return missing;
+                at = next_slot(at, hash(node));
             }
-            WARPSET_FN void settle(u32, u32 found) { reference = found; }
-        } one{node, missing, false};
-        find_all<operation, 1>(one, fresh);
-        return one.reference;
+        }
     }
 
 private:

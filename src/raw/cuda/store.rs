@@ -97,7 +97,8 @@ impl CudaStore {
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
         let kernel = match (search, &self.kernels.find_or_put_changed) {
-            (Search::FindOrPut, Some(changed)) if batch.parents != 0 => changed,
+            // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
+            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 => changed,
             (Search::FindOrPut, _) => &self.kernels.find_or_put,
             (Search::Find, _) => &self.kernels.find,
         };
