@@ -29,10 +29,30 @@ void with_shape(u32 width, Use use)
 
 using RootShape = StaticShape<2, 8, 64>;
 
-// Calls `use(table)` with the table that a view is of. A bucket table has the first part of the view only.
+// The views of all kinds of tables; those that a table is not of are zeros. `Views` in src/raw/view.rs.
+struct Views {
+    TreeView tree;  // a bucket table has the first part only
+    CompactView compact;
+    u32 slot_bits, padding;
+};
+
+// Calls `use(table)` with the compact table of a view.
 template <class Use>
-void with_table(const TreeView& view, Use use)
+void with_compact(const Views& views, Use use)
 {
+    switch (views.slot_bits) {
+        case 16: return use(CompactTable<16, 0>::of(views.compact));
+        case 32: return use(CompactTable<32, 0>::of(views.compact));
+        default: return use(CompactTable<64, 0>::of(views.compact));
+    }
+}
+
+// Calls `use(table)` with the table that a view is of.
+template <class Use>
+void with_table(const Views& views, Use use)
+{
+    const TreeView& view = views.tree;
+    if (views.slot_bits != 0) return with_compact(views, use);
     if (view.nodes.width != 0) {
         use(TreeTable<RootShape, 0>{{view.roots, {}}, {view.nodes}, view.nodes.width});
         return;
@@ -41,6 +61,13 @@ void with_table(const TreeView& view, Use use)
         using Shape = decltype(shape);
         use(BucketTable<Shape>{view.roots, {shape}});
     });
+}
+
+template <class Layout>
+Geometry geometry_of(const Layout& layout, u64 table_view_bytes)
+{
+    return {layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), 1, 0,
+            static_cast<u32>(table_view_bytes), sizeof(BatchView)};
 }
 
 // One thread of a kernel: thread `index` of `count`.
@@ -57,24 +84,46 @@ using namespace warpset;
 
 extern "C" {
 
-void warpset_cpu_geometry(u32 tree, u32 width, Geometry* geometry)
+// `slot_bits`: of a compact table; else 0.
+void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry)
 {
+    if (slot_bits != 0) {
+        Views views{};
+        views.slot_bits = slot_bits;
+        with_compact(views, [&](const auto& table) {
+            *geometry = geometry_of(typename std::decay_t<decltype(table)>::Layout{}, sizeof(CompactView));
+        });
+        return;
+    }
     with_shape(tree ? 2 : width, [&](auto shape) {
-        Layout<decltype(shape)> layout{shape};
-        *geometry = {layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), 1, 0,
-                     static_cast<u32>(tree ? sizeof(TreeView) : sizeof(TableView)), sizeof(BatchView)};
+        *geometry = geometry_of(Layout<decltype(shape)>{shape}, tree ? sizeof(TreeView) : sizeof(TableView));
+    });
+}
+
+// For tests: where a key is under a function of the first level (0) or the second, and which key that place is of.
+void warpset_cpu_place(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
+{
+    with_compact(*views, [&](const auto& table) {
+        const auto place_in = [&](const auto& level) {
+            const u32 in_family = level.view.first_function + function;
+            const auto place = level.place(table.hash.fraction(table.hash.scramble(key), in_family), function);
+            *bucket = place.bucket;
+            *code = place.code;
+            *key_back = table.hash.key(level.fraction(place, table.hash.bits()), in_family);
+        };
+        level == 0 ? place_in(table.first) : place_in(table.second);
     });
 }
 
 // `thread` of `threads` threads clears its part of the table; the caller starts and joins them.
-void warpset_cpu_clear(const TreeView* view, u64 thread, u64 threads)
+void warpset_cpu_clear(const Views* view, u64 thread, u64 threads)
 {
     play(thread, threads);
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
 // Of changes, if the batch has parents and the table gains by it.
-void warpset_cpu_find_or_put(const TreeView* view, const BatchView* batch)
+void warpset_cpu_find_or_put(const Views* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -86,7 +135,7 @@ void warpset_cpu_find_or_put(const TreeView* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_find(const TreeView* view, const BatchView* batch)
+void warpset_cpu_find(const Views* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -95,19 +144,19 @@ void warpset_cpu_find(const TreeView* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_get(const TreeView* view, const u64* references, u64 count, u32* vectors, u64* invalid)
+void warpset_cpu_get(const Views* view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { get_vectors(table, references, count, vectors, invalid); });
 }
 
-void warpset_cpu_export(const TreeView* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+void warpset_cpu_export(const Views* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { export_vectors(table, first, last, vectors, references, cursor); });
 }
 
-void warpset_cpu_measure(const TreeView* view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+void warpset_cpu_measure(const Views* view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { measure_probes(table.root_table(), first, last, lengths, bins, longest); });

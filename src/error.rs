@@ -13,6 +13,48 @@ pub enum Error {
         /// The width asked for.
         width: usize,
     },
+    /// Keys of compact tables have between 20 and 64 bits.
+    #[error("keys of {key_bits} bits are not supported: they have {least} to {most}", least = Spec::KEY_BITS.start(), most = Spec::KEY_BITS.end())]
+    KeyBits {
+        /// The bits asked for.
+        key_bits: u32,
+    },
+    /// Slots of compact tables have 16, 32 or 64 bits.
+    #[error("slots of {slot_bits} bits are not supported: they have 16, 32 or 64")]
+    SlotBits {
+        /// The bits asked for.
+        slot_bits: u32,
+    },
+    /// Keys of compact tables are vectors of two words.
+    #[error("the keys of a compact table are vectors of 2 words, low word first, not of {width}")]
+    KeyWords {
+        /// The width asked for.
+        width: usize,
+    },
+    /// What a slot's place does not tell of a key is more than the slot holds.
+    #[error(
+        "keys of {key_bits} bits do not fit {slots} slots of {slot_bits} bits: they fit {needed} such slots or more, or slots of more bits"
+    )]
+    KeysDoNotFit {
+        /// Bits a key.
+        key_bits: u32,
+        /// Bits a slot.
+        slot_bits: u32,
+        /// Slots asked for.
+        slots: u64,
+        /// The fewest that would do.
+        needed: u64,
+    },
+    /// A key has more bits than the keys of its table. No key of the batch was searched for.
+    #[error("key {key:#x}, number {position} of the batch, does not fit the table's {key_bits} bits a key")]
+    KeyTooLarge {
+        /// The first such key of the batch.
+        key: u64,
+        /// Its position, in keys.
+        position: usize,
+        /// Bits a key.
+        key_bits: u32,
+    },
     /// The words given are not a whole number of vectors.
     #[error("{words} words are not a whole number of vectors of {width} words: {left} are left over", left = words % width)]
     RaggedVectors {

@@ -5,7 +5,7 @@
 
 use crate::raw::Search;
 use crate::raw::view::BatchView;
-pub use crate::raw::view::{Counts, NodeView, TableView, TreeView};
+pub use crate::raw::view::{CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 use crate::table::{Storage, VectorTable};
 use crate::{Error, Reference, Result};
 use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, SyncOnDrop};
@@ -24,6 +24,8 @@ unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
 unsafe impl DeviceRepr for TableView {}
 // SAFETY: as above, of tree_table.cuh.
 unsafe impl DeviceRepr for TreeView {}
+// SAFETY: as above, of compact_table.cuh.
+unsafe impl DeviceRepr for CompactView {}
 
 /// A batch in device memory.
 pub struct DeviceBatch<'a> {
@@ -222,7 +224,19 @@ impl<S: Storage> VectorTable<S> {
 /// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     let make = if S::TREE { crate::Spec::of_tree } else { crate::Spec::new };
-    let spec = make(width, if compute_capability.0 >= 9 { 16 } else { 8 })?;
+    compile_spec(make(width, if compute_capability.0 >= 9 { 16 } else { 8 })?, compute_capability)
+}
+
+/// The same of a compact table of keys of `key_bits` bits in slots of `slot_bits`.
+///
+/// # Errors
+///
+/// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
+pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(crate::Spec::of_keys(key_bits, slot_bits, 8)?, compute_capability)
+}
+
+fn compile_spec(spec: crate::Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     let (name, source) = crate::raw::cuda::nvrtc::TABLE_KERNELS;
     crate::raw::cuda::nvrtc::compile(name, source, spec, compute_capability)
 }

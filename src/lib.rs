@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+pub mod bijection;
+mod compact;
 mod device;
 mod error;
 mod outcome;
@@ -12,7 +14,9 @@ pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
 pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use spec::Spec;
-pub use table::{Bucket, BucketTable, Iter, Request, Stats, Storage, TableBuilder, Tree, TreeTable, VectorTable};
+pub use table::{
+    Bucket, BucketTable, Iter, Request, Root, RootTable, Stats, Storage, TableBuilder, Tree, TreeTable, VectorTable,
+};
 pub use typed::TypedTable;
 
 #[doc = include_str!("docs/how_it_is_checked.md")]

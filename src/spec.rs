@@ -1,4 +1,5 @@
-use crate::{Error, Result};
+use crate::raw::view::Geometry;
+use crate::{Error, Result, compact};
 use std::fmt;
 
 /// What a table's kernels are compiled for.
@@ -11,11 +12,18 @@ pub struct Spec {
     pub(crate) width: u32,
     pub(crate) chunk_bytes: u32,
     pub(crate) line_bytes: u32,
+    /// Of a compact table; else 0.
+    pub(crate) key_bits: u32,
+    /// Of a compact table; else 0.
+    pub(crate) slot_bits: u32,
 }
 
 impl Spec {
     /// The widest vector, in words.
     pub const MAX_WIDTH: usize = 256;
+
+    /// The bits that keys of compact tables may have.
+    pub const KEY_BITS: std::ops::RangeInclusive<u32> = 20..=64;
 
     /// The spec for vectors of `width` words on a machine whose largest compare-and-swap is `chunk_bytes`.
     ///
@@ -28,7 +36,22 @@ impl Spec {
         }
         // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
-        Ok(Self { tree: false, width: width as u32, chunk_bytes, line_bytes })
+        Ok(Self { tree: false, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0 })
+    }
+
+    /// The spec of a compact table of keys, which are vectors of two words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyBits`], [`Error::SlotBits`].
+    pub(crate) fn of_keys(key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
+        if !Self::KEY_BITS.contains(&key_bits) {
+            return Err(Error::KeyBits { key_bits });
+        }
+        if ![16, 32, 64].contains(&slot_bits) {
+            return Err(Error::SlotBits { slot_bits });
+        }
+        Ok(Self { key_bits, slot_bits, line_bytes: 64, ..Self::new(2, chunk_bytes)? })
     }
 
     /// The spec of a tree table. Vectors of one or two words are their own roots: theirs is a bucket table.
@@ -53,9 +76,35 @@ impl Spec {
         self.tree
     }
 
+    /// Whether the vectors are keys of which slots hold only what their places do not tell.
+    pub const fn is_compact(&self) -> bool {
+        self.slot_bits != 0
+    }
+
+    /// Bits a key of a compact table, and bits a slot.
+    pub const fn key_and_slot_bits(&self) -> Option<(u32, u32)> {
+        if self.is_compact() { Some((self.key_bits, self.slot_bits)) } else { None }
+    }
+
     /// Words that a slot of the table holds: of a tree, its root pair.
     pub(crate) const fn slot_words(&self) -> u32 {
         if self.tree { 2 } else { self.width }
+    }
+
+    /// Of a compact table of so many buckets.
+    pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
+        let (key_bits, slot_bits) = self.key_and_slot_bits()?;
+        compact::Layout::new(key_bits, slot_bits, buckets)
+    }
+
+    /// Slots of a table of so many buckets.
+    pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
+    }
+
+    /// Bytes of them.
+    pub(crate) fn bytes(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.bytes(buckets), |layout| layout.bytes())
     }
 
     /// Words a vector.
@@ -87,6 +136,9 @@ impl Spec {
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((key_bits, slot_bits)) = self.key_and_slot_bits() {
+            return write!(f, "compact table of {key_bits}-bit keys in slots of {slot_bits} bits");
+        }
         let kind = if self.tree { "tree" } else { "bucket" };
         write!(
             f,

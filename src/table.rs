@@ -1,6 +1,6 @@
-use crate::raw::view::{TableView, TreeView};
+use crate::raw::view::{CompactView, TableView, TreeView, Views};
 use crate::raw::{self, RawTable};
-use crate::{Batch, Device, Outcome, Reference, Result, Spec};
+use crate::{Batch, Device, Outcome, Reference, Result, Spec, TypedTable};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -60,15 +60,46 @@ pub type BucketTable = VectorTable<Bucket>;
 /// ```
 pub type TreeTable = VectorTable<Tree>;
 
-/// How the vectors of a [`VectorTable`] are stored: [`Bucket`] or [`Tree`].
+/// A table of `u64` keys of few bits, in slots of fewer: of each key only what its place does not tell is stored (Cleary 1984).
+///
+/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
+/// takes, and the table can be filled to 0.95 of its bytes. Everything else is as in a [`BucketTable`] of two words, the low one first: a
+/// [`TypedTable`] of them, whose [`table`](TypedTable::table) has sizes, statistics, growth, device batches. Concurrent
+/// find-or-put, one `New` for each key, references that are stable; keys never move.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Error, RootTable};
+///
+/// let builder = RootTable::builder().key_bits(40).capacity(1 << 20);
+/// let table = RootTable::build(builder, &Device::cpu())?;
+/// assert_eq!(table.find_or_put_many(&[1 << 39, 3, 1 << 39])?.tally.new, 2);
+/// assert_eq!(table.contains_many(&[3, 4])?, [true, false]);
+/// assert_eq!(table.table().bytes(), 4 << 20); // 32 bits a slot
+/// let error = table.find_or_put_many(&[5, 1 << 40]).unwrap_err(); // too large: nothing is put
+/// assert!(matches!(error, Error::KeyTooLarge { position: 1, key_bits: 40, .. }));
+/// assert_eq!(table.contains_many(&[5])?, [false]);
+/// # Ok(()) }
+/// ```
+pub type RootTable = TypedTable<u64, Root>;
+
+/// How the vectors of a [`VectorTable`] are stored: [`Bucket`], [`Tree`] or [`Root`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// Vectors are trees.
     #[doc(hidden)]
     const TREE: bool;
 
+    /// Vectors are keys, of which slots hold a part.
+    #[doc(hidden)]
+    const COMPACT: bool;
+
+    /// For debug output.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
     /// What a kernel gets of such a table.
     #[doc(hidden)]
-    type View: Copy + From<TreeView> + KernelArgument;
+    type View: Copy + From<Views> + KernelArgument;
 }
 
 /// What may be the argument of a kernel.
@@ -93,20 +124,36 @@ pub enum Bucket {}
 #[derive(Clone, Copy, Debug)]
 pub enum Tree {}
 
+/// Keys of up to 64 bits, of which slots hold a part; see [`RootTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Root {}
+
 impl Storage for Bucket {
     const TREE: bool = false;
+    const COMPACT: bool = false;
+    const NAME: &'static str = "BucketTable";
     type View = TableView;
 }
 
 impl Storage for Tree {
     const TREE: bool = true;
+    const COMPACT: bool = false;
+    const NAME: &'static str = "TreeTable";
     type View = TreeView;
+}
+
+impl Storage for Root {
+    const TREE: bool = false;
+    const COMPACT: bool = true;
+    const NAME: &'static str = "RootTable";
+    type View = CompactView;
 }
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Bucket {}
     impl Sealed for super::Tree {}
+    impl Sealed for super::Root {}
 }
 
 /// Chooses how a table is made.
@@ -152,6 +199,27 @@ impl TableBuilder<Tree> {
     #[doc(hidden)]
     pub fn node_hash_mask(mut self, mask: u32) -> Self {
         self.options.node_hash_mask = mask;
+        self
+    }
+}
+
+impl TableBuilder<Root> {
+    /// How many bits the keys have: 20 to 64. Default: 64. A key of more is an error.
+    ///
+    /// The fewer, the less a slot must hold, and the more functions there are for it (`slot_bits`).
+    pub fn key_bits(mut self, key_bits: u32) -> Self {
+        self.options.keys = self.options.keys.map(|keys| raw::KeyOptions { key_bits, ..keys });
+        self
+    }
+
+    /// How many bits a slot has: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
+    ///
+    /// A table of s slots tells log2(s) - 4 bits of a key in 32-bit slots (- 5 in 16-bit, - 3 in 64-bit ones) by where it is. The rest, and
+    /// which of 3 hash functions or more the key is stored under, must fit the slot for a table that can be filled to 0.95: for keys of
+    /// 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches, with one
+    /// about 0.8 of the slots; slots for which not even one is left are an error.
+    pub fn slot_bits(mut self, slot_bits: u32) -> Self {
+        self.options.keys = self.options.keys.map(|keys| raw::KeyOptions { slot_bits: Some(slot_bits), ..keys });
         self
     }
 }
@@ -263,7 +331,8 @@ impl<'a> Request<'a> {
     /// let table = TreeTable::new(&Device::cpu(), 4, 1000)?;
     /// let start = table.find_or_put_many_with(&[1, 2, 3, 4], Request::new().references(true))?.references[0].unwrap();
     /// let successors = [1, 2, 3, 5, /**/ 9, 2, 3, 5];
-    /// let request = Request::new().parents(&[start, start]).changed(&[0b1000, 0b1001]);
+    /// let parents = [start, start];
+    /// let request = Request::new().parents(&parents).changed(&[0b1000, 0b1001]);
     /// assert_eq!(table.find_or_put_many_with(&successors, request)?.tally.new, 2);
     /// # Ok(()) }
     /// ```
@@ -372,7 +441,9 @@ impl<S: Storage> VectorTable<S> {
     /// Chooses more about a table of vectors of `width` words.
     pub fn builder(width: usize) -> TableBuilder<S> {
         let (tree, capacity, nodes, seed, grows, hash_mask, empty) = (S::TREE, 1 << 20, None, None, false, u64::MAX, None);
-        let options = raw::Options { tree, width, capacity, nodes, seed, grows, hash_mask, node_hash_mask: u32::MAX, empty };
+        let keys = S::COMPACT.then_some(raw::KeyOptions { key_bits: 64, slot_bits: None });
+        let options =
+            raw::Options { tree, keys, width, capacity, nodes, seed, grows, hash_mask, node_hash_mask: u32::MAX, empty };
         TableBuilder { options, storage: PhantomData }
     }
 
@@ -666,7 +737,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     pub fn iter(&self) -> Iter<'_> {
         let sized = self.raw.sized();
-        let (generation, end) = (sized.generation, self.raw.geometry.slots(sized.buckets));
+        let (generation, end) = (sized.generation, self.raw.slots_of(sized.buckets));
         Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
     }
 }
@@ -682,7 +753,7 @@ impl<'a, S: Storage> IntoIterator for &'a VectorTable<S> {
 
 impl<S: Storage> fmt::Debug for VectorTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(if S::TREE { "TreeTable" } else { "BucketTable" })
+        f.debug_struct(S::NAME)
             .field("width", &self.width())
             .field("slots", &self.slots())
             .field("device", self.device())

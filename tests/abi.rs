@@ -73,7 +73,7 @@ mod tables {
 #[cfg(feature = "cuda")]
 mod headers {
     use std::mem::offset_of;
-    use warpset::gpu::{Counts, HEADERS, NodeView, TableView, TreeView};
+    use warpset::gpu::{CompactView, Counts, HEADERS, HashView, LevelView, NodeView, TableView, TreeView};
 
     fn header(name: &str) -> &'static str {
         HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
@@ -144,6 +144,34 @@ mod headers {
             body(header("warpset/tree_table.cuh"), "struct TreeView {").split_whitespace().map(String::from).collect();
         assert_eq!(parts, ["TableView", "roots;", "NodeView", "nodes;"]);
         assert_eq!((offset_of!(TreeView, roots), offset_of!(TreeView, nodes)), (0, size_of::<TableView>()));
+    }
+
+    #[test]
+    fn compact_views_have_the_fields_of_the_header() {
+        let expected = named(&[
+            ("multipliers", offset_of!(HashView, multipliers)),
+            ("inverses", offset_of!(HashView, inverses)),
+            ("step", offset_of!(HashView, step)),
+            ("bits", offset_of!(HashView, bits)),
+            ("width", offset_of!(HashView, width)),
+        ]);
+        assert_eq!(fields(header("warpset/bijection.cuh"), "struct HashView {"), (expected, size_of::<HashView>()));
+        let expected = named(&[
+            ("slots", offset_of!(LevelView, slots)),
+            ("window", offset_of!(LevelView, window)),
+            ("limits", offset_of!(LevelView, limits)),
+            ("buckets", offset_of!(LevelView, buckets)),
+            ("functions", offset_of!(LevelView, functions)),
+            ("first_function", offset_of!(LevelView, first_function)),
+            ("rounds", offset_of!(LevelView, rounds)),
+        ]);
+        let compact = header("warpset/compact_table.cuh");
+        assert_eq!(fields(compact, "struct LevelView {"), (expected, size_of::<LevelView>()));
+        let parts: Vec<String> = body(compact, "struct CompactView {").split_whitespace().map(String::from).collect();
+        assert_eq!(parts, ["LevelView", "first,", "second;", "HashView", "hash;", "u64*", "stored;"]);
+        let (level, hash) = (size_of::<LevelView>(), size_of::<HashView>());
+        let offsets = (offset_of!(CompactView, first), offset_of!(CompactView, second), offset_of!(CompactView, hash));
+        assert_eq!((offsets, offset_of!(CompactView, stored)), ((0, level, 2 * level), 2 * level + hash));
     }
 
     #[test]

@@ -27,6 +27,20 @@ fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
+/// Of compact tables: bits a key, bits a slot.
+const COMPACT: [(u32, u32); 8] = [(20, 16), (33, 16), (20, 32), (45, 32), (54, 32), (20, 64), (58, 64), (64, 64)];
+
+#[cfg(feature = "cuda")]
+fn compile_compact(key_bits: u32, slot_bits: u32, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_compact_kernels(key_bits, slot_bits, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {key_bits} bits", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_compact(key_bits: u32, _: u32, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("keys of {key_bits} bits are ignored without the feature `cuda`")
+}
+
 /// Why nothing can be compiled here, if so.
 fn missing() -> Option<String> {
     #[cfg(not(feature = "cuda"))]
@@ -42,7 +56,13 @@ fn missing() -> Option<String> {
 
 fn main() {
     let missing = missing();
-    let trials = CAPABILITIES.into_iter().flat_map(|capability| {
+    let compact = CAPABILITIES.into_iter().flat_map(|capability| COMPACT.map(|bits| (capability, bits)));
+    let compact = compact.map(|(capability @ (major, minor), (key_bits, slot_bits))| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let name = format!("compute_{major}{minor}::{key_bits}_bit_keys_in_{slot_bits}_bit_slots{reason}");
+        Trial::test(name, move || compile_compact(key_bits, slot_bits, capability)).with_ignored_flag(missing.is_some())
+    });
+    let tables = CAPABILITIES.into_iter().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
         widths(capability).into_iter().flat_map(move |width| {
             let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
@@ -52,5 +72,5 @@ fn main() {
             [bucket, tree].map(|trial| trial.with_ignored_flag(missing.is_some()))
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).collect()).exit();
 }

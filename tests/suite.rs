@@ -10,6 +10,7 @@ mod common;
 /// In tests/suite/.
 mod suite {
     pub mod changes;
+    pub mod compact_keys;
     pub mod errors;
     pub mod full_tables;
     pub mod growth;
@@ -40,6 +41,7 @@ use std::time::Duration;
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[
     suite::changes::TESTS,
+    suite::compact_keys::TESTS,
     suite::errors::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,

@@ -5,6 +5,9 @@
 #pragma once
 
 #include "warpset/bucket_table.cuh"
+#include "warpset/compact_search.cuh"
+#include "warpset/compact_table.cuh"
+#include "warpset/thread_search.cuh"
 #include "warpset/tree_change.cuh"
 #include "warpset/tree_table.cuh"
 #include "warpset/warp_search.cuh"
@@ -41,7 +44,7 @@ WARPSET_FN ChangedVector changed_vector(const BatchView& batch, u32 width, u64 i
 // Writes out what a warp has settled: vector by vector, and its counts at the end.
 template <Operation operation>
 struct Results {
-    const TableView& view;
+    u64* stored;
     const BatchView& batch;
     u32 hits = 0;  // of the whole warp
 
@@ -63,7 +66,7 @@ struct Results {
     WARPSET_FN void finish() const
     {
         if (platform::Warp::lane() != 0) return;
-        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(view.stored, hits);
+        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(stored, hits);
         if (batch.counts && hits != 0) platform::add_relaxed(&batch.counts->hits, hits);
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
@@ -166,7 +169,7 @@ struct SearchBatch {
         u8* scratch = Warp::scratch(scratch_bytes());
         Search search(table.root_table(), scratch);
         Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);
-        Results<operation> results{table.root_table().view, batch};
+        Results<operation> results{table.root_table().stored_count(), batch};
         u32 next = share(batch.count, platform::Grid::warp()), end = share(batch.count, platform::Grid::warp() + 1);
         u32 index = 0;
         while (true) {
@@ -205,22 +208,17 @@ struct SearchBatch {
         struct Turn {
             u64 index;  // of the vector in the batch
             typename Table::Key key;
-            Probe probe;
-            u32 probes;
-            typename Roots::Classes forbidden;
+            ThreadSearch<Roots, operation> search;
         };
         const Roots& roots = table.root_table();
-        Results<operation> results{roots.view, batch};
+        Results<operation> results{roots.stored_count(), batch};
         u64 next = 0;
         // The next vector that is not settled by its nodes; false if there is none.
         const auto begin = [&](Turn& turn) {
             for (; next < batch.count; ++next) {
                 if (key(table, batch, next, turn.key)) {
                     turn.index = next++;
-                    turn.probe = Probe::start(roots.hash(turn.key), roots.view.buckets);
-                    turn.probes = 0;
-                    roots.prefetch(turn.probe);
-                    turn.forbidden = roots.forbidden_classes(turn.key);
+                    turn.search.begin(roots, turn.key);
                     return true;
                 }
                 results.record(next, not_stored, no_reference);
@@ -233,13 +231,8 @@ struct SearchBatch {
         while (count < max_turns && begin(turns[count])) ++count;
         for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
             Turn& turn = turns[at];
-            Found found = take_turn(roots, turn.key, turn.probe.bucket, turn.forbidden);
-            if (found.outcome == Outcome::Unwritten && ++turn.probes < roots.view.probe_limit) {
-                turn.probe.advance(roots.view.buckets);
-                roots.prefetch(turn.probe);
-                continue;
-            }
-            if (found.outcome == Outcome::Unwritten) found.outcome = not_stored;
+            const Found found = turn.search.step(roots, turn.key);
+            if (found.outcome == Outcome::Unwritten) continue;
             results.record(turn.index, found.outcome, found.reference);
             if (!begin(turn)) turn = turns[--count];
         }
@@ -255,15 +248,6 @@ private:
             return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
         else
             return table.key_of_changed(batch.parents[index], changed_vector(batch, width, index), key);
-    }
-
-    template <class Key>
-    WARPSET_FN static Found take_turn(const Roots& roots, const Key& key, u64 bucket, const typename Roots::Classes& forbidden)
-    {
-        if constexpr (operation == Operation::FindOrPut)
-            return roots.find_or_put_in(bucket, key, forbidden);
-        else
-            return roots.find_in(bucket, key, forbidden);
     }
 
     // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
@@ -316,6 +300,17 @@ WARPSET_FN void clear_table(const BucketTable<Shape>& table)
         words[at] = table.view.empty[chunk_word] ^ (chunk_word == 0 ? pattern : 0);
     }
     if (platform::Grid::thread() == 0) *table.view.stored = 0;
+}
+
+template <u32 slot_bits, u32 static_bits>
+WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
+{
+    // The levels lie one after another.
+    const u64 bytes = (table.first.view.buckets + static_cast<u64>(table.second.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
+    u64* words = reinterpret_cast<u64*>(table.first.view.slots);
+    const auto share = platform::Grid::share(bytes / sizeof(u64));
+    for (u64 at = share.first; at < share.last; at += share.step) words[at] = CompactLevel<slot_bits>::empty;
+    if (platform::Grid::thread() == 0) *table.stored = 0;
 }
 
 template <class RootShape, u32 width>
@@ -388,6 +383,19 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
         for (; probe.bucket != slot / places; ++length) probe.advance(table.view.buckets);
         platform::add_relaxed(lengths + (length < bins ? length : bins) - 1, 1);
         platform::max_relaxed(longest, length);
+    }
+}
+
+// The same of a compact table: n - 1 is the function that a key is stored under.
+template <u32 slot_bits, u32 static_bits>
+WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+{
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
+        u64 key;
+        u32 function;
+        if (!table.read(slot, key, function)) continue;
+        platform::add_relaxed(lengths + (function < bins ? function : bins - 1), 1);
+        platform::max_relaxed(longest, function + 1);
     }
 }
 

@@ -343,6 +343,7 @@ struct BucketTable {
         return true;
     }
     WARPSET_FN const Roots& root_table() const { return *this; }
+    WARPSET_FN u64* stored_count() const { return view.stored; }
 
 private:
     struct Nothing {

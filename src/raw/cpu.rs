@@ -1,27 +1,30 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, NodeView, TableView, TreeView};
-use super::{Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
+use super::view::{BatchView, Counts, Geometry, Views};
+use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
 use crate::{Error, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 unsafe extern "C" {
-    fn warpset_cpu_geometry(tree: u32, width: u32, geometry: *mut Geometry);
-    fn warpset_cpu_clear(view: *const TreeView, thread: u64, threads: u64);
-    fn warpset_cpu_find_or_put(view: *const TreeView, batch: *const BatchView);
-    fn warpset_cpu_find(view: *const TreeView, batch: *const BatchView);
-    fn warpset_cpu_get(view: *const TreeView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
-    fn warpset_cpu_export(
-        view: *const TreeView,
-        first: u64,
-        last: u64,
-        vectors: *mut u32,
-        references: *mut u64,
-        cursor: *mut u64,
+    fn warpset_cpu_geometry(tree: u32, width: u32, slot_bits: u32, geometry: *mut Geometry);
+    fn warpset_cpu_clear(view: *const Views, thread: u64, threads: u64);
+    fn warpset_cpu_find_or_put(view: *const Views, batch: *const BatchView);
+    fn warpset_cpu_find(view: *const Views, batch: *const BatchView);
+    fn warpset_cpu_get(view: *const Views, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
+    fn warpset_cpu_export(view: *const Views, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
+    #[cfg(test)]
+    fn warpset_cpu_place(
+        views: *const Views,
+        level: u32,
+        function: u32,
+        key: u64,
+        bucket: *mut u32,
+        code: *mut u64,
+        back: *mut u64,
     );
-    fn warpset_cpu_measure(view: *const TreeView, first: u64, last: u64, lengths: *mut u64, bins: u32, longest: *mut u64);
+    fn warpset_cpu_measure(view: *const Views, first: u64, last: u64, lengths: *mut u64, bins: u32, longest: *mut u64);
 }
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
@@ -31,14 +34,26 @@ const PIECE: usize = 4096;
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
     // SAFETY: `geometry` is a valid place for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
-    unsafe { warpset_cpu_geometry(spec.tree.into(), spec.width, &mut geometry) };
+    unsafe { warpset_cpu_geometry(spec.tree.into(), spec.width, spec.slot_bits, &mut geometry) };
     geometry.check_abi(spec);
     geometry
 }
 
+/// Where a key is under a function of a level, and the key of that place.
+#[cfg(test)]
+pub(crate) fn place(compact: super::CompactView, slot_bits: u32, level: u32, function: u32, key: u64) -> (u32, u64, u64) {
+    use bytemuck::Zeroable;
+
+    let views = Views { compact, slot_bits, ..Views::zeroed() };
+    let (mut bucket, mut code, mut back) = (0, 0, 0);
+    // SAFETY: the views are of a compact table, whose memory the function does not look at; the places are valid.
+    unsafe { warpset_cpu_place(&views, level, function, key, &mut bucket, &mut code, &mut back) };
+    (bucket, code, back)
+}
+
 /// One table of a fixed size.
 pub(crate) struct CpuStore {
-    view: TreeView,
+    view: Views,
     threads: usize,
     spec: Spec,
     // What the view points to:
@@ -58,7 +73,7 @@ unsafe impl Sync for CpuStore {}
 impl CpuStore {
     pub(crate) fn new(parameters: &Parameters, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
-        let (root_bytes, node_bytes) = (geometry.bytes(parameters.buckets), parameters.node_bytes());
+        let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let bytes = root_bytes + node_bytes;
         let free = free_memory();
         if bytes > free {
@@ -76,20 +91,12 @@ impl CpuStore {
         let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
         let seeds: Box<[SeedPair]> = parameters.seeds.clone().into();
         let stored: Box<[AtomicU64; 2]> = Box::default();
-        let view = parameters.view();
-        let view = TreeView {
-            roots: TableView {
-                slots: slots.as_mut_ptr() as u64,
-                seeds: seeds.as_ptr() as u64,
-                stored: stored[0].as_ptr() as u64,
-                ..view.roots
-            },
-            nodes: NodeView {
-                slots: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
-                stored: stored[1].as_ptr() as u64,
-                ..view.nodes
-            },
-        };
+        let view = parameters.views(&Addresses {
+            slots: slots.as_mut_ptr() as u64,
+            seeds: seeds.as_ptr() as u64,
+            nodes: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
+            stored: stored.as_ptr() as u64,
+        });
         let spec = parameters.spec;
         let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
         store.clear();

@@ -6,6 +6,8 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod view;
 
+use crate::bijection::Bijection;
+use crate::compact;
 use crate::device::{Device, Machine};
 use crate::spec::{MAX_NODE_BUCKETS, Spec, buckets_for, probe_limit};
 use crate::{Batch, Error, Outcome, Reference, Result, Tally};
@@ -13,7 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use view::{Counts, Geometry, NodeView, TableView, TreeView};
+use view::{CompactView, Counts, Geometry, NodeView, TableView, TreeView, Views};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
 const GROW_AT_FILL: f64 = 0.85;
@@ -105,31 +107,50 @@ pub(crate) struct Parameters {
     pub node_buckets: u64,
     pub node_seeds: [u64; 3],
     pub node_hash_mask: u32,
+    /// Of a compact table.
+    pub family: Option<Bijection<u64>>,
+}
+
+/// Where the parts of a table are, on its device.
+struct Addresses {
+    slots: u64,
+    seeds: u64,
+    nodes: u64,
+    /// Two numbers: of vectors, and of nodes.
+    stored: u64,
 }
 
 impl Parameters {
-    /// The view without the addresses.
-    fn view(&self) -> TreeView {
+    fn views(&self, at: &Addresses) -> Views {
+        if let (Some(layout), Some(family)) = (self.spec.layout(self.buckets), &self.family) {
+            let compact = layout.view(family, at.slots, at.stored);
+            return Views { compact, slot_bits: self.spec.slot_bits, ..Views::zeroed() };
+        }
         let roots = TableView {
-            slots: 0,
+            slots: at.slots,
             buckets: self.buckets,
-            seeds: 0,
-            stored: 0,
+            seeds: at.seeds,
+            stored: at.stored,
             hash_mask: self.hash_mask,
             empty: self.empty,
             probe_limit: probe_limit(self.buckets),
             width: self.spec.slot_words(),
         };
         let nodes = NodeView {
-            slots: 0,
-            stored: 0,
+            slots: at.nodes,
+            stored: at.stored + 8,
             seeds: self.node_seeds,
             buckets: self.node_buckets as u32,
             probe_limit: probe_limit(self.node_buckets),
             hash_mask: self.node_hash_mask,
             width: if self.spec.tree { self.spec.width } else { 0 },
         };
-        TreeView { roots, nodes }
+        Views { tree: TreeView { roots, nodes }, compact: CompactView::zeroed(), slot_bits: 0, padding: 0 }
+    }
+
+    /// Bytes of the table of slots.
+    fn slot_bytes(&self, geometry: &Geometry) -> u64 {
+        self.spec.bytes(geometry, self.buckets)
     }
 
     /// Bytes of the node table: two slots a bucket, and one that stays EMPTY.
@@ -147,6 +168,7 @@ fn node_bytes(buckets: u64) -> u64 {
 pub(crate) struct Options {
     /// Vectors are stored as trees.
     pub tree: bool,
+    pub keys: Option<KeyOptions>,
     pub width: usize,
     pub capacity: u64,
     /// Slots of the node table; none: as many as there are for vectors.
@@ -156,6 +178,30 @@ pub(crate) struct Options {
     pub hash_mask: u64,
     pub node_hash_mask: u32,
     pub empty: Option<[u32; 4]>,
+}
+
+/// Of a compact table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyOptions {
+    pub key_bits: u32,
+    /// None: the fewest that will do.
+    pub slot_bits: Option<u32>,
+}
+
+impl Options {
+    fn spec(&self, device: &Device) -> Result<Spec> {
+        let Some(KeyOptions { key_bits, slot_bits }) = self.keys else {
+            let make = if self.tree { Spec::of_tree } else { Spec::new };
+            return make(self.width, device.chunk_bytes());
+        };
+        if self.width != 2 {
+            return Err(Error::KeyWords { width: self.width });
+        }
+        // Checked first: what follows computes with them.
+        Spec::of_keys(key_bits, slot_bits.unwrap_or(64), device.chunk_bytes())?;
+        let slot_bits = slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, self.capacity));
+        Spec::of_keys(key_bits, slot_bits, device.chunk_bytes())
+    }
 }
 
 pub(crate) enum Store {
@@ -255,8 +301,7 @@ pub(crate) struct RawTable {
 
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
-        let make = if options.tree { Spec::of_tree } else { Spec::new };
-        let spec = make(options.width, device.chunk_bytes())?;
+        let spec = options.spec(device)?;
         let geometry = match &device.machine {
             #[cfg(feature = "cpu")]
             Machine::Cpu { .. } => cpu::geometry(spec),
@@ -274,7 +319,11 @@ impl RawTable {
         let Options { hash_mask, node_hash_mask, .. } = options;
         let node_buckets = if spec.tree { checked_node_buckets(options.nodes.unwrap_or(options.capacity))? } else { 0 };
         let node_seeds = std::array::from_fn(|_| random.next_u64());
-        let parameters = Parameters { spec, buckets, seeds, empty, hash_mask, node_buckets, node_seeds, node_hash_mask };
+        let family = options.keys.map(|keys| match hash_mask {
+            0 => Bijection::new(keys.key_bits, [1; 3], 0),
+            _ => Bijection::random(keys.key_bits, &mut random),
+        });
+        let parameters = Parameters { spec, buckets, seeds, empty, hash_mask, node_buckets, node_seeds, node_hash_mask, family };
         let sized = RwLock::new(Sized { store: Store::new(device, &parameters)?, buckets, node_buckets, generation: 0 });
         Ok(Self { device: device.clone(), spec, geometry, grows: options.grows, parameters, sized })
     }
@@ -289,7 +338,12 @@ impl RawTable {
     }
 
     pub(crate) fn slots(&self) -> u64 {
-        self.geometry.slots(self.sized().buckets)
+        self.slots_of(self.sized().buckets)
+    }
+
+    /// Slots of a table of so many buckets.
+    pub(crate) fn slots_of(&self, buckets: u64) -> u64 {
+        self.spec.slots(&self.geometry, buckets)
     }
 
     /// Slots of the node table.
@@ -299,7 +353,7 @@ impl RawTable {
 
     pub(crate) fn bytes(&self) -> u64 {
         let sized = self.sized();
-        self.geometry.bytes(sized.buckets) + node_bytes(sized.node_buckets)
+        self.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
     }
 
     pub(crate) fn stored(&self) -> Result<u64> {
@@ -316,7 +370,22 @@ impl RawTable {
         if !words.len().is_multiple_of(width) {
             return Err(Error::RaggedVectors { words: words.len(), width });
         }
+        self.check_keys(words)?;
         Ok(words.len() / width)
+    }
+
+    /// Of a compact table: whether no key has too many bits.
+    fn check_keys(&self, words: &[u32]) -> Result<()> {
+        let Some((key_bits, _)) = self.spec.key_and_slot_bits() else { return Ok(()) };
+        let mask = u64::MAX >> (64 - key_bits);
+        let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
+        // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
+        if words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0 {
+            return Ok(());
+        }
+        let mut keys = words.chunks_exact(2).map(key).enumerate();
+        let (position, key) = keys.find(|(_, key)| key & !mask != 0).expect("one of them has");
+        Err(Error::KeyTooLarge { key, position, key_bits })
     }
 
     pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
@@ -481,7 +550,7 @@ impl RawTable {
 
     fn size(&self) -> Size {
         let sized = self.sized();
-        Size { slots: self.geometry.slots(sized.buckets), nodes: 2 * sized.node_buckets }
+        Size { slots: self.slots_of(sized.buckets), nodes: 2 * sized.node_buckets }
     }
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
@@ -489,7 +558,7 @@ impl RawTable {
         let buckets = checked_buckets(&self.geometry, self.spec, to.slots)?;
         let node_buckets = if self.spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
         let mut sized = self.sized_exclusively();
-        let now = Size { slots: self.geometry.slots(sized.buckets), nodes: 2 * sized.node_buckets };
+        let now = Size { slots: self.slots_of(sized.buckets), nodes: 2 * sized.node_buckets };
         if now != from {
             return Ok(());
         }
@@ -499,13 +568,7 @@ impl RawTable {
         // Only a table that was nearly full, and grows by little, can reject some.
         if copied.full > 0 {
             let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
-            return Err(Error::TableFull {
-                rejected: copied.full,
-                for_nodes,
-                offered,
-                stored,
-                slots: self.geometry.slots(buckets),
-            });
+            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots: self.slots_of(buckets) });
         }
         *sized = Sized { store: larger, buckets, node_buckets, generation: sized.generation + 1 };
         Ok(())
@@ -513,7 +576,7 @@ impl RawTable {
 
     pub(crate) fn measure(&self, bins: usize) -> Result<ProbeLengths> {
         let sized = self.sized();
-        sized.store.measure(self.geometry.slots(sized.buckets), bins)
+        sized.store.measure(self.slots_of(sized.buckets), bins)
     }
 
     /// The vectors stored in a range of slots, and their slots, if the table is still of this generation.
@@ -547,6 +610,15 @@ fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64
     let bytes = u128::from(capacity) * 4 * u128::from(spec.width);
     if capacity == 0 || bytes >= 1 << 62 {
         return Err(error);
+    }
+    if let Some((key_bits, slot_bits)) = spec.key_and_slot_bits() {
+        let buckets = compact::buckets_for(capacity, slot_bits);
+        if u32::try_from(buckets).is_err() {
+            return Err(error);
+        }
+        let needed = compact::fewest_slots(key_bits, slot_bits);
+        let error = Error::KeysDoNotFit { key_bits, slot_bits, slots: capacity, needed };
+        return spec.layout(buckets).map(|_| buckets).ok_or(error);
     }
     Ok(buckets_for(capacity, geometry.slots_per_bucket))
 }

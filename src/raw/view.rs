@@ -55,9 +55,91 @@ pub struct TreeView {
     pub nodes: NodeView,
 }
 
-impl From<TreeView> for TableView {
-    fn from(view: TreeView) -> Self {
-        view.roots
+/// `warpset::HashView` of bijection.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct HashView {
+    /// Odd.
+    pub multipliers: [u64; 3],
+    /// Of `multipliers`, modulo 2^64.
+    pub inverses: [u64; 3],
+    /// Odd.
+    pub step: u64,
+    /// Of keys and hashes.
+    pub bits: u32,
+    /// Words of the vectors that are keys.
+    pub width: u32,
+}
+
+/// `warpset::LevelView` of compact_table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct LevelView {
+    /// Where the slots are.
+    pub slots: u64,
+    /// The most hashes that a bucket stands for.
+    pub window: u64,
+    /// Byte r: the slots of a bucket that rounds 0 to r may take.
+    pub limits: u64,
+    /// How many buckets.
+    pub buckets: u32,
+    /// How many functions of the hash family are used.
+    pub functions: u32,
+    /// The first of them.
+    pub first_function: u32,
+    /// How many rounds; 0 if there is no such level.
+    pub rounds: u32,
+}
+
+/// `warpset::CompactView` of compact_table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CompactView {
+    /// Where most keys are.
+    pub first: LevelView,
+    /// Where those are that find no place there.
+    pub second: LevelView,
+    /// The hash family.
+    pub hash: HashView,
+    /// Where the number of stored keys is.
+    pub stored: u64,
+}
+
+/// The views of all kinds of tables, of which a table has one; the others are zeros. `Views` in cpu_tables.cpp.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Views {
+    pub tree: TreeView,
+    pub compact: CompactView,
+    /// Of a compact table; else 0.
+    pub slot_bits: u32,
+    pub padding: u32,
+}
+
+impl Views {
+    /// The kernels' argument begins here.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn argument(&self) -> &u64 {
+        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.first.slots }
+    }
+}
+
+impl From<Views> for TableView {
+    fn from(views: Views) -> Self {
+        views.tree.roots
+    }
+}
+
+impl From<Views> for TreeView {
+    fn from(views: Views) -> Self {
+        views.tree
+    }
+}
+
+impl From<Views> for CompactView {
+    fn from(views: Views) -> Self {
+        views.compact
     }
 }
 
@@ -94,7 +176,11 @@ impl Geometry {
     ///
     /// If the headers and this file disagree: they are built together, so that is a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
-        let view = if spec.tree { size_of::<TreeView>() } else { size_of::<TableView>() };
+        let view = match (spec.tree, spec.is_compact()) {
+            (true, _) => size_of::<TreeView>(),
+            (false, true) => size_of::<CompactView>(),
+            (false, false) => size_of::<TableView>(),
+        };
         assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
     }
@@ -143,6 +229,7 @@ impl std::ops::AddAssign for Counts {
 
 const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
+    assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 40 && size_of::<CompactView>() == 152);
     assert!(size_of::<BatchView>() == 64);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

@@ -82,7 +82,7 @@ fn main() {
             let file = out.join(format!("{name}.cpp"));
             let source = format!(
                 "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define \
-                 WARPSET_LINE_BYTES {line}\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
+                 WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS 0\n#define WARPSET_SLOT_BITS 64\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
             );
             write_if_changed(&file, &source);
             build.file(file);

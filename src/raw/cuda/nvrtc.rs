@@ -5,7 +5,7 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 15] = [
+pub(crate) const HEADERS: [(&str, &str); 19] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
@@ -19,6 +19,10 @@ pub(crate) const HEADERS: [(&str, &str); 15] = [
     ("warpset/tree_intake.cuh", include_str!("../../../cuda/warpset/tree_intake.cuh")),
     ("warpset/change_intake.cuh", include_str!("../../../cuda/warpset/change_intake.cuh")),
     ("warpset/warp_search.cuh", include_str!("../../../cuda/warpset/warp_search.cuh")),
+    ("warpset/bijection.cuh", include_str!("../../../cuda/warpset/bijection.cuh")),
+    ("warpset/compact_table.cuh", include_str!("../../../cuda/warpset/compact_table.cuh")),
+    ("warpset/compact_search.cuh", include_str!("../../../cuda/warpset/compact_search.cuh")),
+    ("warpset/thread_search.cuh", include_str!("../../../cuda/warpset/thread_search.cuh")),
     ("warpset/batch.cuh", include_str!("../../../cuda/warpset/batch.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
@@ -70,6 +74,8 @@ pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u3
         format!("-DWARPSET_WIDTH={}", spec.width()),
         format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
         format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
+        format!("-DWARPSET_KEY_BITS={}", spec.key_bits),
+        format!("-DWARPSET_SLOT_BITS={}", spec.slot_bits),
     ];
     let program = Program::new(name, source)?;
     if let Err(status) = program.compile(&options) {

@@ -3,8 +3,8 @@
 use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
 use super::{Gpu, Kernels, cuda};
-use crate::raw::view::{BatchView, Counts, NodeView, TableView, TreeView};
-use crate::raw::{Input, Output, Parameters, ProbeLengths, Progress, Search};
+use crate::raw::view::{BatchView, Counts, Views};
+use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search};
 use crate::{Result, Spec};
 use cudarc::driver::sys;
 use std::ops::Range;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 pub(crate) struct CudaStore {
     gpu: Arc<Gpu>,
     kernels: Arc<Kernels>,
-    view: TreeView,
+    view: Views,
+    slot_bytes: u64,
     spec: Spec,
     // What the view points to:
     _slots: DeviceMemory,
@@ -34,27 +35,29 @@ const MAX_BATCH: u64 = 1 << 31;
 impl CudaStore {
     pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters) -> Result<Self> {
         let kernels = gpu.kernels(parameters.spec)?;
-        let slots = DeviceMemory::new(gpu, kernels.geometry.bytes(parameters.buckets))?;
+        let slot_bytes = parameters.slot_bytes(&kernels.geometry);
+        let slots = DeviceMemory::new(gpu, slot_bytes)?;
         let seeds = DeviceMemory::new(gpu, size_of_val(&parameters.seeds[..]) as u64)?;
         let node_bytes = parameters.node_bytes();
         let nodes = if node_bytes > 0 { Some(DeviceMemory::new(gpu, node_bytes)?) } else { None };
         let stored = DeviceMemory::new(gpu, 16)?;
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { seeds.write_async(0, &parameters.seeds, gpu.stream.cu_stream())? };
-        let view = parameters.view();
-        let (node_slots, node_count) = (nodes.as_ref().map_or(0, DeviceMemory::address), stored.address() + 8);
-        let view = TreeView {
-            roots: TableView { slots: slots.address(), seeds: seeds.address(), stored: stored.address(), ..view.roots },
-            nodes: NodeView { slots: node_slots, stored: node_count, ..view.nodes },
-        };
+        let view = parameters.views(&Addresses {
+            slots: slots.address(),
+            seeds: seeds.address(),
+            nodes: nodes.as_ref().map_or(0, DeviceMemory::address),
+            stored: stored.address(),
+        });
         let spec = parameters.spec;
-        let store = Self { gpu: gpu.clone(), kernels, view, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        let store =
+            Self { gpu: gpu.clone(), kernels, view, slot_bytes, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
         Ok(store)
     }
 
-    pub(crate) fn view(&self) -> TreeView {
+    pub(crate) fn view(&self) -> Views {
         self.view
     }
 
@@ -82,10 +85,10 @@ impl CudaStore {
 
     pub(crate) fn clear(&self) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
-        let words = self.kernels.geometry.bytes(self.view.roots.buckets) / 4 + u64::from(self.view.nodes.buckets) * 2;
+        let words = self.slot_bytes / 4 + u64::from(self.view.tree.nodes.buckets) * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
-        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![self.view])? };
+        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![*self.view.argument()])? };
         self.wait("clearing a table")
     }
 
@@ -120,7 +123,7 @@ impl CudaStore {
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             // SAFETY: the arguments of `warpset_find_or_put`, `..._changed` and `warpset_find` (layouts checked when they were loaded); the rest
             // is the caller's.
-            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![self.view, part])? };
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*self.view.argument(), part])? };
         }
         Ok(())
     }
@@ -177,7 +180,7 @@ impl CudaStore {
             // - the host slices are borrowed until the wait below.
             unsafe {
                 references_on_gpu.write_async(0, references, self.stream())?;
-                let arguments = arguments![self.view, from, count, to, sum];
+                let arguments = arguments![*self.view.argument(), from, count, to, sum];
                 self.gpu.launch(&self.kernels.get, launch, self.stream(), arguments)?;
                 vectors_on_gpu.read_async(0, vectors, self.stream())?;
             }
@@ -198,7 +201,7 @@ impl CudaStore {
         let (to, references, at) = (vectors.address(), references.map_or(0, DeviceMemory::address), cursor.address());
         // SAFETY: the arguments of `warpset_export`; the caller's buffers have room for all of `slots`; waited for below.
         unsafe {
-            let arguments = arguments![self.view, slots.start, slots.end, to, references, at];
+            let arguments = arguments![*self.view.argument(), slots.start, slots.end, to, references, at];
             self.gpu.launch(&self.kernels.export, launch, self.stream(), arguments)?;
             cursor.read_async(0, &mut count, self.stream())?;
         }
@@ -260,7 +263,7 @@ impl CudaStore {
         let (launch, first, bins_argument) = ((self.gpu.blocks_for(slots), 256, 0), 0u64, bins as u32);
         // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the longest fit the buffer; waited for below.
         unsafe {
-            let arguments = arguments![self.view, first, slots, lengths_at, bins_argument, longest_at];
+            let arguments = arguments![*self.view.argument(), first, slots, lengths_at, bins_argument, longest_at];
             self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
             lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
         }

@@ -182,8 +182,13 @@ fn chained_torn() {
             caught(duel, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
-            // Where there is room for no replica: Full.
-            caught(Storm::new(kernels, Scale::Lanes, stale), &torn, SAMPLING, &["replication", "Full but stored"]);
+            // A replica; where there is room for none, Full; and Seen at a place where the vector is not, when the look that confirms it is torn too.
+            caught(
+                Storm::new(kernels, Scale::Lanes, stale),
+                &torn,
+                SAMPLING,
+                &["replication", "Full but stored", "unequal references"],
+            );
         }
         // Chunks of 8 bytes cannot be torn.
         survives(Storm::new(bucket(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);

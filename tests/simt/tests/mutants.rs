@@ -350,10 +350,70 @@ const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
+        what: "the barrier between opening ways and exchanging words",
+        file: "warpset/change_intake.cuh",
+        from: "        Warp::sync();\n        if (way.path.length != 0) exchange(",
+        to: "        if (way.path.length != 0) exchange(",
+    },
+    Mutant {
+        what: "the barrier between exchanging words and closing ways",
+        file: "warpset/change_intake.cuh",
+        from: "exchange(way, way.path.length - 1, way.value);\n        Warp::sync();\n",
+        to: "exchange(way, way.path.length - 1, way.value);\n",
+    },
+    Mutant {
+        what: "the barrier after a level of ways is closed",
+        file: "warpset/change_intake.cuh",
+        from: "                exchange(way, depth - 1, reference);\n            }\n            Warp::sync();\n",
+        to: "                exchange(way, depth - 1, reference);\n            }\n",
+    },
+    Mutant {
+        what: "the barrier after root pairs have been made by ways",
+        file: "warpset/change_intake.cuh",
+        from: "        Warp::sync();\n        return vectors;\n",
+        to: "        return vectors;\n",
+    },
+    Mutant {
+        what: "the barrier after root pairs have been made by a lane each",
+        file: "warpset/change_intake.cuh",
+        from: "        end = last - end < Warp::size ? last : end + Warp::size;\n        Warp::sync();\n",
+        to: "        end = last - end < Warp::size ? last : end + Warp::size;\n",
+    },
+    Mutant {
         what: "the barrier after root pairs of changes have been written to scratch memory",
         file: "warpset/change_intake.cuh",
-        from: "        Warp::sync();\n",
-        to: "",
+        from: "        Warp::sync();\n        return missing;\n",
+        to: "        return missing;\n",
+    },
+    Mutant {
+        what: "the lane that a way joins: the first one of its vector",
+        file: "warpset/change_intake.cuh",
+        from: "way.joins = highest(earlier & below(lane));",
+        to: "way.joins = way.head;",
+    },
+    Mutant {
+        what: "where a way leaves the one before it: one pair too late",
+        file: "warpset/change_intake.cuh",
+        from: "platform::lowest_bit(before ^ way.path.sides) + 1;",
+        to: "platform::lowest_bit(before ^ way.path.sides) + 2;",
+    },
+    Mutant {
+        what: "parents that cannot be read, by ways",
+        file: "warpset/change_intake.cuh",
+        from: "Warp::ballot(!open(batch, way));",
+        to: "Warp::ballot(!open(batch, way) && false);",
+    },
+    Mutant {
+        what: "the want of a node of a change, by ways",
+        file: "warpset/change_intake.cuh",
+        from: "(without_node & lanes) != 0 ?",
+        to: "false ?",
+    },
+    Mutant {
+        what: "bits of a mask behind the last word",
+        file: "warpset/change_intake.cuh",
+        from: "return i == mask_words - 1 ? bits & last_bits : bits;",
+        to: "return bits;",
     },
 ];
 

@@ -1,0 +1,150 @@
+//! Compact tables on the GPU: keys of 45 and 54 bits in 2^28 slots of 32 bits, against the bucket table of two words.
+//!
+//! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x {duplication 2
+//! into an empty table; the same again, all seen; lookups of the same, and of as many keys that are not stored}; and the placement floor
+//! (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact one with a second level also that; there are as many
+//! keys as make it this full. `fill` is keys stored at the end x bytes a slot / bytes of the table. All in one process; medians of 5,
+//! by device events. Every count is checked; at the highest fill all keys of a compact table are read back, and are those that
+//! were put.
+//!
+//! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact tables.
+
+mod support;
+
+use support::{Bench, FILL, Floor, Result, Vectors, median};
+use warpset::cudarc::driver::PushKernelArg;
+use warpset::{BucketTable, Root, RootTable, Storage, VectorTable};
+
+const REPEATS: usize = 5;
+const FILLS: [f64; 4] = [0.5, 0.75, 0.9, 0.95];
+const KERNELS: &str = include_str!("kernels/keys.cu");
+
+fn main() -> Result<()> {
+    let Some(bench) = Bench::open()? else { return Ok(()) };
+    let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(28), |text| text.parse())?;
+    let key_bits = std::env::var("WARPSET_BENCH_KEY_BITS").unwrap_or("45,54".into());
+    println!("{}, 2^{log2} slots, duplication 2, G/s, medians of {REPEATS}\n", bench.device);
+    println!(
+        "| table | fill | keys, M | dup 2 | of floor | floor | seen | of floor | floor | found | absent | looks a stored key | longest |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for key_bits in key_bits.split(',').map(str::parse::<u32>) {
+        let key_bits = key_bits?;
+        let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2);
+        let table = builder.build(&bench.device)?;
+        for fill in FILLS {
+            let mut keys = Keys::new(&bench, table.bytes() as f64 / 4.0 * fill, key_bits)?;
+            measure(&bench, &format!("compact, {key_bits} bits"), &table, 4, &mut keys)?;
+            if fill == FILLS[FILLS.len() - 1] {
+                read_back(&bench, &table, &mut keys)?;
+            }
+        }
+    }
+    let table = BucketTable::new(&bench.device, 2, 1 << log2)?;
+    for fill in FILLS {
+        let mut keys = Keys::new(&bench, table.slots() as f64 * fill, 54)?;
+        measure(&bench, "bucket, 2 words", &table, 8, &mut keys)?;
+    }
+    Ok(())
+}
+
+/// Keys in device memory.
+struct Keys {
+    /// Drawn at random from a pool of half as many.
+    drawn: Vectors,
+    /// As many that, but for chance, are not in the pool.
+    absent: Vectors,
+}
+
+impl Keys {
+    /// So many that about `distinct` are distinct.
+    fn new(bench: &Bench, distinct: f64, key_bits: u32) -> Result<Self> {
+        let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
+        // Of p keys, 2 p draws leave out a share of e^-2.
+        let pool = (distinct / (1.0 - (-2f64).exp())) as u64;
+        let count = 2 * pool;
+        let vectors = |first_member: u64| -> Result<Vectors> {
+            // SAFETY: written by the kernel below before it is read.
+            let mut words = unsafe { bench.stream.alloc::<u32>(2 * count as usize)? };
+            let mut launch = bench.stream.launch_builder(&make);
+            launch.arg(&mut words).arg(&count).arg(&pool).arg(&first_member).arg(&key_bits);
+            // SAFETY: the arguments of `make_keys`; there is room for `count` keys of two words.
+            unsafe { launch.launch(FILL)? };
+            Ok(Vectors { width: 2, count: count as usize, words, outcomes: bench.stream.alloc_zeros(count as usize)? })
+        };
+        Ok(Self { drawn: vectors(0)?, absent: vectors(pool)? })
+    }
+}
+
+/// Measures and prints one row.
+fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_bytes: u64, keys: &mut Keys) -> Result<()> {
+    let count = keys.drawn.count as u64;
+    let [mut fresh, mut seen, mut found, mut absent] = [const { Vec::new() }; 4];
+    let mut distinct = None;
+    for _ in 0..REPEATS {
+        table.clear()?;
+        let (time, counts) = bench.find_or_put(table, &mut keys.drawn)?;
+        assert_eq!((counts.hits, counts.full), (*distinct.get_or_insert(counts.hits), 0), "every distinct key is new once");
+        fresh.push(time);
+    }
+    let floor = {
+        let mut floor = Floor::new(bench, table, &keys.drawn)?;
+        [floor.fresh(&keys.drawn, REPEATS)?, floor.seen(&keys.drawn, REPEATS)?]
+    };
+    for _ in 0..REPEATS {
+        let (time, counts) = bench.find_or_put(table, &mut keys.drawn)?;
+        assert_eq!((counts.hits, counts.full), (0, 0), "every key is seen the second time");
+        seen.push(time);
+        let (time, counts) = bench.find(table, &mut keys.drawn)?;
+        assert_eq!(counts.hits, count, "every key is found");
+        found.push(time);
+        let (time, counts) = bench.find(table, &mut keys.absent)?;
+        assert!(counts.hits < count / 1000, "{} of {count} keys are found that hardly any of were put", counts.hits);
+        absent.push(time);
+    }
+    let (stored, stats) = (distinct.unwrap_or_default(), table.stats()?);
+    assert_eq!(stats.stored, stored);
+    let [fresh, seen, found, absent] = [fresh, seen, found, absent].map(median);
+    let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
+    println!(
+        "| {name} | {:.3} | {:.1} | {:.2} | {:.0} % | {:.2} | {:.2} | {:.0} % | {:.2} | {:.2} | {:.2} | {:.3} | {} |",
+        (stored * slot_bytes) as f64 / table.bytes() as f64,
+        stored as f64 / 1e6,
+        rate(fresh),
+        100.0 * floor[0] / fresh,
+        rate(floor[0]),
+        rate(seen),
+        100.0 * floor[1] / seen,
+        rate(floor[1]),
+        rate(found),
+        rate(absent),
+        stats.mean_probe(),
+        stats.longest_probe,
+    );
+    Ok(())
+}
+
+/// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones, all of
+/// them there, are all there are.
+fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut Keys) -> Result<()> {
+    let oracle = BucketTable::new(&bench.device, 2, keys.drawn.count as u64 / 2 * 5 / 4)?;
+    let (_, put) = bench.find_or_put(&oracle, &mut keys.drawn)?;
+    let read_all = table.compile("keys.cu", KERNELS)?.load_function("read_all")?;
+    let room = put.hits as usize;
+    let mut words = bench.stream.alloc_zeros::<u32>(2 * room)?;
+    let mut stored = bench.stream.alloc_zeros::<u64>(1)?;
+    assert_eq!(table.len()?, put.hits);
+    let (view, slots) = (table.kernel_argument()?, table.slots());
+    let mut launch = bench.stream.launch_builder(&read_all);
+    launch.arg(&view).arg(&slots).arg(&mut words).arg(&mut stored);
+    // SAFETY: the arguments of `read_all`; there is room for as many keys as are stored.
+    unsafe { launch.launch(FILL)? };
+    let stored = bench.stream.clone_dtoh(&stored)?[0];
+    let mut read = Vectors { width: 2, count: room, words, outcomes: bench.stream.alloc_zeros(room)? };
+    let (_, found) = bench.find(&oracle, &mut read)?;
+    let distinct = BucketTable::new(&bench.device, 2, room as u64 * 5 / 4)?;
+    let (_, again) = bench.find_or_put(&distinct, &mut read)?;
+    assert_eq!((stored, found.hits, again.hits), (put.hits, put.hits, put.hits), "a table read back is the set that was put");
+    println!("\n{}: {stored} keys read back, all of them those that were put\n", table.spec());
+    Ok(())
+}

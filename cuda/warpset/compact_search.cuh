@@ -1,0 +1,200 @@
+// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
+//
+// The division of work in a warp is that of warp_search.cuh: each lane owns a key and its walk; a tile of four lanes reads the bucket of each
+// of its owners in turn, 16 bytes a lane, in one request; a slot is claimed by the owner alone. What differs:
+//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the key's; it is
+//     EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
+//   - Few keys get to the second level (compact_table.cuh), so it is searched by its owner alone while the others wait.
+#pragma once
+
+#include "warpset/compact_table.cuh"
+#include "warpset/thread_search.cuh"
+#include "warpset/warp_search.cuh"
+
+namespace warpset {
+
+template <u32 slot_bits, u32 static_bits, Operation operation>
+struct WarpSearch<CompactTable<slot_bits, static_bits>, operation> {
+    using Warp = platform::Warp;
+    using Table = CompactTable<slot_bits, static_bits>;
+    using Level = typename Table::First;
+    using Word = typename Level::Word;
+    using Code = typename Level::Code;
+    static constexpr typename Table::Layout layout{};
+
+    static constexpr u32 row_bytes = 16;
+    static constexpr u32 tile = Level::bucket_bytes / row_bytes;
+    static constexpr u32 row_words = row_bytes / sizeof(Word);
+    static constexpr u32 row_slots = row_words * Level::slots_per_word;
+    static constexpr u32 owner_bits = 2 * row_slots;
+    // What a lane has seen in its row of each of the tile's buckets: `owner_bits` for each.
+    using Rows = typename Choose<(tile * owner_bits > 32), u64, u32>::Type;
+
+    static constexpr u32 stride = 8;
+    static constexpr u32 scratch_bytes = Warp::size * stride;
+
+    const Table& table;
+    u8* keys;  // the warp's scratch memory
+
+    // Of the key that this lane owns:
+    static constexpr u32 idle = ~0u, look = ~0u - 1;
+    u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
+    u64 scrambled = 0;
+    typename Level::Walk walk{};
+    u64 found = 0;  // its reference
+
+    WARPSET_FN WarpSearch(const Table& table, u8* keys) : table(table), keys(keys) {}
+
+    WARPSET_FN u32* vector_of(u32 lane) const { return reinterpret_cast<u32*>(keys + lane * stride); }
+    WARPSET_FN bool is_idle() const { return slot == idle; }
+    WARPSET_FN u64 reference() const { return found; }
+
+    // This lane's key has been written to `vector_of(lane)`, and the warp synced: search for it.
+    WARPSET_FN void begin()
+    {
+        const u64 key = *reinterpret_cast<const u64*>(vector_of(Warp::lane()));
+        scrambled = table.hash.scramble(key);
+        walk = table.first.start(table.hash, scrambled);
+        if (!table.hash.has(key)) walk.round = too_wide;
+        slot = look;
+    }
+
+    // One look or one claim for every lane that is not idle. A lane whose key is settled by it becomes idle and gets the
+    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    WARPSET_FN Outcome step()
+    {
+        const bool over = !is_idle() && table.first.is_over(walk);
+        const bool looks = slot == look && !over, claims = slot < look;
+        const u32 looking = Warp::ballot(looks);
+        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        Code seen = Level::empty;
+        if (operation == Operation::FindOrPut && claims) seen = table.first.claim(walk.place.bucket, slot, walk.place.code);
+        Outcome outcome = Outcome::Unwritten;
+        if (looking != 0) {
+            const Report report = look_at_buckets(looking);
+            if (looks) outcome = judge(report);
+        }
+        if (operation == Operation::FindOrPut && claims) outcome = finish_claim(seen);
+        if (over) outcome = leave();
+        if (outcome != Outcome::Unwritten) slot = idle;
+        return outcome;
+    }
+
+private:
+    static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
+
+    // Of an owner's bucket: which slots hold its code, and which are EMPTY.
+    struct Report {
+        u32 same, empty;
+    };
+
+    WARPSET_FN Report look_at_buckets(u32 looking) const
+    {
+        const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
+        platform::Row<Word, row_words> row[tile];
+        WARPSET_UNROLL
+        for (u32 i = 0; i < tile; ++i) {
+            const u32 bucket = Warp::shuffle(walk.place.bucket, tile_start + i);
+            if (looking >> (tile_start + i) & 1) platform::load_row_relaxed(table.first.bucket(bucket) + in_tile * row_bytes, row[i]);
+        }
+        Rows rows = 0;
+        WARPSET_UNROLL
+        for (u32 i = 0; i < tile; ++i) {
+            const Code code = Warp::shuffle(walk.place.code, tile_start + i);
+            u32 bits = 0;
+            WARPSET_UNROLL
+            for (u32 s = 0; s < row_slots; ++s) {
+                const Code seen = Level::code_in(row[i].chunk[s / Level::slots_per_word], s % Level::slots_per_word);
+                bits |= static_cast<u32>(seen == code) << s | static_cast<u32>(seen == Level::empty) << (row_slots + s);
+            }
+            rows |= static_cast<Rows>(bits) << i * owner_bits;  // of an owner that does not look, anything
+        }
+        Report report{0, 0};
+        WARPSET_UNROLL
+        for (u32 i = 0; i < tile; ++i) {
+            const u32 bits = static_cast<u32>(Warp::shuffle(rows, tile_start + i) >> in_tile * owner_bits);
+            report.same |= (bits & row_mask) << i * row_slots;
+            report.empty |= (bits >> row_slots & row_mask) << i * row_slots;
+        }
+        return report;
+    }
+    static constexpr u32 row_mask = (1u << row_slots) - 1;
+
+    // The owner has seen all slots of its bucket; the first EMPTY one of its round is where the key would be.
+    WARPSET_FN Outcome judge(const Report& report)
+    {
+        if (report.same != 0) return settle(Outcome::Seen, platform::lowest_bit(report.same));
+        const u32 taken_before = (1u << table.first.first_slot(walk.round)) - 1;
+        const u32 taken_by_now = ~0u >> (32 - table.first.last_slot(walk.round));
+        const u32 free = report.empty & taken_by_now & ~taken_before;
+        if (free == 0) {
+            table.first.advance(walk, table.hash, scrambled);
+            return Outcome::Unwritten;
+        }
+        if (operation == Operation::Find) return Outcome::Absent;
+        slot = platform::lowest_bit(free);
+        return Outcome::Unwritten;
+    }
+
+    WARPSET_FN Outcome finish_claim(Code seen)
+    {
+        if (seen == Level::empty) return settle(Outcome::New, slot);
+        if (seen == walk.place.code) return settle(Outcome::Seen, slot);
+        slot = look;  // at the bucket again: later slots of it may be EMPTY
+        return Outcome::Unwritten;
+    }
+
+    WARPSET_FN Outcome settle(Outcome outcome, u32 in_slot)
+    {
+        found = Level::reference(walk.place.bucket, in_slot);
+        return outcome;
+    }
+
+    // There is no more of the walk through the first level.
+    WARPSET_FN Outcome leave()
+    {
+        if (walk.round == too_wide) return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+        const Found in_second = table.template search_second<operation>(scrambled);
+        found = in_second.reference;
+        return in_second.outcome;
+    }
+};
+
+template <u32 slot_bits, u32 static_bits, Operation operation>
+struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
+    using Table = CompactTable<slot_bits, static_bits>;
+
+    u64 scrambled;
+    typename Table::First::Walk walk;
+    bool too_wide;
+
+    template <class Vector>
+    WARPSET_FN void begin(const Table& table, const Vector& vector)
+    {
+        const u64 key = vector.pair(0);
+        too_wide = !table.hash.has(key);
+        scrambled = table.hash.scramble(key);
+        walk = table.first.start(table.hash, scrambled);
+        prefetch(table);
+    }
+
+    template <class Vector>
+    WARPSET_FN Found step(const Table& table, const Vector&)
+    {
+        if (too_wide) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
+        if (table.first.is_over(walk)) return table.template search_second<operation>(scrambled);
+        const Found found = table.first.template look<operation>(walk);
+        if (found.outcome != Outcome::Unwritten) return found;
+        table.first.advance(walk, table.hash, scrambled);
+        prefetch(table);
+        return found;
+    }
+
+private:
+    WARPSET_FN void prefetch(const Table& table) const
+    {
+        platform::prefetch(table.first.bucket(walk.place.bucket), Table::First::bucket_bytes);
+    }
+};
+
+}  // namespace warpset

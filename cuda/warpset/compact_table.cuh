@@ -1,0 +1,362 @@
+// The compact table: a set of keys of up to 64 bits, of which a slot holds only what the slot's place does not tell. Keys never move.
+//
+// Sources: Cleary (1984); Wijs and Osama (2024), section 4: compact multiple functions.
+//
+// Quotienting for any number of buckets. Let h be the hash of a key of b bits under some function (bijection.cuh), as a fraction of 1, and B
+// the number of buckets.
+//
+//   bucket = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
+//   rest   = floor(W frac(h B))     in 0 .. W - 1
+//
+// Bucket and rest tell h: two hashes of one window differ by at least 2^-b, so their frac(h B) by at least B / 2^b >= 1 / W, and so their
+// rests differ. The values of `rest` are as few as they can be, for every B, and it takes two multiplications to find them, no division. A
+// slot holds rest and function number f in one code, f W + rest: so as many functions as fit, F = floor(2^slot_bits / W), are used, up to 128.
+//
+// EMPTY is 0, which is also the code of f = 0 and rest = 0: a key whose code would be EMPTY under a function skips that function. That is
+// fixed by the key, so all equal keys do.
+//
+// The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in *rounds*:
+//
+//   round 0: slots 0 .. limit(0) of bucket_0, of bucket_1, ..., of bucket_(F-1)
+//   round 1: slots limit(0) .. limit(1) of bucket_0, of bucket_1, ...
+//   ...
+//   then a second level: a small compact table of 64-bit slots, with functions of its own
+//
+// One round is "compact multiple functions". Keeping the last slots of buckets for later rounds evens out how full the buckets get (a key
+// chooses among F buckets before it takes a last slot of any), so that few functions fill a table to 0.95.
+//
+// Why it is right:
+//   1. A slot goes from EMPTY to a code once, by one compare-and-swap, and never changes (of two slots in a word, the other one is
+//      written back as it was read, or the compare-and-swap fails).
+//   2. Bucket and code tell the key (above). So a slot that holds the code of a key, under any function, holds that key.
+//   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the key is in
+//      none of them. Equal keys have the same walk: so a key is never stored twice, and one caller is told New. (Seeing the key at a later
+//      place of the walk than the one being looked for is seeing it: a look compares with all slots of its bucket.)
+//   4. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
+// Relaxed order, device scope: the value read is the value compared, and nothing is read through it.
+//
+// Which rounds and how large a second level: by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the second level count twice). Looks
+// are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
+//
+//   | F       | limits         | second level, slots | not placed in the first | looks at 0.5 | 0.75         | 0.9          | 0.95         |
+//   |         |                |                     | level, of all, at 0.95  |              |              |              |              |
+//   |---------|----------------|---------------------|-------------------------|--------------|--------------|--------------|--------------|
+//   | 64, ... | 16             | none                | 0                       | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.20 | 1.20  |
+//   | 12      | 16             | 1 / 2048            | 0.03 %                  | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.19 | 1.19  |
+//   | 8       | 16             | 1 / 256             | 0.24 %                  | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.22 | 1.20  |
+//   | 4       | 15, 16         | 1 / 256             | 0.16 %                  | 1.00 | 1.00  | 1.05 | 1.04  | 1.20 | 1.14  | 1.36 | 1.19  |
+//   | 3       | 14, 15, 16     | 1 / 256             | 0.25 %                  | 1.00 | 1.00  | 1.08 | 1.07  | 1.34 | 1.16  | 1.60 | 1.19  |
+//   | 2       | 11, 13, .., 16 | 1 / 64              | 1.5 %                   | 1.04 | 1.03  | 1.36 | 1.11  | 1.97 | 1.15  | 2.45 | 1.17  |
+//   | 1       | 16             | 1 / 16              | full at 0.80            | 1.00 | 1.00  | 1.00 | 1.00  |              |              |
+//
+// With one round, 4 functions leave 1.6 % for a second level, which then costs more memory than there is: full at 0.93. Buckets of 128 bytes
+// take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200).
+// The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); 128 functions: 2^-55.
+//
+// A key of more than the table's bits is Full or Absent, and touches nothing.
+#pragma once
+
+#include "warpset/bijection.cuh"
+#include "warpset/bucket_table.cuh"
+
+namespace warpset {
+
+// Mirrored by `LevelView` in src/raw/view.rs, which src/compact.rs computes.
+struct LevelView {
+    u8* slots;
+    u64 window;          // W
+    u64 limits;          // byte r: the slots of a bucket that rounds 0 .. r may take
+    u32 buckets;         // B
+    u32 functions;       // F; with window, at most 2^slot_bits codes
+    u32 first_function;  // of the hash family
+    u32 rounds;          // 0: there is no such level
+};
+
+// Mirrored by `CompactView` in src/raw/view.rs.
+struct CompactView {
+    LevelView first, second;
+    HashView hash;
+    u64* stored;  // how many keys
+};
+
+// Where a key would be under one function.
+template <class Code>
+struct Place {
+    u32 bucket;
+    Code code;
+};
+
+// Slots of 64, 32 or 16 bits, the last two in a word.
+template <u32 slot_bits>
+struct CompactLevel {
+    static_assert(slot_bits == 16 || slot_bits == 32 || slot_bits == 64, "slots of 16, 32 or 64 bits");
+    using Word = typename Choose<slot_bits == 64, u64, u32>::Type;
+    using Code = Word;
+    static constexpr Code empty = 0;
+    static constexpr u32 slots_per_word = sizeof(Word) * 8 / slot_bits;
+    static constexpr u32 bucket_bytes = 64;
+    static constexpr u32 slots_per_bucket = bucket_bytes * 8 / slot_bits;
+
+    LevelView view;
+
+    WARPSET_FN u64 slots() const { return view.buckets * static_cast<u64>(slots_per_bucket); }
+    WARPSET_FN const u8* bucket(u32 bucket) const { return view.slots + bucket * static_cast<u64>(bucket_bytes); }
+
+    // The slot of a word, and a word with one more slot taken.
+    WARPSET_FN static Code code_in(Word word, u32 slot)
+    {
+        if constexpr (slots_per_word == 1) return word;
+        return word >> slot * slot_bits & ((Word{1} << slot_bits % (sizeof(Word) * 8)) - 1);
+    }
+    WARPSET_FN static Word with(Word word, u32 slot, Code code)
+    {
+        return slots_per_word == 1 ? code : word | code << slot * slot_bits % (sizeof(Word) * 8);
+    }
+
+    // Of a hash as a fraction of 2^64.
+    WARPSET_FN Place<Code> place(u64 fraction, u32 function) const
+    {
+        const u64 low = (fraction & ~0u) * view.buckets, high = (fraction >> 32) * view.buckets + (low >> 32);
+        const u64 in_window = high << 32 | (low & ~0u);
+        return {static_cast<u32>(high >> 32),
+                static_cast<Code>(function * view.window + platform::high_product(in_window, view.window))};
+    }
+
+    // The hash that has this place, as a fraction of 2^64 in steps of 2^(64 - bits).
+    WARPSET_FN u64 fraction(Place<Code> place, u32 bits) const
+    {
+        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its rest is 0 or 1, and those after it have rests 1
+        // or hardly more apart: the i-th has i, i + 1 or i + 2.
+        const u64 high = (static_cast<u64>(place.bucket) << 32) / view.buckets;
+        const u64 left = (static_cast<u64>(place.bucket) << 32) % view.buckets << 32;
+        const u64 below = high << 32 | left / view.buckets, step = 1ull << (64 - bits);
+        const bool exact = left % view.buckets == 0 && (below & (step - 1)) == 0;
+        const u64 start = exact ? below : (below & ~(step - 1)) + step;
+        const u32 function = static_cast<u32>(place.code / view.window);
+        const u64 rest = place.code % view.window;
+        for (u64 before = 0; before < 2 && before < rest; ++before) {
+            const u64 candidate = start + (rest - before) * step;
+            const Place<Code> of_candidate = this->place(candidate, function);
+            if (of_candidate.bucket == place.bucket && of_candidate.code == place.code) return candidate;
+        }
+        return start + (rest < 2 ? 0 : rest - 2) * step;
+    }
+
+    // The walk of a key, in steps of one bucket.
+    struct Walk {
+        Place<Code> place;
+        u32 function, round;
+    };
+
+    // A walk that is over has as many rounds behind it as there are.
+    WARPSET_FN bool is_over(const Walk& walk) const { return walk.round >= view.rounds; }
+
+    template <u32 static_bits>
+    WARPSET_FN Walk start(const Bijection<static_bits>& hash, u64 scrambled) const
+    {
+        Walk walk{{0, empty}, ~0u, 0};
+        advance(walk, hash, scrambled);
+        return walk;
+    }
+
+    template <u32 static_bits>
+    WARPSET_FN void advance(Walk& walk, const Bijection<static_bits>& hash, u64 scrambled) const
+    {
+        do {
+            if (++walk.function == view.functions) {
+                walk.function = 0;
+                ++walk.round;
+            }
+            if (is_over(walk)) return;
+            walk.place = place(hash.fraction(scrambled, view.first_function + walk.function), walk.function);
+        } while (walk.place.code == empty);
+    }
+
+    // The slots of a bucket that a walk may take in its round: from the first number to the second.
+    WARPSET_FN u32 first_slot(u32 round) const { return round == 0 ? 0 : last_slot(round - 1); }
+    WARPSET_FN u32 last_slot(u32 round) const { return view.limits >> 8 * round & 0xFF; }
+
+    WARPSET_FN Word* word_of(u32 bucket, u32 slot) const
+    {
+        return reinterpret_cast<Word*>(view.slots + bucket * static_cast<u64>(bucket_bytes)) + slot / slots_per_word;
+    }
+
+    WARPSET_FN Code load(u32 bucket, u32 slot) const
+    {
+        return code_in(platform::load_relaxed(word_of(bucket, slot)), slot % slots_per_word);
+    }
+
+    // Puts a code into a slot that was seen EMPTY. Returns EMPTY, or the code that was put there before.
+    WARPSET_FN Code claim(u32 bucket, u32 slot, Code code) const
+    {
+        Word* const word = word_of(bucket, slot);
+        if constexpr (slots_per_word == 1) return platform::compare_and_swap_relaxed(word, empty, code);
+        slot %= slots_per_word;
+        // Each failure has decided a slot of this word.
+        Word expected = platform::load_relaxed(word);
+        while (code_in(expected, slot) == empty) {
+            const Word seen = platform::compare_and_swap_relaxed(word, expected, with(expected, slot, code));
+            if (seen == expected) return empty;
+            expected = seen;
+        }
+        return code_in(expected, slot);
+    }
+
+    // One step of a walk, by one thread; Unwritten: go on.
+    template <Operation operation>
+    WARPSET_FN Found look(const Walk& walk) const
+    {
+        const auto [bucket, code] = walk.place;
+        for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
+            Code seen = load(bucket, slot);
+            if (seen == empty && slot >= first_slot(walk.round) && slot < last_slot(walk.round)) {
+                if (operation == Operation::Find) return {Outcome::Absent, no_reference};
+                seen = claim(bucket, slot, code);
+                if (seen == empty) return {Outcome::New, reference(bucket, slot)};
+            }
+            if (seen == code) return {Outcome::Seen, reference(bucket, slot)};
+        }
+        return {Outcome::Unwritten, no_reference};
+    }
+
+    WARPSET_FN static u64 reference(u32 bucket, u32 slot) { return bucket * static_cast<u64>(slots_per_bucket) + slot; }
+
+    // The whole walk, by one thread; Unwritten: it is over.
+    template <Operation operation, u32 static_bits>
+    WARPSET_FN Found search(const Bijection<static_bits>& hash, u64 scrambled) const
+    {
+        Found found{Outcome::Unwritten, no_reference};
+        for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Unwritten; advance(walk, hash, scrambled))
+            found = look<operation>(walk);
+        return found;
+    }
+
+    // The key in a slot; false if there is none. `function`: which it is stored under.
+    template <u32 static_bits>
+    WARPSET_FN bool read(const Bijection<static_bits>& hash, u64 slot, u64& key, u32& function) const
+    {
+        const u32 bucket = static_cast<u32>(slot / slots_per_bucket);
+        const Code code = load(bucket, slot % slots_per_bucket);
+        if (code == empty) return false;
+        function = static_cast<u32>(code / view.window);
+        key = hash.key(fraction({bucket, code}, hash.bits()), view.first_function + function);
+        return true;
+    }
+};
+
+// `static_bits` is the number of bits of a key, or 0: then it is known at run time.
+template <u32 slot_bits, u32 static_bits>
+struct CompactTable {
+    using First = CompactLevel<slot_bits>;
+    using Second = CompactLevel<64>;
+    using View = CompactView;
+
+    First first;
+    Second second;
+    Bijection<static_bits> hash;
+    u64* stored;
+
+    WARPSET_FN static CompactTable of(const View& view) { return {{view.first}, {view.second}, {view.hash}, view.stored}; }
+
+    struct Layout {
+        WARPSET_FN constexpr u32 width() const { return 2; }
+        WARPSET_FN constexpr u32 chunks() const { return 1; }
+        WARPSET_FN constexpr u32 slots_per_bucket() const { return First::slots_per_bucket; }
+        WARPSET_FN constexpr u32 buckets_per_block() const { return 1; }
+        WARPSET_FN constexpr u32 block_bytes() const { return First::bucket_bytes; }
+    };
+
+    // What is looked for, and where: see BucketTable.
+    using Roots = CompactTable;
+    using Key = WordVector;
+    static constexpr bool takes_changes = false;
+    template <Operation>
+    WARPSET_FN bool key(WordVector vector, Key& key) const
+    {
+        key = vector;
+        return true;
+    }
+    WARPSET_FN const Roots& root_table() const { return *this; }
+    WARPSET_FN u64* stored_count() const { return stored; }
+
+    WARPSET_FN constexpr u32 width() const { return 2; }
+    WARPSET_FN u64 slots() const { return first.slots() + second.slots(); }
+
+    // The second level, after the walk through the first; its slots are numbered after those of the first.
+    template <Operation operation>
+    WARPSET_FN Found search_second(u64 scrambled) const
+    {
+        Found found = second.template search<operation>(hash, scrambled);
+        if (found.reference != no_reference) found.reference += first.slots();
+        if (found.outcome == Outcome::Unwritten) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+        return found;
+    }
+
+    template <Operation operation, class Vector>
+    WARPSET_FN Found search(const Vector& vector) const
+    {
+        const u64 key = vector.pair(0);
+        if (!hash.has(key)) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
+        const u64 scrambled = hash.scramble(key);
+        const Found found = first.template search<operation>(hash, scrambled);
+        return found.outcome == Outcome::Unwritten ? search_second<operation>(scrambled) : found;
+    }
+
+    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
+    // New: this call stored the key. Seen: it was stored by another. Full: it is not stored.
+    template <class Vector>
+    WARPSET_FN Found find_or_put(const Vector& vector) const
+    {
+        const Found found = search<Operation::FindOrPut>(vector);
+        platform::count_relaxed(stored, found.outcome == Outcome::New);
+        return found;
+    }
+
+    // The same, for what tree tables make of it (tree_table.cuh).
+    template <class Vector>
+    WARPSET_FN Found find_or_put_changed(u64, const Vector& vector) const
+    {
+        return find_or_put(WordVector{vector.words});
+    }
+
+    // Is the key stored? Seen or Absent. A key that is being put at the same time may be either.
+    template <class Vector>
+    WARPSET_FN Found find(const Vector& vector) const
+    {
+        return search<Operation::Find>(vector);
+    }
+
+    // The key in a slot, and the function that it is stored under, those of the second level after those of the first; false if there is none.
+    WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
+    {
+        if (slot < first.slots()) return first.read(hash, slot, key, function);
+        const bool stored = second.read(hash, slot - first.slots(), key, function);
+        function += first.view.functions;
+        return stored;
+    }
+
+    // Word `word` of the key in a slot; false if there is none.
+    WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
+    {
+        u64 key = 0;
+        u32 function;
+        const bool stored = read(slot, key, function);
+        value = static_cast<u32>(word == 0 ? key : key >> 32);
+        return stored;
+    }
+
+    WARPSET_FN u32 word(u64 slot, u32 word) const
+    {
+        u32 value = 0;
+        read_word(slot, word, value);
+        return value;
+    }
+
+    WARPSET_FN bool holds(u64 slot) const
+    {
+        u32 ignored;
+        return read_word(slot, 0, ignored);
+    }
+};
+
+}  // namespace warpset

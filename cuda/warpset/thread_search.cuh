@@ -1,0 +1,39 @@
+// Find and find-or-put by one thread that has several under way: each looks at one bucket a turn, and asks for its next one at the end of it.
+//
+// This is of a bucket table; compact_search.cuh has that of a compact table.
+#pragma once
+
+#include "warpset/bucket_table.cuh"
+
+namespace warpset {
+
+template <class Table, Operation operation>
+struct ThreadSearch {
+    Probe probe;
+    u32 probes;
+    typename Table::Classes forbidden;
+
+    template <class Vector>
+    WARPSET_FN void begin(const Table& table, const Vector& vector)
+    {
+        probe = Probe::start(table.hash(vector), table.view.buckets);
+        probes = 0;
+        table.prefetch(probe);
+        forbidden = table.forbidden_classes(vector);
+    }
+
+    // Unwritten: it goes on.
+    template <class Vector>
+    WARPSET_FN Found step(const Table& table, const Vector& vector)
+    {
+        Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, forbidden)
+                                                        : table.find_in(probe.bucket, vector, forbidden);
+        if (found.outcome != Outcome::Unwritten) return found;
+        if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
+        probe.advance(table.view.buckets);
+        table.prefetch(probe);
+        return found;
+    }
+};
+
+}  // namespace warpset

@@ -1,0 +1,251 @@
+//! How a compact table is laid out: cuda/warpset/compact_table.cuh says why.
+
+use crate::bijection::{Bijection, inverse_of_odd};
+use crate::raw::view::{CompactView, HashView, LevelView};
+
+/// Bytes of a bucket, of every kind of slot.
+const BUCKET_BYTES: u64 = 64;
+
+/// A search looks at no more buckets of a level than this.
+const MOST_FUNCTIONS: u64 = 128;
+
+/// One level of a compact table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Level {
+    pub buckets: u64,
+    pub slots_per_bucket: u64,
+    /// The most hashes that a bucket stands for.
+    pub window: u64,
+    pub functions: u64,
+    first_function: u64,
+    /// How many slots of a bucket the rounds until then may take, by round; none: there is no such level.
+    limits: &'static [u64],
+}
+
+impl Level {
+    /// None if not even the codes of one function fit the slots. `buckets` is at least 2.
+    fn new(key_bits: u32, slot_bits: u32, buckets: u64, first_function: u64) -> Option<Self> {
+        let window = (1u128 << key_bits).div_ceil(buckets.into());
+        let functions = ((1u128 << slot_bits) / window).min(MOST_FUNCTIONS.into()) as u64;
+        let limits: &[u64] = match functions {
+            0 => return None,
+            2 => &[11, 13, 14, 15, 16],
+            3 => &[14, 15, 16],
+            4..8 => &[15, 16],
+            _ => &[16],
+        };
+        let slots_per_bucket = BUCKET_BYTES * 8 / u64::from(slot_bits);
+        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits })
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.buckets * self.slots_per_bucket
+    }
+
+    fn bytes(&self) -> u64 {
+        self.buckets * BUCKET_BYTES
+    }
+
+    fn view(&self, address: u64) -> LevelView {
+        // Of 16 slots; of buckets of other sizes in proportion.
+        let limit = |sixteenths: u64| sixteenths * self.slots_per_bucket / 16;
+        LevelView {
+            slots: address,
+            window: self.window,
+            limits: self.limits.iter().rev().fold(0, |limits, sixteenths| limits << 8 | limit(*sixteenths)),
+            buckets: self.buckets as u32,
+            functions: self.functions as u32,
+            first_function: self.first_function as u32,
+            rounds: self.limits.len() as u32,
+        }
+    }
+}
+
+/// The layout of a compact table of some size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub key_bits: u32,
+    pub first: Level,
+    /// Of 64-bit slots, for keys that find no place in the first level.
+    pub second: Level,
+}
+
+impl Layout {
+    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32.
+    pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64) -> Option<Self> {
+        let first = Level::new(key_bits, slot_bits, buckets, 0)?;
+        let share = match first.functions {
+            1 => 16,
+            2 => 64,
+            3..12 => 256,
+            12..64 => 2048,
+            _ => return Some(Self { key_bits, first, second: Level::default() }),
+        };
+        let buckets = (first.slots() / share).div_ceil(BUCKET_BYTES / 8).max(2);
+        let second = Level::new(key_bits, 64, buckets, first.functions)?;
+        Some(Self { key_bits, first, second })
+    }
+
+    /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there are none.
+    pub(crate) fn default_slot_bits(key_bits: u32, slots: u64) -> u32 {
+        let reaches = |slot_bits: &u32| {
+            let buckets = buckets_for(slots, *slot_bits);
+            Self::new(key_bits, *slot_bits, buckets).is_some_and(|layout| layout.first.functions >= 3)
+        };
+        [16, 32].into_iter().find(reaches).unwrap_or(64)
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.first.slots() + self.second.slots()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.first.bytes() + self.second.bytes()
+    }
+
+    /// The view of a table whose slots are at `address`, those of the second level after those of the first.
+    pub(crate) fn view(&self, family: &Bijection<u64>, address: u64, stored: u64) -> CompactView {
+        let hash = HashView {
+            multipliers: family.multipliers,
+            inverses: family.multipliers.map(inverse_of_odd),
+            step: family.step,
+            bits: self.key_bits,
+            width: 2,
+        };
+        CompactView { first: self.first.view(address), second: self.second.view(address + self.first.bytes()), hash, stored }
+    }
+}
+
+/// Buckets for so many slots of the first level, or more.
+pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
+    slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(2)
+}
+
+/// The fewest slots for which keys of so many bits fit slots of so many; more than there can be if they never do.
+pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32) -> u64 {
+    let buckets = 1u64 << key_bits.saturating_sub(slot_bits).max(1);
+    buckets * (BUCKET_BYTES * 8 / u64::from(slot_bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the header's table says.
+    #[test]
+    fn layouts_of_known_sizes() {
+        // Bits of keys and slots, slots; functions, rounds, slots of the second level.
+        for (key_bits, slot_bits, slots, functions, rounds, second) in [
+            (45, 32, 1 << 28, 128, 1, 0),
+            (54, 32, 1 << 28, 4, 2, 1 << 20),
+            (54, 32, 1 << 29, 8, 1, 1 << 21),
+            (58, 32, 1 << 30, 1, 1, 1 << 26),
+            (58, 32, 1 << 31, 2, 5, 1 << 25),
+            (64, 64, 1 << 28, 128, 1, 0),
+            (20, 16, 1 << 16, 128, 1, 0),
+            (20, 16, 512, 1, 1, 32),
+            (64, 64, 10, 2, 5, 16),
+        ] {
+            let layout = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits)).expect("it fits");
+            let found = (layout.first.functions, layout.first.limits.len(), layout.second.slots());
+            assert_eq!(found, (functions, rounds, second), "{key_bits} bits in {slots} slots of {slot_bits}");
+        }
+        assert_eq!(Layout::new(64, 32, 1 << 24), None);
+    }
+
+    /// Every size: the codes of all functions fit the slots, and of no more functions than that, unless there are enough.
+    #[test]
+    fn codes_fill_the_slots() {
+        for key_bits in 20..=64 {
+            for slot_bits in [16, 32, 64] {
+                for buckets in (2..300).chain([1000, 4095, 4096, 4097, 1 << 20, (1 << 32) - 1]) {
+                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets) else {
+                        assert!((1u128 << key_bits) > u128::from(buckets) << slot_bits);
+                        continue;
+                    };
+                    for (level, slot_bits) in [(layout.first, slot_bits), (layout.second, 64)] {
+                        let codes = |functions: u64| u128::from(functions) * u128::from(level.window);
+                        assert!(codes(level.functions) <= 1 << slot_bits, "{key_bits}, {level:?}");
+                        let more = level.functions + 1;
+                        assert!(level.buckets == 0 || codes(more) > 1 << slot_bits || level.functions == MOST_FUNCTIONS);
+                        assert!(u128::from(level.window) * u128::from(level.buckets) >= 1 << key_bits || level.buckets == 0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fewest_slots_are_enough_and_not_too_many() {
+        for key_bits in 20..=64 {
+            for slot_bits in [16, 32, 64] {
+                let slots = fewest_slots(key_bits, slot_bits);
+                let buckets = buckets_for(slots, slot_bits);
+                assert!(Layout::new(key_bits, slot_bits, buckets).is_some(), "{key_bits} bits in slots of {slot_bits}");
+                assert!(buckets == 2 || Layout::new(key_bits, slot_bits, buckets - 1).is_none());
+            }
+        }
+    }
+
+    #[cfg(feature = "cpu")]
+    mod on_the_cpu {
+        use super::*;
+        use crate::raw::cpu::place;
+        use proptest::prelude::*;
+        use rand::{SeedableRng, rngs::StdRng};
+
+        /// Bucket and code by the definition, from the host's hash.
+        fn by_definition(layout: &Layout, level: &Level, family: &Bijection<u64>, function: u64, key: u64) -> (u64, u64) {
+            let hash = u128::from(family.hash((level.first_function + function) as u32, key));
+            let (buckets, mask) = (u128::from(level.buckets), (1u128 << layout.key_bits) - 1);
+            let rest = (((hash * buckets) & mask) * u128::from(level.window)) >> layout.key_bits;
+            (((hash * buckets) >> layout.key_bits) as u64, function * level.window + rest as u64)
+        }
+
+        fn check(layout: &Layout, family: &Bijection<u64>, key: u64) -> Result<(), TestCaseError> {
+            let view = layout.view(family, 0, 0);
+            for (number, level) in [layout.first, layout.second].iter().enumerate().filter(|(_, level)| level.buckets > 0) {
+                for function in [0, 1, level.functions / 2, level.functions - 1] {
+                    let function = function.min(level.functions - 1);
+                    let slot_bits = (BUCKET_BYTES * 8 / layout.first.slots_per_bucket) as u32;
+                    let (bucket, code, back) = place(view, slot_bits, number as u32, function as u32, key);
+                    prop_assert_eq!((bucket.into(), code), by_definition(layout, level, family, function, key));
+                    prop_assert_eq!(back, key, "level {}, function {}", number, function);
+                }
+            }
+            Ok(())
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig::with_cases(20_000))]
+            #[test]
+            fn device_hashes_are_those_of_the_host_and_give_keys_back(
+                key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, seed: u64, key: u64,
+            ) {
+                let family = Bijection::random(key_bits, &mut StdRng::seed_from_u64(seed));
+                if let Some(layout) = Layout::new(key_bits, [16, 32, 64][which], (buckets >> scale).max(2)) {
+                    let mask = u64::MAX >> (64 - key_bits);
+                    for key in [key & mask, 0, mask, key & mask & 1, mask - (key & 1)] {
+                        check(&layout, &family, key)?;
+                    }
+                }
+            }
+        }
+
+        /// All keys of 20 bits: the first and the last hashes of every window are among them.
+        #[test]
+        fn every_key_of_20_bits_has_a_place_of_its_own() {
+            let family = Bijection::random(20, &mut StdRng::seed_from_u64(4));
+            for buckets in [16, 17, 1000, 4097, 65_535, 1 << 20, (1 << 20) + 7] {
+                let layout = Layout::new(20, 16, buckets).expect("16 buckets are enough");
+                let view = layout.view(&family, 0, 0);
+                let mut met = std::collections::HashSet::new();
+                for key in 0..1 << 20 {
+                    let (bucket, code, back) = place(view, 16, 0, 0, key);
+                    assert!(back == key && code < layout.first.window && u64::from(bucket) < buckets, "{key}: {bucket}, {code}");
+                    assert!(met.insert((bucket, code)), "{buckets} buckets: two keys at {bucket}, {code}");
+                }
+            }
+        }
+    }
+}
