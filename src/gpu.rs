@@ -223,8 +223,21 @@ impl<S: Storage> VectorTable<S> {
 ///
 /// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
+}
+
+/// Compiles CUDA C++ of your own for such a table, as [`VectorTable::compile`] does, for a GPU that need not be there. `name` is for messages.
+///
+/// # Errors
+///
+/// The same.
+pub fn compile_source<S: Storage>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    crate::raw::cuda::nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
+}
+
+fn spec_of<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<crate::Spec> {
     let make = if S::TREE { crate::Spec::of_tree } else { crate::Spec::new };
-    compile_spec(make(width, if compute_capability.0 >= 9 { 16 } else { 8 })?, compute_capability)
+    make(width, if compute_capability.0 >= 9 { 16 } else { 8 })
 }
 
 /// The same of a compact table of keys of `key_bits` bits in slots of `slot_bits`.

@@ -27,6 +27,18 @@ fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
+/// Kernels of a user's own that put by blocks.
+#[cfg(feature = "cuda")]
+fn compile_blocks<S: warpset::Storage>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+    warpset::gpu::compile_source::<S>("blocks.cu", include_str!("suite/blocks.cu"), width, capability)?;
+    Ok(())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_blocks<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
+}
+
 /// Of compact tables: bits a key, bits a slot.
 const COMPACT: [(u32, u32); 8] = [(20, 16), (33, 16), (20, 32), (45, 32), (54, 32), (20, 64), (58, 64), (64, 64)];
 
@@ -72,5 +84,16 @@ fn main() {
             [bucket, tree].map(|trial| trial.with_ignored_flag(missing.is_some()))
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).collect()).exit();
+    let blocks = CAPABILITIES.into_iter().flat_map(|capability @ (major, minor)| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let name = format!("compute_{major}{minor}::puts_by_blocks{reason}");
+        let run = move || {
+            [1, 3, 10, 16].into_iter().try_for_each(|width| {
+                compile_blocks::<warpset::Bucket>(width, capability)?;
+                compile_blocks::<warpset::Tree>(width, capability)
+            })
+        };
+        [Trial::test(name, run).with_ignored_flag(missing.is_some())]
+    });
+    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(blocks).collect()).exit();
 }

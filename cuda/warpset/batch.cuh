@@ -33,13 +33,25 @@ struct BatchView {
     BatchCounts* counts;  // added to; needed with new_references
     const u64* parents;   // count, or null: of which stored vector each is a change (tree_change.cuh); no_reference: of none
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
+
+    // Reads a part of the input.
+    template <class Word>
+    WARPSET_FN static Word load(const Word* address)
+    {
+        return platform::load_input(address);
+    }
 };
 
-// Vector `index` of a batch of changes.
-WARPSET_FN ChangedVector changed_vector(const BatchView& batch, u32 width, u64 index)
-{
-    return {batch.vectors + index * width, batch.changed == nullptr ? nullptr : batch.changed + index * ((width + 31) / 32)};
-}
+// Vector `index` of a batch of changes, for one thread.
+template <class Batch>
+struct ChangeOf {
+    const Batch& batch;
+    u32 width;
+    u64 index;
+
+    WARPSET_FN u32 word(u32 word) const { return batch.load(batch.vectors + index * width + word); }
+    WARPSET_FN u32 mask(u32 i) const { return batch.changed == nullptr ? ~0u : batch.load(batch.changed + index * ((width + 31) / 32) + i); }
+};
 
 // Writes out what a warp has settled: vector by vector, and its counts at the end.
 template <Operation operation>
@@ -68,7 +80,6 @@ struct Results {
         if (platform::Warp::lane() != 0) return;
         if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(stored, hits);
         if (batch.counts && hits != 0) platform::add_relaxed(&batch.counts->hits, hits);
-        if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
 
 private:
@@ -104,21 +115,24 @@ struct Intake {
     WARPSET_FN Intake(const Table&, u8* scratch) : lane_of_rank(scratch) {}
 
     // How many of the vectors `next .. next + count` can be taken: here, all.
-    WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
+    template <class Batch>
+    WARPSET_FN u32 ready(const Batch&, u32, u32 count, u32) const { return count; }
 
     // Makes those ready that are not: there are none.
-    WARPSET_FN void make_alone(const BatchView&, u32) const {}
+    template <class Batch>
+    WARPSET_FN void make_alone(const Batch&, u32) const {}
 
     // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of them
     // are then to be searched for: no vector is settled by being taken.
-    WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
+    template <class Batch>
+    WARPSET_FN bool take(const Search& search, const Batch& batch, u32 next, u32 count, u32 takers)
     {
         constexpr u32 units = width * 4 / sizeof(Unit);
         const u32 lane = Warp::lane();
         const Unit* source = reinterpret_cast<const Unit*>(batch.vectors + static_cast<u64>(next) * width);
         u32 rank = platform::population_count(takers & ((1u << lane) - 1));
         if constexpr (units == 1) {
-            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = platform::load_input(source + rank);
+            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + rank);
         } else {
             // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
             constexpr u32 at_once = units < 4 ? units : 4;
@@ -129,7 +143,7 @@ struct Intake {
                 Unit unit[at_once];
                 WARPSET_UNROLL
                 for (u32 i = 0; i < at_once; ++i)
-                    if (first + i * 32 < count * units) unit[i] = platform::load_input(source + first + i * 32);
+                    if (first + i * 32 < count * units) unit[i] = batch.load(source + first + i * 32);
                 WARPSET_UNROLL
                 for (u32 i = 0; i < at_once; ++i) {
                     u32 u = first + i * 32;
@@ -162,15 +176,22 @@ struct SearchBatch {
     // By the warps of a grid, which share the batch.
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
+        const u64 warp = platform::Grid::warp();
+        run_warp(table, batch, share(batch.count, warp), share(batch.count, warp + 1), Warp::scratch(scratch_bytes()));
+        count_offered(batch);
+    }
+
+    // By one warp: of the vectors `next .. end`. `scratch` is shared memory, `scratch_bytes()` long and aligned to 16 bytes.
+    template <class Batch>
+    WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
+    {
         using Search = WarpSearch<Roots, operation>;
         // When half the lanes are idle (warp_search.cuh); for trees a little later: making root pairs costs the same instructions
         // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
         constexpr u32 refill_at = Table::takes_changes ? 24 : Warp::size / 2;
-        u8* scratch = Warp::scratch(scratch_bytes());
         Search search(table.root_table(), scratch);
         Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);
         Results<operation> results{table.root_table().stored_count(), batch};
-        u32 next = share(batch.count, platform::Grid::warp()), end = share(batch.count, platform::Grid::warp() + 1);
         u32 index = 0;
         while (true) {
             u32 idle = Warp::ballot(search.is_idle());
@@ -237,9 +258,15 @@ struct SearchBatch {
             if (!begin(turn)) turn = turns[--count];
         }
         results.finish();
+        count_offered(batch);
     }
 
 private:
+    WARPSET_FN static void count_offered(const BatchView& batch)
+    {
+        if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
+    }
+
     // What is to be looked for among the roots; false if the vector is settled without.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {
@@ -247,7 +274,7 @@ private:
         if constexpr (offer == Offer::Vectors)
             return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
         else
-            return table.key_of_changed(batch.parents[index], changed_vector(batch, width, index), key);
+            return table.key_of_changed(batch.parents[index], ChangeOf<BatchView>{batch, width, index}, key);
     }
 
     // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.

@@ -102,6 +102,7 @@ struct BucketTable {
 
     using View = TableView;
     static constexpr bool takes_changes = false;
+    static constexpr u32 static_width = Shape::static_width;  // 0: known at run time
 
     TableView view;
     Layout layout;

@@ -56,7 +56,8 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
 
     // Makes ready the vectors `next .. next + count`, of those up to `last`. Gives how many of them are: fewer, down to none, if one is to be
     // made alone.
-    WARPSET_FN u32 ready(const BatchView& batch, u32 next, u32 count, u32 last)
+    template <class Batch>
+    WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
         if (end < next) end = next;  // the first time
         while (end < next + count) {
@@ -69,7 +70,8 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
 
     // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in order. True
     // for a lane whose vector has no root: for want of a node.
-    WARPSET_FN bool take(const Search& search, const BatchView&, u32 next, u32, u32 takers)
+    template <class Batch>
+    WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
         bool missing = false;
         if (takers >> Warp::lane() & 1) {
@@ -84,14 +86,15 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
     }
 
     // Makes the next root pairs, a lane a vector, of whatever vectors. No other is ready.
-    WARPSET_FN void make_alone(const BatchView& batch, u32 last)
+    template <class Batch>
+    WARPSET_FN void make_alone(const Batch& batch, u32 last)
     {
         const u32 index = end + Warp::lane();
         if (index < last) {
             typename Table::Key root{NodeTable::missing};
-            const u64 parent = platform::load_input(batch.parents + index);
+            const u64 parent = batch.load(batch.parents + index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            key_of_changed(table, parent, changed_vector(batch, width, index), OpenPairs<Warp::size>{pairs}, root, fresh);
+            key_of_changed(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % room] = root.value;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
@@ -119,7 +122,8 @@ private:
     };
 
     // Makes the root pairs of as many vectors from `end` on as have 32 ways together, up to one that is to be made alone. Gives how many.
-    WARPSET_FN u32 make(const BatchView& batch, u32 last)
+    template <class Batch>
+    WARPSET_FN u32 make(const Batch& batch, u32 last)
     {
         const u32 lane = Warp::lane();
         const u32 index = end + lane;
@@ -152,21 +156,24 @@ private:
     }
 
     // How many lanes a vector wants: one for each changed word, or one if there is none.
-    WARPSET_FN static u32 lanes_for(const BatchView& batch, u32 index, u32 first_mask)
+    template <class Batch>
+    WARPSET_FN static u32 lanes_for(const Batch& batch, u32 index, u32 first_mask)
     {
         u32 count = platform::population_count(first_mask);
         for (u32 i = 1; i < mask_words; ++i) count += platform::population_count(mask(batch, index, i));
         return count == 0 ? 1 : count;
     }
 
-    WARPSET_FN static u32 mask(const BatchView& batch, u32 index, u32 i)
+    template <class Batch>
+    WARPSET_FN static u32 mask(const Batch& batch, u32 index, u32 i)
     {
         constexpr u32 last_bits = width % 32 == 0 ? ~0u : (1u << width % 32) - 1;
-        const u32 bits = changed_vector(batch, width, index).mask(i);
+        const u32 bits = ChangeOf<Batch>{batch, width, index}.mask(i);
         return i == mask_words - 1 ? bits & last_bits : bits;
     }
 
-    WARPSET_FN Way find_way(const BatchView& batch, u32 heads, u32 first_mask, bool used) const
+    template <class Batch>
+    WARPSET_FN Way find_way(const Batch& batch, u32 heads, u32 first_mask, bool used) const
     {
         const u32 lane = Warp::lane();
         Way way{};
@@ -179,7 +186,7 @@ private:
             const u32 word = nth_changed(batch, index, first_mask, lane - way.head);
             if (word < width) {
                 way.path = TreeShape{width}.path(word);
-                way.value = changed_vector(batch, width, index).word(word);
+                way.value = ChangeOf<Batch>{batch, width, index}.word(word);
             }
         }
         // Ways of one vector are in order: a way leaves the one before it where their sides first differ.
@@ -193,7 +200,8 @@ private:
     }
 
     // The n-th changed word of a vector; `width` if it has none.
-    WARPSET_FN static u32 nth_changed(const BatchView& batch, u32 index, u32 first_mask, u32 n)
+    template <class Batch>
+    WARPSET_FN static u32 nth_changed(const Batch& batch, u32 index, u32 first_mask, u32 n)
     {
         u32 count = 0, found = width;
         for (u32 i = 0; i < mask_words; ++i) {
@@ -209,10 +217,11 @@ private:
     }
 
     // Reads the pairs on a way from the parent's tree; false if one is not to be seen.
-    WARPSET_FN bool open(const BatchView& batch, const Way& way) const
+    template <class Batch>
+    WARPSET_FN bool open(const Batch& batch, const Way& way) const
     {
         u64 pair;
-        if (!table.read_root(platform::load_input(batch.parents + end + way.vector), pair)) return false;
+        if (!table.read_root(batch.load(batch.parents + end + way.vector), pair)) return false;
         u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
         if (way.start == 0) pairs[0] = pair;
         WARPSET_UNROLL_BY(1)

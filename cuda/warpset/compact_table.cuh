@@ -270,6 +270,7 @@ struct CompactTable {
     using Roots = CompactTable;
     using Key = WordVector;
     static constexpr bool takes_changes = false;
+    static constexpr u32 static_width = 2;
     template <Operation>
     WARPSET_FN bool key(WordVector vector, Key& key) const
     {

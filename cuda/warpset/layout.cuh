@@ -59,6 +59,7 @@ struct StaticShape {
     static_assert(line_bytes_ == 32 || line_bytes_ == 64 || line_bytes_ == 128, "lines of 32, 64 or 128 bytes");
 
     static constexpr bool is_static = true;
+    static constexpr u32 static_width = width_words;
     using Main = typename Choose<width_words == 1, u32,
         typename Choose<(width_words < 4 || chunk_bytes == 8), u64, u128>::Type>::Type;
 
@@ -70,6 +71,7 @@ struct StaticShape {
 
 struct DynamicShape {
     static constexpr bool is_static = false;
+    static constexpr u32 static_width = 0;
     using Main = u64;
     static constexpr u32 max_chunks = 128;  // 256 words
     u32 width_words;                        // at least 2

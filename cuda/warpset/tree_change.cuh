@@ -26,13 +26,13 @@
 
 namespace warpset {
 
-// A vector and what is known of its changes.
+// A vector and what is known of its changes, in memory of any kind.
 struct ChangedVector {
     const u32* words;    // the whole vector
     const u32* changed;  // bit i % 32 of changed[i / 32]: word i may differ from the parent's; null: any may
 
-    WARPSET_FN u32 word(u32 index) const { return platform::load_input(words + index); }
-    WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : platform::load_input(changed + index); }
+    WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : changed[index]; }
 };
 
 // The open pairs of one lane: `stride` apart from each other, so that those of a warp lie side by side in shared memory.

@@ -42,11 +42,12 @@ struct TreeView {
     NodeView nodes;
 };
 
-// `RootShape` is the shape of a bucket table of two words (StaticShape<2, ...>). `static_width` is the width, or 0: then it is known at
+// `RootShape` is the shape of a bucket table of two words (StaticShape<2, ...>). `width_words` is the width, or 0: then it is known at
 // run time. Of at least 3: narrower vectors are their own roots, and have a bucket table.
-template <class RootShape, u32 static_width>
+template <class RootShape, u32 width_words>
 struct TreeTable {
     using Roots = BucketTable<RootShape>;
+    static constexpr u32 static_width = width_words;
     static_assert(static_width == 0 || (static_width >= 3 && static_width <= TreeShape::max_width), "3 to 256 words");
 
     using View = TreeView;

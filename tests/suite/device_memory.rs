@@ -37,6 +37,7 @@ pub mod once {
 }
 
 const KERNELS: &str = include_str!("kernels.cu");
+const BLOCKS: &str = include_str!("blocks.cu");
 
 fn context(device: &Device) -> &Arc<CudaContext> {
     device.cuda_context().expect("these tests are registered for GPUs only")
@@ -48,6 +49,9 @@ fn stream(device: &Device) -> Arc<CudaStream> {
 
 /// Blocks enough for every multiprocessor to have several.
 const EVERYWHERE: LaunchConfig = LaunchConfig { grid_dim: (1024, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+
+/// As blocks.cu wants it; so few blocks that each fills its cache several times.
+const IN_BLOCKS: LaunchConfig = LaunchConfig { grid_dim: (20, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 40960 };
 
 /// Every field with a value of its own, and with all of its bits.
 fn table_views_arrive_intact(device: &Device) {
@@ -228,10 +232,11 @@ fn walks_by_changes<S: Kind>(device: &Device) {
     }
     for masked in [false, true] {
         let stream = stream(device);
-        let [by_warps, by_threads] = [(); 2].map(|()| roomy::<S>(10, 20_000).build(device).unwrap());
+        let [by_warps, by_threads, by_blocks] = [(); 3].map(|()| roomy::<S>(10, 20_000).build(device).unwrap());
         let module = by_warps.compile("kernels.cu", KERNELS).unwrap();
         let [successors, put] = ["make_successors", "put_successors"].map(|name| module.load_function(name).unwrap());
-        for table in [&by_warps, &by_threads] {
+        let put_by_blocks = by_blocks.compile("blocks.cu", BLOCKS).unwrap().load_function("put_by_blocks").unwrap();
+        for table in [&by_warps, &by_threads, &by_blocks] {
             let start = table.find_or_put_many_with(&[0; 10], Request::new().references(true)).unwrap();
             let mut frontier = vec![start.references[0].unwrap().slot()];
             for _ in 0..STEPS {
@@ -259,7 +264,8 @@ fn walks_by_changes<S: Kind>(device: &Device) {
                 } else {
                     let offers = count as u64;
                     let no_masks = 0u64;
-                    let mut launch = stream.launch_builder(&put);
+                    let in_blocks = std::ptr::eq(table, &by_blocks);
+                    let mut launch = stream.launch_builder(if in_blocks { &put_by_blocks } else { &put });
                     launch.arg(&view).arg(&vectors).arg(&parent_of);
                     if masked {
                         launch.arg(&masks)
@@ -268,7 +274,8 @@ fn walks_by_changes<S: Kind>(device: &Device) {
                     };
                     launch.arg(&offers).arg(&mut fresh).arg(&mut counts);
                     // SAFETY: the kernel's arguments in its order, with room for `offers` new references.
-                    unsafe { launch.launch(EVERYWHERE) }.unwrap();
+                    unsafe { launch.launch(if in_blocks { IN_BLOCKS } else { EVERYWHERE }) }.unwrap();
+                    stream.synchronize().unwrap();
                 }
                 let counts = stream.clone_dtoh(&counts).unwrap()[0];
                 assert_eq!(counts.full, 0);
@@ -278,7 +285,8 @@ fn walks_by_changes<S: Kind>(device: &Device) {
             assert_eq!(stored.len(), reached.len(), "masked {masked}");
             assert_eq!(stored.into_iter().collect::<HashSet<_>>(), reached, "masked {masked}");
         }
-        assert_eq!(by_warps.stats().unwrap().nodes, by_threads.stats().unwrap().nodes);
+        let nodes = [&by_warps, &by_threads, &by_blocks].map(|table| table.stats().unwrap().nodes);
+        assert!(nodes.iter().all(|count| *count == nodes[0]), "{nodes:?}");
     }
 }
 

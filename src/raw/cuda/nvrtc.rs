@@ -5,7 +5,7 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 19] = [
+pub(crate) const HEADERS: [(&str, &str); 20] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
@@ -24,6 +24,7 @@ pub(crate) const HEADERS: [(&str, &str); 19] = [
     ("warpset/compact_search.cuh", include_str!("../../../cuda/warpset/compact_search.cuh")),
     ("warpset/thread_search.cuh", include_str!("../../../cuda/warpset/thread_search.cuh")),
     ("warpset/batch.cuh", include_str!("../../../cuda/warpset/batch.cuh")),
+    ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
 

@@ -28,7 +28,8 @@ typedef void warpset_simt_kernel(const void* argument);
 struct warpset_simt_table_kernels {
     warpset::u32 tree, width, chunk_bytes, line_bytes;
     const warpset::u32* geometry;
-    warpset_simt_kernel *find_or_put, *find_or_put_changed, *find, *clear, *get, *export_all, *measure, *script;
+    warpset::u32 cache_bytes[2];  // shared memory for a block of one and of two warps that put by blocks
+    warpset_simt_kernel *find_or_put, *find_or_put_changed, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script;
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
 };

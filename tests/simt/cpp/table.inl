@@ -6,6 +6,7 @@
 #include "table_kernels.cu"
 
 #include "script.h"
+#include "warpset/block_cache.cuh"
 
 namespace {
 
@@ -24,6 +25,26 @@ struct Batch {
     TreeView view;
     BatchView batch;
 };
+
+using Cache = warpset::BlockCache<Table, 64>;
+
+// Puts a batch by blocks that gather its vectors, a thread one at a time: all of them, or until the cache is full.
+void put_by_blocks(const View& view, const BatchView& batch)
+{
+    using warpset::platform::Block;
+    using warpset::platform::Grid;
+    const Table table = Table::of(view);
+    Cache cache(Block::scratch());
+    cache.clear();
+    for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
+        if (cache.room() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
+        const u64 index = first + Block::thread();
+        if (index >= batch.count) continue;
+        const u64 parent = batch.parents == nullptr ? warpset::no_reference : batch.parents[index];
+        cache.add(warpset::ChangeOf<BatchView>{batch, Table::static_width, index}, parent);
+    }
+    cache.find_or_put(table, batch.new_references, batch.counts);
+}
 
 struct Get {
     TreeView view;
@@ -92,8 +113,10 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     WARPSET_CHUNK_BYTES,
     WARPSET_LINE_BYTES,
     warpset_geometry,
+    {Cache::bytes(1), Cache::bytes(2)},
     [](const void* a) { auto& x = as<Batch>(a); warpset_find_or_put(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); put_changed(view_of(x.view), x.batch); },
+    [](const void* a) { auto& x = as<Batch>(a); put_by_blocks(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); warpset_find(view_of(x.view), x.batch); },
     [](const void* a) { warpset_clear(view_of(as<TreeView>(a))); },
     [](const void* a) { auto& x = as<Get>(a); warpset_get(view_of(x.view), x.references, x.count, x.vectors, x.invalid); },

@@ -136,6 +136,7 @@ pub unsafe fn run(
                     thread_in_block: thread as u32,
                     lane: (thread % WARP) as u32,
                     block_scratch: scratch,
+                    threads_in_block: grid.threads as u32,
                 });
                 names.push(LaneName {
                     grid: number as u16,

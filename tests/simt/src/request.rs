@@ -137,4 +137,5 @@ pub struct Identity {
     pub thread_in_block: u32,
     pub lane: u32,
     pub block_scratch: *mut u8,
+    pub threads_in_block: u32,
 }

@@ -12,7 +12,7 @@ use crate::table::{
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The size of a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Scale {
 struct Batch {
     finds: bool,
     changes: bool,
+    /// By blocks that gather its vectors: there are no results for each.
+    by_blocks: bool,
     vectors: Vec<usize>,
     argument: Box<BatchArgument>,
 }
@@ -75,6 +77,7 @@ impl Storm {
         let warps = rng.random_range(1..=2);
         let kernel = match batch {
             Batch { finds: true, .. } => self.kernels.find,
+            Batch { by_blocks: true, .. } => self.kernels.put_by_blocks,
             Batch { changes: true, .. } => self.kernels.find_or_put_changed,
             _ => self.kernels.find_or_put,
         };
@@ -82,7 +85,11 @@ impl Storm {
         Grid {
             blocks,
             threads: a_block * WARP,
-            scratch_bytes: a_block * self.kernels.scratch_of_warp(),
+            scratch_bytes: if batch.by_blocks {
+                self.kernels.scratch_of_block(a_block)
+            } else {
+                a_block * self.kernels.scratch_of_warp()
+            },
             kernel,
             argument: argument(&*batch.argument),
         }
@@ -148,6 +155,7 @@ impl Program for Storm {
                 if self.kernels.is_tree() && !finds && rng.random() {
                     batch.be_changes(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
                 }
+                batch.by_blocks = !finds && rng.random_bool(0.4);
                 grids.push(self.search(&mut rng, &batch));
                 case.batches.push(batch);
             }
@@ -222,7 +230,11 @@ impl Program for Storm {
         }
         let mut news = HashMap::new();
         for batch in &case.batches {
-            case.check_batch(&contents, memory, batch, &mut news)?;
+            if batch.by_blocks {
+                case.check_blocks(&contents, memory, batch, &mut news)?;
+            } else {
+                case.check_batch(&contents, memory, batch, &mut news)?;
+            }
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
         for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | CHANGE)) {
@@ -316,13 +328,54 @@ impl Case {
         Ok(())
     }
 
+    /// A batch that blocks gathered: of equal vectors that were in one cache only one was looked for.
+    fn check_blocks(
+        &self,
+        contents: &Contents,
+        memory: &Memory,
+        batch: &Batch,
+        news: &mut HashMap<usize, u64>,
+    ) -> Result<(), Wrong> {
+        let view = &batch.argument.batch;
+        let [offered, hits, full, references, full_nodes] = memory.at(view.counts, 1)[0];
+        let (mut rejected, mut rejections, mut without_node) = (HashSet::new(), 0, 0);
+        for &vector in batch.vectors.iter().filter(|vector| contents.places[**vector].is_none()) {
+            rejections += 1;
+            if rejected.insert(vector) {
+                without_node += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
+            }
+        }
+        let fits = offered == batch.vectors.len() as u64
+            && hits == references
+            && (rejected.len() as u64..=rejections).contains(&full)
+            && (without_node..=full).contains(&full_nodes);
+        if !fits || hits > offered {
+            let counts = [offered, hits, full, references, full_nodes];
+            let detail = format!("the batch counted {counts:?}; {} vectors of {rejections} are not stored", rejected.len());
+            return Err(wrong("wrong count", detail, Vec::new()));
+        }
+        let mut given = HashSet::new();
+        for &reference in memory.at(view.new_references, hits as usize) {
+            let vector = batch.vectors.iter().find(|vector| contents.places[**vector] == Some(reference));
+            let Some(&vector) = vector.filter(|_| given.insert(reference)) else {
+                return Err(wrong(
+                    "new references",
+                    format!("{reference} is not that of a vector of the batch, once"),
+                    Vec::new(),
+                ));
+            };
+            *news.entry(vector).or_default() += 1;
+        }
+        Ok(())
+    }
+
     /// The rows of an export are stored vectors with their references, each once. Gives how many.
     fn check_export(&self, contents: &Contents, memory: &Memory, export: &Export) -> Result<usize, Wrong> {
         let argument = &export.argument;
         let rows = memory.at(argument.cursor, 1)[0] as usize;
         let references = memory.at(argument.references, rows);
         let words = memory.at(argument.vectors, rows * self.pool.width);
-        let mut given = std::collections::HashSet::new();
+        let mut given = HashSet::new();
         for (reference, vector) in references.iter().zip(words.chunks(self.pool.width)) {
             let slot = &contents.slots[*reference as usize];
             if !slot.is_complete() || slot.words != vector || !given.insert(reference) {
@@ -456,7 +509,13 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         parents: std::ptr::null(),
         changed: std::ptr::null(),
     };
-    Batch { finds, changes: false, vectors, argument: Box::new(BatchArgument { view: table.view, batch: view }) }
+    Batch {
+        finds,
+        changes: false,
+        by_blocks: false,
+        vectors,
+        argument: Box::new(BatchArgument { view: table.view, batch: view }),
+    }
 }
 
 fn export(memory: &mut Memory, table: &Table, name: &str) -> Export {

@@ -16,9 +16,12 @@ pub struct Kernels {
     pub chunk_bytes: u32,
     pub line_bytes: u32,
     geometry: &'static Geometry,
+    cache_bytes: [u32; 2],
     pub find_or_put: Kernel,
     /// The same but for the batch's parents, which a bucket table has no use for.
     pub find_or_put_changed: Kernel,
+    /// Of blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
+    pub put_by_blocks: Kernel,
     pub find: Kernel,
     pub clear: Kernel,
     pub get: Kernel,
@@ -237,6 +240,11 @@ impl Kernels {
     /// Shared memory that a warp of the search kernels needs.
     pub fn scratch_of_warp(&self) -> usize {
         (self.geometry.search_scratch_bytes / (self.geometry.search_threads / 32)) as usize
+    }
+
+    /// Shared memory that a block of so many warps needs to put by blocks.
+    pub fn scratch_of_block(&self, warps: usize) -> usize {
+        self.cache_bytes[warps - 1] as usize
     }
 
     pub fn table_bytes(&self, buckets: u64) -> usize {

@@ -13,6 +13,8 @@
 //   load_constant, load_input                       memory that nobody writes during the kernel
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
+//   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
+//   Block                                           this thread's number in its block and how many there are, barrier, scratch memory
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
 // Atomics. All are relaxed, device scope (`.gpu`): chained claiming (claim.cuh) reads no data *through* a chunk, the data
@@ -244,6 +246,34 @@ struct Warp {
         extern __shared__ __align__(16) u8 warpset_block_scratch[];
         return warpset_block_scratch + (threadIdx.x / 32) * bytes;
     }
+};
+
+// Relaxed, block scope, of memory of any kind.
+WARPSET_FN u32 fetch_add_block(u32* address, u32 value)
+{
+    u32 old;
+    asm volatile("atom.relaxed.cta.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(value) : "memory");
+    return old;
+}
+
+WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
+{
+    u32 old;
+    asm volatile("atom.relaxed.cta.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(old)
+                 : "l"(address), "r"(expected), "r"(desired)
+                 : "memory");
+    return old;
+}
+
+// In one dimension, of whole warps.
+struct Block {
+    WARPSET_FN static u32 thread() { return threadIdx.x; }
+    WARPSET_FN static u32 threads() { return blockDim.x; }
+    // Orders memory between the threads of the block. All call it.
+    WARPSET_FN static void sync() { __syncthreads(); }
+    // Its dynamic shared memory, 16-byte aligned.
+    WARPSET_FN static u8* scratch() { return Warp::scratch(0); }
 };
 
 struct Share {

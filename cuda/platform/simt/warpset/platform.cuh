@@ -56,6 +56,7 @@ struct Identity {
     u64 thread, threads;         // in its grid
     u32 thread_in_block, lane;
     u8* block_scratch;           // the shared memory of its block
+    u32 threads_in_block;
 };
 
 extern "C" {
@@ -227,6 +228,26 @@ struct Warp {
         const simt::Identity* me = simt::warpset_simt_identity();
         return me->block_scratch + me->thread_in_block / 32 * bytes;
     }
+};
+
+WARPSET_FN u32 fetch_add_block(u32* address, u32 value, Site site = Site::here())
+{
+    simt::Request request{simt::Kind::FetchAdd, simt::Order::Relaxed, 4, 1, address, 0, 0, {}, {}, site};
+    simt::put(request.value, value);
+    warpset_simt_request(&request);
+    return simt::get<u32>(request.value);
+}
+
+WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired, Site site = Site::here())
+{
+    return compare_and_swap_relaxed(address, expected, desired, site);
+}
+
+struct Block {
+    static u32 thread() { return simt::warpset_simt_identity()->thread_in_block; }
+    static u32 threads() { return simt::warpset_simt_identity()->threads_in_block; }
+    static void sync(Site site = Site::here()) { simt::collective(simt::Kind::SyncBlock, ~0u, 0, 0, site); }
+    static u8* scratch() { return simt::warpset_simt_identity()->block_scratch; }
 };
 
 struct Share {

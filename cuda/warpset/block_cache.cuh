@@ -1,0 +1,211 @@
+// Find-or-put by a block of threads that makes its vectors itself: the successors of states, say.
+//
+// Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
+//
+//   1. Of rows that are equal one is kept: the first to claim its place in an index, by compare-and-swap.
+//   2. Rows behind the last one that will be left move into the gaps before it.
+//   3. The warps share the rows, and search as for any batch (batch.cuh). Of a tree table that is find-or-put of changes: a lane for every
+//      changed word, leaves first, then the pairs above as their halves become known (change_intake.cuh).
+//
+//   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
+//
+// The source is Wijs and Osama (2024), section 6.4, algorithm 3, where the cache holds nodes of trees under construction, with gaps for the references of
+// nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds whole vectors: a duplicate is then gone before
+// any of its nodes is looked for; two trees made from different parents are known to be equal; every table can use it; and what a pass over the
+// cache finds ready there, a warp knows from its place in the tree.
+//
+//   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
+//       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
+//       const warpset::Table table = warpset::table(view);
+//       warpset::BlockCache<warpset::Table, 512> cache(shared);
+//       cache.clear();
+//       for (...) {                                              // the same number of times for all threads of the block
+//           if (cache.room() < blockDim.x) cache.find_or_put(table, found, counts);
+//           if (...) cache.add(warpset::ChangedVector{successor, &changed}, parent);
+//       }
+//       cache.find_or_put(table, found, counts);
+//   }
+#pragma once
+
+#include "warpset/change_intake.cuh"
+#include "warpset/table.cuh"
+
+namespace warpset {
+
+// A batch in shared memory.
+struct BlockBatch : BatchView {
+    template <class Word>
+    WARPSET_FN static Word load(const Word* address)
+    {
+        return *address;
+    }
+};
+
+// `rows` is a multiple of 32. `Table` is of static width. The block has one dimension, of whole warps.
+template <class Table, u32 rows>
+class BlockCache {
+    using Block = platform::Block;
+    using Warp = platform::Warp;
+    static constexpr bool takes_changes = Table::takes_changes;
+    using Search = SearchBatch<Table, Operation::FindOrPut, takes_changes ? Offer::Changes : Offer::Vectors>;
+    static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
+
+    static constexpr u32 width = Table::static_width;
+    static constexpr u32 mask_words = (width + 31) / 32;
+    static constexpr u32 index_slots = power_of_two_at_least(2 * rows);
+    static constexpr u32 none = ~0u;
+    // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
+    static constexpr u32 parents_at = rows * width * 4;  // a multiple of 128
+    static constexpr u32 changed_at = parents_at + takes_changes * rows * 8;
+    static constexpr u32 kept_at = changed_at + takes_changes * rows * mask_words * 4;
+    static constexpr u32 taken_at = kept_at + rows / 8;
+    static constexpr u32 index_at = (taken_at + 4 + 15) / 16 * 16;
+
+    u8* shared;
+
+public:
+    // Bytes of shared memory for a block of so many warps.
+    WARPSET_FN static constexpr u32 bytes(u32 warps)
+    {
+        const u32 search = warps * Search::scratch_bytes(), index = index_slots * 4;
+        return index_at + (search > index ? search : index);
+    }
+
+    // `shared` is the same for all threads of the block, and aligned to 16 bytes.
+    WARPSET_FN explicit BlockCache(u8* shared) : shared(shared) {}
+
+    // Before anything else. All threads of the block call it, converged.
+    WARPSET_FN void clear()
+    {
+        if (Block::thread() == 0) *taken() = 0;
+        Block::sync();
+    }
+
+    // For how many more vectors there is room. All threads of the block call it, converged, and get the same.
+    WARPSET_FN u32 room() const
+    {
+        Block::sync();  // all have added what they add before it
+        const u32 used = *taken();
+        Block::sync();  // and what they add after it does not count
+        return used < rows ? rows - used : 0;
+    }
+
+    // Adds a vector: its `word(i)`, and for a tree table `mask(i)`, the words that may differ from those of the vector stored at `parent`, which is
+    // `no_reference` if there is none. False if there is no room; then it is not added. Any thread may call it, at any time between the
+    // calls that all make.
+    template <class Vector>
+    WARPSET_FN bool add(const Vector& vector, u64 parent)
+    {
+        // Relaxed: only the uniqueness of rows matters; they are read behind a barrier.
+        const u32 row = platform::fetch_add_block(taken(), 1);
+        if (row >= rows) return false;
+        WARPSET_UNROLL_BY(8)
+        for (u32 word = 0; word < width; ++word) words_of(row)[word] = vector.word(word);
+        if constexpr (takes_changes) {
+            parents()[row] = parent;
+            WARPSET_UNROLL
+            for (u32 i = 0; i < mask_words; ++i) changed()[row * mask_words + i] = vector.mask(i);
+        }
+        return true;
+    }
+
+    // Finds or puts all that have been added, and forgets them. The references of those that are new are appended to `new_references`
+    // at `counts->new_references`, which may be shared by all blocks; duplicates in the cache count as offered, and as seen.
+    // All threads of the block call it, converged.
+    WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
+    {
+        Block::sync();  // the rows are written
+        const u32 offered = *taken() < rows ? *taken() : rows;
+        const u32 left = keep_one_of_equals(offered);
+        move_together(offered, left);
+        const BlockBatch batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed()}};
+        const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
+        u8* scratch = shared + index_at + warp * Search::scratch_bytes();
+        Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
+        if (Block::thread() == 0) {
+            if (offered != 0) platform::add_relaxed(&counts->offered, offered);
+            *taken() = 0;
+        }
+        Block::sync();  // the rows may be overwritten
+    }
+
+private:
+    WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * width; }
+    WARPSET_FN u64* parents() const { return takes_changes ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
+    WARPSET_FN u32* changed() const { return takes_changes ? reinterpret_cast<u32*>(shared + changed_at) : nullptr; }
+    WARPSET_FN u32* kept() const { return reinterpret_cast<u32*>(shared + kept_at); }  // a bit a row
+    WARPSET_FN u32* taken() const { return reinterpret_cast<u32*>(shared + taken_at); }  // how many rows; more if some got none
+    WARPSET_FN u32* index() const { return reinterpret_cast<u32*>(shared + index_at); }
+
+    // Marks in `kept` one of each set of equal rows; gives how many.
+    WARPSET_FN u32 keep_one_of_equals(u32 offered) const
+    {
+        for (u32 at = Block::thread(); at < index_slots; at += Block::threads()) index()[at] = none;
+        Block::sync();
+        for (u32 first = Block::thread() - Warp::lane(); first < offered; first += Block::threads()) {
+            const u32 row = first + Warp::lane();
+            const u32 keeps = Warp::ballot(row < offered && claims_index(row));
+            if (Warp::lane() == 0) kept()[first / 32] = keeps;
+        }
+        Block::sync();
+        return kept_before(offered);
+    }
+
+    // Whether no equal row is in the index; this one then is.
+    WARPSET_FN bool claims_index(u32 row) const
+    {
+        for (u32 at = hash(row);; ++at) {
+            // Relaxed: whoever reads a row through its number has met its writer at a barrier.
+            const u32 other = platform::compare_and_swap_block(index() + at % index_slots, none, row);
+            if (other == none) return true;
+            bool equal = true;
+            for (u32 word = 0; word < width && equal; ++word) equal = words_of(row)[word] == words_of(other)[word];
+            if (equal) return false;
+        }
+    }
+
+    // A polynomial in an odd number, its bits then mixed as those of a node's hash (node_table.cuh): there is one set of rows, and no adversary.
+    WARPSET_FN u32 hash(u32 row) const
+    {
+        u32 hash = 0;
+        WARPSET_UNROLL_BY(8)
+        for (u32 word = 0; word < width; ++word) {
+            hash = (hash ^ words_of(row)[word]) * 0x9E3779B1u;
+            hash ^= hash >> 15;
+        }
+        return hash * 0x85EBCA77u >> 8;
+    }
+
+    // How many rows before this one are kept.
+    WARPSET_FN u32 kept_before(u32 row) const
+    {
+        u32 count = 0;
+        for (u32 at = 0; at < row / 32; ++at) count += platform::population_count(kept()[at]);
+        return row % 32 == 0 ? count : count + platform::population_count(kept()[row / 32] & ((1u << row % 32) - 1));
+    }
+
+    // Moves the rows that are kept to the first `left`: the n-th one behind those to the n-th gap.
+    WARPSET_FN void move_together(u32 offered, u32 left) const
+    {
+        u32* gaps = index();
+        const u32 kept_in_front = kept_before(left);
+        const auto is_kept = [this](u32 row) { return (kept()[row / 32] >> row % 32 & 1) != 0; };
+        for (u32 row = Block::thread(); row < left; row += Block::threads())
+            if (!is_kept(row)) gaps[row - kept_before(row)] = row;
+        Block::sync();
+        for (u32 row = left + Block::thread(); row < offered; row += Block::threads())
+            if (is_kept(row)) move(row, gaps[kept_before(row) - kept_in_front]);
+        Block::sync();
+    }
+
+    WARPSET_FN void move(u32 from, u32 to) const
+    {
+        for (u32 word = 0; word < width; ++word) words_of(to)[word] = words_of(from)[word];
+        if constexpr (takes_changes) {
+            parents()[to] = parents()[from];
+            for (u32 i = 0; i < mask_words; ++i) changed()[to * mask_words + i] = changed()[from * mask_words + i];
+        }
+    }
+};
+
+}  // namespace warpset
