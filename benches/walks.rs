@@ -1,9 +1,10 @@
 //! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer than any cache.
 //!
 //! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that nearly every state
-//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
-//! fill 0.7. The rate is that of batches of at least a million states, by device events. Every walk's count is compared with that of a bitmap,
-//! and what was offered last is read back.
+//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents; either table in blocks: a kernel that
+//! fetches states by reference, makes their successors and puts them, dropping duplicates in shared memory (block_cache.cuh)}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
+//! fill 0.7; in blocks, until the last level that was complete. The rate is that of batches of at least a million states, by device events; in blocks all of
+//! the work is timed. Every walk's count is compared with that of a bitmap, and what was offered last is read back; in blocks the count of every level is.
 //!
 //! `cargo bench --bench walks` prints a Markdown table, in 10^9 states a second. WARPSET_BENCH_WIDTHS=8,16 measures only these.
 //! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table.
@@ -11,7 +12,7 @@
 mod support;
 
 use support::{Bench, FILL as EVERYWHERE, Result};
-use warpset::cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, PushKernelArg};
+use warpset::cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch};
 use warpset::{BucketTable, Request, Storage, TreeTable, VectorTable};
 
@@ -81,6 +82,8 @@ struct Walked {
     offered: u64,
     levels: u32,
     nodes: u64,
+    /// States stored after each complete level.
+    by_level: Vec<u64>,
 }
 
 fn main() -> Result<()> {
@@ -92,9 +95,9 @@ fn main() -> Result<()> {
     let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,6,8,12,16,32".into());
     println!("{}, walks to 2^{log2} states, tables then {FILL} full, G/s\n", bench.device);
     println!(
-        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | tree, changes | changes / bucket |"
+        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | tree, changes | changes / bucket | bucket, in blocks | tree, in blocks |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
         let width = width?;
         for skewed in [false, true] {
@@ -109,8 +112,13 @@ fn main() -> Result<()> {
             // How many nodes there will be is known afterwards; the node table is then half full.
             let nodes = 2 * tree(2 * target, Offer::Whole)?.nodes;
             let (whole, changes) = (tree(nodes, Offer::Whole)?, tree(nodes, Offer::Changes)?);
+            let table = BucketTable::new(&bench.device, width, slots)?;
+            let bucket_blocks = walk_in_blocks(&bench, &system, &table, &bucket.by_level)?;
+            drop(table);
+            let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
+            let tree_blocks = walk_in_blocks(&bench, &system, &table, &changes.by_level)?;
             println!(
-                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {bucket_blocks:.2} | {tree_blocks:.2} |",
                 if skewed { "skewed" } else { "even" },
                 changes.offered as f64 / changes.stored as f64,
                 changes.levels,
@@ -183,6 +191,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     stream.memcpy_htod(&[0u64], &mut now.codes.slice_mut(..1))?;
     stream.memcpy_htod(&[1u32], &mut bitmap.slice_mut(..1))?;
     let (mut states, mut levels, mut stored, mut offered, mut timed, mut milliseconds) = (1usize, 0, 1u64, 1u64, 0u64, 0.0);
+    let mut by_level = Vec::new();
     while states > 0 && stored < target {
         levels += 1;
         stream.memset_zeros(&mut appended)?;
@@ -229,10 +238,56 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
             }
         }
         states = (stream.clone_dtoh(&appended)?[0] as usize).min(room);
+        if stored < target {
+            by_level.push(stored);
+        }
         std::mem::swap(&mut now, &mut next);
     }
     let distinct = 1 + stream.clone_dtoh(&marked)?[0];
     assert_eq!((stored, table.len()?), (distinct, distinct), "{offer:?}: what the bitmap counts is stored");
     assert_eq!(stream.clone_dtoh(&misread)?[0], 0, "{offer:?}: what was offered is read back");
-    Ok(Walked { rate: timed as f64 / milliseconds / 1e6, stored, offered, levels, nodes: table.nodes()? })
+    Ok(Walked { rate: timed as f64 / milliseconds / 1e6, stored, offered, levels, nodes: table.nodes()?, by_level })
+}
+
+/// Walks the levels after which so many states are stored, in blocks. Gives offers a second, in 10^9.
+fn walk_in_blocks<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, by_level: &[u64]) -> Result<f64> {
+    const THREADS: u32 = 128;
+    let stream = &bench.stream;
+    let module = table.compile("system.cu", include_str!("kernels/system.cu"))?;
+    let expand = module.load_function("expand")?;
+    let mut bytes = [0u8; 4];
+    stream.memcpy_dtoh(&module.get_global("expand_bytes", stream)?, &mut bytes)?;
+    stream.synchronize()?;
+    let shared_mem_bytes = u32::from_ne_bytes(bytes);
+    let resident = expand.occupancy_max_active_blocks_per_multiprocessor(THREADS, shared_mem_bytes as usize, None)?;
+    let grid_dim = (resident * 132, 1, 1);
+    let everywhere = LaunchConfig { grid_dim, block_dim: (THREADS, 1, 1), shared_mem_bytes };
+    let widest = by_level.windows(2).map(|stored| stored[1] - stored[0]).max().unwrap_or(1) as usize;
+    // SAFETY: written by the kernel, or below, before it is read.
+    let queue = || unsafe { stream.alloc::<u64>(widest) };
+    let (mut now, mut next) = (queue()?, queue()?);
+    let start = table.find_or_put_many_with(&system.initial(table.width()), Request::new().references(true))?;
+    stream.memcpy_htod(&[start.references[0].ok_or("an empty table has room")?.slot()], &mut now.slice_mut(..1))?;
+    let (mut states, mut stored, mut timed, mut milliseconds) = (1u64, 1, 0, 0.0);
+    for &expected in by_level {
+        let mut counts = stream.alloc_zeros::<Counts>(1)?;
+        let view = table.kernel_argument()?;
+        let time = bench.time(|| {
+            let mut launch = stream.launch_builder(&expand);
+            launch.arg(&view).arg(system).arg(&now).arg(&states).arg(&mut next).arg(&mut counts);
+            // SAFETY: the arguments of `expand`; what is new of a level is known to fit.
+            unsafe { launch.launch(everywhere)? };
+            Ok(())
+        })?;
+        let counts = stream.clone_dtoh(&counts)?[0];
+        stored += counts.hits;
+        assert_eq!((counts.full, stored, counts.offered), (0, expected, states * u64::from(system.moves)), "in blocks");
+        if counts.offered >= TIMED as u64 {
+            (timed, milliseconds) = (timed + counts.offered, milliseconds + time);
+        }
+        states = counts.hits;
+        std::mem::swap(&mut now, &mut next);
+    }
+    assert_eq!(table.len()?, stored);
+    Ok(timed as f64 / milliseconds / 1e6)
 }

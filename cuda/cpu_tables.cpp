@@ -156,10 +156,10 @@ void warpset_cpu_export(const Views* view, u64 first, u64 last, u32* vectors, u6
     with_table(*view, [&](const auto& table) { export_vectors(table, first, last, vectors, references, cursor); });
 }
 
-void warpset_cpu_measure(const Views* view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+void warpset_cpu_measure(const Views* view, u64 first, u64 last, u64* lengths, u32 bins, warpset::ProbeTotals* totals)
 {
     play(0, 1);
-    with_table(*view, [&](const auto& table) { measure_probes(table.root_table(), first, last, lengths, bins, longest); });
+    with_table(*view, [&](const auto& table) { measure_probes(table, first, last, lengths, bins, totals); });
 }
 
 }  // extern "C"

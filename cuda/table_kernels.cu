@@ -58,7 +58,7 @@ warpset_export(View view, u64 first, u64 last, u32* vectors, u64* references, u6
     warpset::export_vectors(Table::of(view), first, last, vectors, references, cursor);
 }
 
-WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* lengths, u32 bins, warpset::ProbeTotals* totals)
 {
-    warpset::measure_probes(Table::of(view).root_table(), first, last, lengths, bins, longest);
+    warpset::measure_probes(Table::of(view), first, last, lengths, bins, totals);
 }

@@ -383,6 +383,8 @@ pub struct Stats {
     pub probe_lengths: Vec<u64>,
     /// The longest probe sequence of a stored vector, in buckets; 0 in an empty table.
     pub longest_probe: u64,
+    /// Buckets of the node table looked at to find all nodes of all stored vectors: 0 in a bucket table.
+    pub node_probes: u64,
     /// Words a vector.
     pub width: usize,
     /// Nodes stored: 0 in a bucket table.
@@ -415,6 +417,12 @@ impl Stats {
     pub fn mean_probe(&self) -> f64 {
         let sum: f64 = self.probe_lengths.iter().zip(1..).map(|(count, length)| *count as f64 * f64::from(length)).sum();
         sum / self.stored as f64
+    }
+
+    /// Buckets looked at to find a stored vector that is given whole, on average: of a tree table those of its nodes and of its root, each a request
+    /// of the memory system, most of which caches serve. NaN in an empty table.
+    pub fn accesses_per_call(&self) -> f64 {
+        self.mean_probe() + self.node_probes as f64 / self.stored as f64
     }
 }
 
@@ -717,7 +725,8 @@ impl<S: Storage> VectorTable<S> {
             nodes: self.raw.stored_nodes()?,
             node_slots: self.raw.node_slots(),
             probe_lengths: measured.lengths,
-            longest_probe: measured.longest,
+            longest_probe: measured.totals.longest,
+            node_probes: measured.totals.node_probes,
         })
     }
 

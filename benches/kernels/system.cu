@@ -4,8 +4,7 @@
 // a step takes its process to its next local state, cyclically, and that of the first of them also the program counter to its next value. So a
 // successor differs from its parent in one word or two. A state has a *code*, the digits of its words in `bits` bits each, which tells states apart
 // independently of any table: a bitmap of codes counts what a walk has offered.
-#include "warpset/batch.cuh"
-#include "warpset/table.cuh"
+#include "warpset/block_cache.cuh"
 
 using u8 = unsigned char;
 using u32 = unsigned;
@@ -19,6 +18,12 @@ struct System {
     __device__ u32 digit(u64 code, u32 word) const { return static_cast<u32>(code >> shift[word]) & ((1u << bits[word]) - 1); }
     // A word's value says its place, so that no two places share values; odd multiplication spreads them over all bits.
     __device__ u32 word(u64 code, u32 word) const { return ((word << 12 | digit(code, word)) + 1) * 0x9E3779B1u; }
+    // The inverse of `word`.
+    __device__ u32 digit_of(u32 value, u32 word) const { return value * 0x0E8B2F51u - 1 - (word << 12); }
+    __device__ u32 step_word(u32 value, u32 word) const
+    {
+        return (((word << 12) | ((digit_of(value, word) + 1) & ((1u << bits[word]) - 1))) + 1) * 0x9E3779B1u;
+    }
     __device__ u64 step(u64 code, u32 word) const
     {
         u64 mask = ((1ull << bits[word]) - 1) << shift[word];
@@ -47,6 +52,54 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
         for (u32 word = 0; word < width; ++word) vectors[at * width + word] = system.word(next, word);
         if (!(atomicOr(bitmap + next / 32, 1u << next % 32) >> next % 32 & 1)) atomicAdd(marked, 1ull);
     }
+}
+
+// The same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the queue `next`, as a model
+// checker on the GPU does; nothing but references passes through global memory. Blocks of EXPAND_THREADS threads, a (state, move) each.
+#ifndef EXPAND_THREADS
+#define EXPAND_THREADS 128
+#define EXPAND_ROWS (WARPSET_WIDTH <= 16 ? 256 : 128)
+#endif
+using Cache = warpset::BlockCache<warpset::Table, EXPAND_ROWS>;
+constexpr u32 cache_bytes = Cache::bytes(EXPAND_THREADS / 32);
+
+// Shared memory that it needs, for `moves` of at least 3.
+extern "C" __device__ const u32 expand_bytes = cache_bytes + EXPAND_THREADS / 3 * (WARPSET_WIDTH * 4 + 8);
+
+extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::View view, System system, const u64* references, u64 states, u64* next,
+                                                                   warpset::BatchCounts* counts)
+{
+    constexpr u32 width = WARPSET_WIDTH;
+    extern __shared__ __align__(16) u8 shared[];
+    const warpset::Table table = warpset::table(view);
+    Cache cache(shared);
+    const u32 tile = EXPAND_THREADS / system.moves;
+    u64* parents = reinterpret_cast<u64*>(shared + cache_bytes);
+    u32* words = reinterpret_cast<u32*>(parents + tile);
+    cache.clear();
+    for (u64 first = blockIdx.x * static_cast<u64>(tile); first < states; first += gridDim.x * static_cast<u64>(tile)) {
+        if (cache.room() < EXPAND_THREADS) cache.find_or_put(table, next, counts);
+        const u32 count = states - first < tile ? static_cast<u32>(states - first) : tile;
+        for (u32 at = threadIdx.x; at < count; at += EXPAND_THREADS) parents[at] = references[first + at];
+        __syncthreads();
+        constexpr u32 lanes = width < 8 ? 4 : width < 32 ? 8 : 16;  // that share a state
+        for (u32 at = threadIdx.x / lanes; at < count; at += EXPAND_THREADS / lanes)
+            table.read_words(parents[at], threadIdx.x % lanes, lanes, [&](u32 word, u32 value) { words[at * width + word] = value; });
+        __syncthreads();
+        const u32 state = threadIdx.x / system.moves, move = threadIdx.x % system.moves;
+        if (state >= count) continue;
+        const u32* from = words + state * width;
+        const u32 process = 1 + (system.digit_of(from[0], 0) * (system.moves - 1) + move) % (width - 1);
+        struct Successor {
+            const System& system;
+            const u32* from;
+            u32 process, mask_;
+            __device__ u32 word(u32 word) const { return mask_ >> word & 1 ? system.step_word(from[word], word) : from[word]; }
+            __device__ u32 mask(u32) const { return mask_; }
+        };
+        cache.add(Successor{system, from, process, 1u << process | (move == 0)}, parents[state]);
+    }
+    cache.find_or_put(table, next, counts);
 }
 
 // Appends the new ones of `count` successors to the next level, as far as it has room.

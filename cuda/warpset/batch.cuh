@@ -40,6 +40,9 @@ struct BatchView {
     {
         return platform::load_input(address);
     }
+
+    // Where unit `unit` of the vectors' words is, of units of which a vector has `units`: counted in units.
+    WARPSET_FN static u32 place(u32 unit, u32) { return unit; }
 };
 
 // Vector `index` of a batch of changes, for one thread.
@@ -49,7 +52,7 @@ struct ChangeOf {
     u32 width;
     u64 index;
 
-    WARPSET_FN u32 word(u32 word) const { return batch.load(batch.vectors + index * width + word); }
+    WARPSET_FN u32 word(u32 word) const { return batch.load(batch.vectors + index * Batch::place(width, width) + word); }
     WARPSET_FN u32 mask(u32 i) const { return batch.changed == nullptr ? ~0u : batch.load(batch.changed + index * ((width + 31) / 32) + i); }
 };
 
@@ -129,10 +132,10 @@ struct Intake {
     {
         constexpr u32 units = width * 4 / sizeof(Unit);
         const u32 lane = Warp::lane();
-        const Unit* source = reinterpret_cast<const Unit*>(batch.vectors + static_cast<u64>(next) * width);
+        const Unit* source = reinterpret_cast<const Unit*>(batch.vectors) + static_cast<u64>(next) * Batch::place(units, units);
         u32 rank = platform::population_count(takers & ((1u << lane) - 1));
         if constexpr (units == 1) {
-            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + rank);
+            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + Batch::place(rank, 1));
         } else {
             // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
             constexpr u32 at_once = units < 4 ? units : 4;
@@ -143,7 +146,7 @@ struct Intake {
                 Unit unit[at_once];
                 WARPSET_UNROLL
                 for (u32 i = 0; i < at_once; ++i)
-                    if (first + i * 32 < count * units) unit[i] = batch.load(source + first + i * 32);
+                    if (first + i * 32 < count * units) unit[i] = batch.load(source + Batch::place(first + i * 32, units));
                 WARPSET_UNROLL
                 for (u32 i = 0; i < at_once; ++i) {
                     u32 u = first + i * 32;
@@ -391,10 +394,16 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
     }
 }
 
+// What measuring counts besides. Mirrored by `Totals` in src/raw/view.rs.
+struct ProbeTotals {
+    u64 longest;      // probe sequence
+    u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
+};
+
 // Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
-// probe sequence; `longest` becomes the greatest n. Of a tree table: of its roots.
+// probe sequence; `totals.longest` becomes the greatest n. Of a tree table: of its roots.
 template <class Table>
-WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     struct Stored {
         const Table& table;
@@ -409,21 +418,31 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
         u64 length = 1;
         for (; probe.bucket != slot / places; ++length) probe.advance(table.view.buckets);
         platform::add_relaxed(lengths + (length < bins ? length : bins) - 1, 1);
-        platform::max_relaxed(longest, length);
+        platform::max_relaxed(&totals->longest, length);
     }
 }
 
 // The same of a compact table: n - 1 is the function that a key is stored under.
 template <u32 slot_bits, u32 static_bits>
-WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, u64* longest)
+WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
         u64 key;
         u32 function;
         if (!table.read(slot, key, function)) continue;
         platform::add_relaxed(lengths + (function < bins ? function : bins - 1), 1);
-        platform::max_relaxed(longest, function + 1);
+        platform::max_relaxed(&totals->longest, function + 1);
     }
+}
+
+template <class RootShape, u32 width>
+WARPSET_FN void measure_probes(const TreeTable<RootShape, width>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    measure_probes(table.root_table(), first, last, lengths, bins, totals);
+    u64 probes = 0;
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads())
+        if (table.holds(slot)) probes += table.node_probes(slot);
+    if (probes != 0) platform::add_relaxed(&totals->node_probes, probes);
 }
 
 }  // namespace warpset

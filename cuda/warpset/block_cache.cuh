@@ -32,13 +32,17 @@
 
 namespace warpset {
 
-// A batch in shared memory.
+// A batch in shared memory, a row of `row_words` words for each vector.
+template <u32 width, u32 row_words>
 struct BlockBatch : BatchView {
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
     {
         return *address;
     }
+
+    // See BatchView.
+    WARPSET_FN static u32 place(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
 // `rows` is a multiple of 32. `Table` is of static width. The block has one dimension, of whole warps.
@@ -54,8 +58,12 @@ class BlockCache {
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 index_slots = power_of_two_at_least(2 * rows);
     static constexpr u32 none = ~0u;
+    // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one word of their rows each
+    // spread over the banks of shared memory.
+    static constexpr u32 unit = takes_changes || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
+    static constexpr u32 row_words = (width / unit | 1) * unit;
     // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
-    static constexpr u32 parents_at = rows * width * 4;  // a multiple of 128
+    static constexpr u32 parents_at = rows * row_words * 4;  // a multiple of 128
     static constexpr u32 changed_at = parents_at + takes_changes * rows * 8;
     static constexpr u32 kept_at = changed_at + takes_changes * rows * mask_words * 4;
     static constexpr u32 taken_at = kept_at + rows / 8;
@@ -118,7 +126,7 @@ public:
         const u32 offered = *taken() < rows ? *taken() : rows;
         const u32 left = keep_one_of_equals(offered);
         move_together(offered, left);
-        const BlockBatch batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed()}};
+        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed()}};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
@@ -130,7 +138,7 @@ public:
     }
 
 private:
-    WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * width; }
+    WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * row_words; }
     WARPSET_FN u64* parents() const { return takes_changes ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
     WARPSET_FN u32* changed() const { return takes_changes ? reinterpret_cast<u32*>(shared + changed_at) : nullptr; }
     WARPSET_FN u32* kept() const { return reinterpret_cast<u32*>(shared + kept_at); }  // a bit a row

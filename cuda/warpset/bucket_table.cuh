@@ -305,6 +305,18 @@ struct BucketTable {
         return read_in_chunk(bucket, place, chunk, layout.word_in_chunk(word), value);
     }
 
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share. False if there is none.
+    template <class Use>
+    WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
+    {
+        u32 value;
+        for (u32 word = first; word < width(); word += step) {
+            if (!read_word(slot, word, value)) return false;
+            use(word, value);
+        }
+        return true;
+    }
+
     // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a vector in.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {

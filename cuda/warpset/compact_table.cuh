@@ -346,6 +346,18 @@ struct CompactTable {
         return stored;
     }
 
+    // Calls `use(word, value)` for the words first, first + step, ... of the key in a slot: all of them, or a lane's share. False if there is none.
+    template <class Use>
+    WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
+    {
+        u32 value;
+        for (u32 word = first; word < width(); word += step) {
+            if (!read_word(slot, word, value)) return false;
+            use(word, value);
+        }
+        return true;
+    }
+
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;

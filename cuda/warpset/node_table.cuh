@@ -136,6 +136,15 @@ struct NodeTable {
         }
     }
 
+    // How many buckets are looked at to find the node that is stored at a reference.
+    WARPSET_FN u32 probes(u32 reference, u64 node) const
+    {
+        if (node == empty) return 0;
+        u32 probes = 1;
+        for (u32 at = first_slot(hash(node)); at != reference / slots_per_bucket * slots_per_bucket; ++probes) at = next_slot(at, hash(node));
+        return probes;
+    }
+
 private:
     // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in hash.cuh: there are fewer than 2^32 buckets.
     WARPSET_FN u32 hash(u64 node) const

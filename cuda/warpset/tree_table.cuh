@@ -161,13 +161,48 @@ struct TreeTable {
         return value;
     }
 
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot; false, perhaps after some calls, if there is none, or its
+    // nodes are not to be seen yet. By one thread (0, 1) each node is read once; by a tile of lanes (lane, lanes) those at one
+    // node ask for it together, level by level, as in Wijs and Osama (2024), algorithm 2.
+    template <class Use>
+    WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
+    {
+        u64 pairs[TreeShape::levels(static_width == 0 ? TreeShape::max_width : static_width)];  // on the way to the word before
+        if (!read_root(slot, pairs[0])) return false;
+        u32 depth = 0, sides = 0;
+        for (u32 word = first; word < width(); word += step) {
+            const TreeShape::Path path = shape().path(word);
+            if (word != first) depth = platform::lowest_bit(sides ^ path.sides);
+            for (; depth + 1 < path.length; ++depth)
+                if (!read_node(half(pairs[depth], path.sides >> depth & 1), pairs[depth + 1])) return false;
+            use(word, half(pairs[depth], path.sides >> depth & 1));
+            sides = path.sides;
+        }
+        return true;
+    }
+
     // Whether a slot holds a vector whose every node is to be seen.
     WARPSET_FN bool holds(u64 slot) const
     {
-        u32 value;
-        bool holds = true;
-        for (u32 word = 0; word < width() && holds; ++word) holds = read_word(slot, word, value);
-        return holds;
+        return read_words(slot, 0, 1, [](u32, u32) {});
+    }
+
+    // Buckets of the node table that are looked at to find all nodes of the vector in a slot, which is one.
+    WARPSET_FN u32 node_probes(u64 slot) const
+    {
+        u32 probes = 0;
+        for (u32 word = 0; word < width(); ++word) {
+            const TreeShape::Path path = shape().path(word);
+            u32 value = 0;
+            roots.read_word(slot, path.sides & 1, value);
+            for (u32 step = 1; step < path.length; ++step) {
+                u64 node = 0;
+                read_node(value, node);
+                if (path.sides >> step == 0) probes += nodes.probes(value, node);  // each node at its first word
+                value = half(node, path.sides >> step & 1);
+            }
+        }
+        return probes;
     }
 
     // The root pair in a slot; false if there is none, or no such slot.

@@ -82,6 +82,7 @@ impl Report<'_> {
             "node_fill": self.node_fill(),
             "compression_ratio": stats.compression_ratio(),
             "longest_probe": stats.longest_probe,
+            "accesses_per_call": stats.accesses_per_call(),
             "device": self.device.to_string(),
             "table": self.spec.to_string(),
             "verified": self.verified,
@@ -141,7 +142,11 @@ impl Report<'_> {
     fn fill_text(&self) -> String {
         let Stats { stored, longest_probe, .. } = self.stats;
         let mean = if stored == 0 { 0.0 } else { self.stats.mean_probe() };
-        format!("{:.1} %; longest probe {longest_probe} buckets, mean {mean:.2}", 100.0 * self.stats.fill())
+        let fill = format!("{:.1} %; longest probe {longest_probe} buckets, mean {mean:.2}", 100.0 * self.stats.fill());
+        match self.kind {
+            TableKind::Tree if stored > 0 => format!("{fill}; with nodes {:.2} a vector", self.stats.accesses_per_call()),
+            _ => fill,
+        }
     }
 
     fn nodes_text(&self) -> String {

@@ -1,6 +1,6 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, Views};
+use super::view::{BatchView, Counts, Geometry, ProbeTotals, Views};
 use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
 use crate::{Error, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
@@ -24,7 +24,7 @@ unsafe extern "C" {
         code: *mut u64,
         back: *mut u64,
     );
-    fn warpset_cpu_measure(view: *const Views, first: u64, last: u64, lengths: *mut u64, bins: u32, longest: *mut u64);
+    fn warpset_cpu_measure(view: *const Views, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
 }
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
@@ -235,20 +235,27 @@ impl CpuStore {
     }
 
     pub(crate) fn measure(&self, slots: u64, bins: usize) -> ProbeLengths {
-        let (mut lengths, mut longest) = (vec![0u64; bins], 0u64);
+        let (mut lengths, mut totals) = (vec![0u64; bins], ProbeTotals::default());
         let piece = slots.div_ceil(self.threads as u64).max(1 << 16);
-        let (lengths_at, longest_at) = (lengths.as_mut_ptr() as u64, &raw mut longest as u64);
+        let (lengths_at, totals_at) = (lengths.as_mut_ptr() as u64, &raw mut totals as u64);
         std::thread::scope(|scope| {
             for first in (0..slots).step_by(piece as usize) {
                 // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the scope, and is, like
-                // `longest`, only changed atomically.
+                // `totals`, only changed atomically.
                 scope.spawn(move || unsafe {
                     let last = slots.min(first + piece);
-                    warpset_cpu_measure(&self.view, first, last, lengths_at as *mut u64, bins as u32, longest_at as *mut u64);
+                    warpset_cpu_measure(
+                        &self.view,
+                        first,
+                        last,
+                        lengths_at as *mut u64,
+                        bins as u32,
+                        totals_at as *mut ProbeTotals,
+                    );
                 });
             }
         });
-        ProbeLengths { lengths, longest }
+        ProbeLengths { lengths, totals }
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Output<'a> {
 
 pub(crate) struct ProbeLengths {
     pub lengths: Vec<u64>,
-    pub longest: u64,
+    pub totals: view::ProbeTotals,
 }
 
 /// Tells a caller's callback how far a batch is.

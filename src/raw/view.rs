@@ -105,6 +105,14 @@ pub struct CompactView {
     pub stored: u64,
 }
 
+/// `warpset::ProbeTotals` of batch.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ProbeTotals {
+    pub longest: u64,
+    pub node_probes: u64,
+}
+
 /// The views of all kinds of tables, of which a table has one; the others are zeros. `Views` in cpu_tables.cpp.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]

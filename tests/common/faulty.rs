@@ -267,6 +267,7 @@ impl Set for FaultySet {
             bytes: 0,
             probe_lengths: vec![counted, 0],
             longest_probe,
+            node_probes: 0,
             width: self.width(),
             nodes: 0,
             node_slots: 0,

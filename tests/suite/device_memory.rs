@@ -17,6 +17,7 @@ tests_of_all_kinds![
     distinct_vectors_each_offered_256_times_by_warps,
     device_batches_report_what_host_batches_do,
     walks_by_changes,
+    blocks_gather_vectors_and_drop_duplicates,
     device_lookups_put_nothing,
     batches_on_several_streams_and_from_the_host,
 ];
@@ -287,6 +288,37 @@ fn walks_by_changes<S: Kind>(device: &Device) {
         }
         let nodes = [&by_warps, &by_threads, &by_blocks].map(|table| table.stats().unwrap().nodes);
         assert!(nodes.iter().all(|count| *count == nodes[0]), "{nodes:?}");
+    }
+}
+
+/// Rows of every kind of stride; more equal vectors than there are rows; a table that is too small.
+fn blocks_gather_vectors_and_drop_duplicates<S: Kind>(device: &Device) {
+    for width in [1, 2, 3, 4, 6, 7, 8, 12, 16] {
+        for (distinct_vectors, offers, room) in [(1, 1000, 1000), (300, 1200, 1000), (700, 701, 1000), (600, 1200, 200)] {
+            let (table, stream) = (roomy::<S>(width, room).build(device).unwrap(), stream(device));
+            let put = table.compile("blocks.cu", BLOCKS).unwrap().load_function("put_by_blocks").unwrap();
+            let pool = distinct(width, 0, distinct_vectors);
+            let words: Vec<u32> =
+                (0..offers).flat_map(|offer| pool[offer % distinct_vectors * width..][..width].iter().copied()).collect();
+            let vectors = stream.clone_htod(&words).unwrap();
+            let mut fresh = stream.alloc_zeros::<u64>(offers).unwrap();
+            let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+            let (view, count, none) = (table.kernel_argument().unwrap(), offers as u64, 0u64);
+            let mut launch = stream.launch_builder(&put);
+            launch.arg(&view).arg(&vectors).arg(&none).arg(&none).arg(&count).arg(&mut fresh).arg(&mut counts);
+            // SAFETY: the kernel's arguments in its order, with room for `count` new references.
+            unsafe { launch.launch(LaunchConfig { grid_dim: (2, 1, 1), ..IN_BLOCKS }) }.unwrap();
+            let (fresh, counts) = (stream.clone_dtoh(&fresh).unwrap(), stream.clone_dtoh(&counts).unwrap()[0]);
+            let about = format!("width {width}, {distinct_vectors} vectors, {offers} offers, room for {room}");
+            assert_eq!((counts.offered, counts.hits), (count, table.len().unwrap()), "{about}");
+            assert_eq!(counts.new_references, counts.hits, "{about}");
+            assert_eq!(counts.full > 0, table.len().unwrap() < distinct_vectors as u64, "{about}");
+            let stored: HashSet<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+            assert_eq!(stored.len() as u64, counts.hits, "{about}");
+            assert!(stored.iter().all(|vector| pool.chunks(width).any(|of_pool| of_pool == vector)), "{about}");
+            let given: HashSet<u64> = fresh[..counts.hits as usize].iter().copied().collect();
+            assert_eq!(given, table.iter().map(|row| row.unwrap().0.slot()).collect(), "{about}");
+        }
     }
 }
 

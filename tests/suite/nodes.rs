@@ -14,9 +14,38 @@ tests![
     a_full_node_table_still_knows_what_it_holds,
     node_tables_grow_by_themselves,
     nodes_with_colliding_hashes,
+    accesses_are_counted,
     node_tables_of_impossible_sizes,
     narrow_vectors_need_no_nodes,
 ];
+
+/// Hashes that all agree, so that the n-th node is in bucket n / 2 of the one probe sequence, and vectors that share none.
+fn accesses_are_counted(device: &Device) {
+    for width in some_widths().into_iter().filter(|width| *width > 2) {
+        let (count, nodes_of_one) = (scaled(40, 10), width as u64 - 2);
+        let nodes = count as u64 * nodes_of_one;
+        let table = TreeTable::builder(width).capacity(2000).nodes(2 * nodes + 100).node_hash_mask(0).build(device).unwrap();
+        if (nodes as usize).div_ceil(2) > 1024 {
+            continue; // searches do not go so far
+        }
+        table.find_or_put_many(&distinct(width, 1, count)).unwrap();
+        let stats = table.stats().unwrap();
+        assert_eq!((stats.nodes, stats.stored), (nodes, count as u64), "width {width}");
+        let expected: u64 = (1..=nodes).map(|node| node.div_ceil(2)).sum();
+        assert_eq!(stats.node_probes, expected, "width {width}");
+        let roots = stats.mean_probe() * count as f64;
+        assert!((stats.accesses_per_call() * count as f64 - roots - expected as f64).abs() < 1e-6, "width {width}");
+        // The same again, and a vector whose nodes are all (0, 0) or of such: those cost nothing.
+        table.find_or_put_many(&vec![0; width]).unwrap();
+        let zeros = table.stats().unwrap();
+        let inner = zeros.nodes - stats.nodes;
+        let more: u64 = (nodes + 1..=nodes + inner).map(|node| node.div_ceil(2)).sum();
+        assert!(zeros.node_probes >= expected + more, "width {width}");
+        if width <= 4 {
+            assert_eq!(zeros.node_probes, expected, "width {width}: only (0, 0)");
+        }
+    }
+}
 
 /// The distinct pairs of the trees of these vectors, by a model of its own: neighbours are paired level by level, a last one without a
 /// neighbour moves up, and of the root and of pairs of zeros there are no nodes.

@@ -3,7 +3,7 @@
 use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
 use super::{Gpu, Kernels, cuda};
-use crate::raw::view::{BatchView, Counts, Views};
+use crate::raw::view::{BatchView, Counts, ProbeTotals, Views};
 use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search};
 use crate::{Result, Spec};
 use cudarc::driver::sys;
@@ -256,20 +256,21 @@ impl CudaStore {
     }
 
     pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
-        let lengths_on_gpu = DeviceMemory::new(&self.gpu, (bins as u64 + 1) * 8)?;
-        lengths_on_gpu.zero_async(0, (bins + 1) * 8, self.stream())?;
-        let (lengths_at, longest_at) = (lengths_on_gpu.address(), lengths_on_gpu.address() + bins as u64 * 8);
-        let mut lengths = vec![0u64; bins + 1];
+        let bytes = bins * 8 + size_of::<ProbeTotals>();
+        let lengths_on_gpu = DeviceMemory::new(&self.gpu, bytes as u64)?;
+        lengths_on_gpu.zero_async(0, bytes, self.stream())?;
+        let (lengths_at, totals_at) = (lengths_on_gpu.address(), lengths_on_gpu.address() + bins as u64 * 8);
+        let mut lengths = vec![0u64; bytes / 8];
         let (launch, first, bins_argument) = ((self.gpu.blocks_for(slots), 256, 0), 0u64, bins as u32);
-        // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the longest fit the buffer; waited for below.
+        // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the totals fit the buffer; waited for below.
         unsafe {
-            let arguments = arguments![*self.view.argument(), first, slots, lengths_at, bins_argument, longest_at];
+            let arguments = arguments![*self.view.argument(), first, slots, lengths_at, bins_argument, totals_at];
             self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
             lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
         }
         self.wait("measuring a table")?;
-        let longest = lengths.pop().expect("the buffer has the longest after the bins");
-        Ok(ProbeLengths { lengths, longest })
+        let totals = bytemuck::pod_read_unaligned(bytemuck::cast_slice(&lengths.split_off(bins)));
+        Ok(ProbeLengths { lengths, totals })
     }
 }
 

@@ -26,9 +26,9 @@ struct Batch {
     BatchView batch;
 };
 
-using Cache = warpset::BlockCache<Table, 64>;
+using Cache = warpset::BlockCache<Table, 64>;  // as many rows as two warps have lanes
 
-// Puts a batch by blocks that gather its vectors, a thread one at a time: all of them, or until the cache is full.
+// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what found none again.
 void put_by_blocks(const View& view, const BatchView& batch)
 {
     using warpset::platform::Block;
@@ -37,11 +37,18 @@ void put_by_blocks(const View& view, const BatchView& batch)
     Cache cache(Block::scratch());
     cache.clear();
     for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
-        if (cache.room() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
+        const bool makes_sure = batch.count % 2 == 0;
+        if (makes_sure && cache.room() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
         const u64 index = first + Block::thread();
-        if (index >= batch.count) continue;
-        const u64 parent = batch.parents == nullptr ? warpset::no_reference : batch.parents[index];
-        cache.add(warpset::ChangeOf<BatchView>{batch, Table::static_width, index}, parent);
+        bool waits = index < batch.count, full;
+        do {
+            if (waits) {
+                const u64 parent = batch.parents == nullptr ? warpset::no_reference : batch.parents[index];
+                waits = !cache.add(warpset::ChangeOf<BatchView>{batch, Table::static_width, index}, parent);
+            }
+            full = !makes_sure && cache.room() == 0;
+            if (full) cache.find_or_put(table, batch.new_references, batch.counts);
+        } while (full);
     }
     cache.find_or_put(table, batch.new_references, batch.counts);
 }
@@ -66,7 +73,7 @@ struct Measure {
     TreeView view;
     u64 first, last;
     u64* lengths;
-    u64* longest;
+    warpset::ProbeTotals* totals;
     u32 bins;
 };
 
@@ -124,7 +131,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         auto& x = as<Export>(a);
         warpset_export(view_of(x.view), x.first, x.last, x.vectors, x.references, x.cursor);
     },
-    [](const void* a) { auto& x = as<Measure>(a); warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.longest); },
+    [](const void* a) { auto& x = as<Measure>(a); warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.totals); },
     [](const void* a) {
         using warpset::simt::Order;
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);

@@ -546,7 +546,7 @@ fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
         first: 0,
         last: table.slots,
         lengths: memory.allocate_with("measure: lengths", Use::Shared, &[0u64; BINS]),
-        longest: memory.allocate_with("measure: longest", Use::Shared, &[0u64]),
+        totals: memory.allocate_with("measure: totals", Use::Shared, &[0u64; 2]).cast(),
         bins: BINS as u32,
     };
     Afterwards {

@@ -133,7 +133,7 @@ pub struct MeasureArgument {
     pub first: u64,
     pub last: u64,
     pub lengths: *mut u64,
-    pub longest: *mut u64,
+    pub totals: *mut [u64; 2],
     pub bins: u32,
 }
 

@@ -232,8 +232,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "all words but the first in whether a slot holds a vector",
         file: "warpset/tree_table.cuh",
-        from: "for (u32 word = 0; word < width() && holds; ++word)",
-        to: "for (u32 word = 0; word < 1; ++word)",
+        from: "return read_words(slot, 0, 1, [](u32, u32) {});",
+        to: "return read_words(slot, 0, width(), [](u32, u32) {});",
     },
     Mutant {
         what: "the missing node of a leaf (by one thread)",
@@ -415,6 +415,84 @@ const MUTANTS: &[Mutant] = &[
         from: "return i == mask_words - 1 ? bits & last_bits : bits;",
         to: "return bits;",
     },
+    Mutant {
+        what: "the barrier after the count of rows is cleared",
+        file: "warpset/block_cache.cuh",
+        from: "        if (Block::thread() == 0) *taken() = 0;\n        Block::sync();\n    }",
+        to: "        if (Block::thread() == 0) *taken() = 0;\n    }",
+    },
+    Mutant {
+        what: "the barrier before the room of a cache is read",
+        file: "warpset/block_cache.cuh",
+        from: "        Block::sync();  // all have added what they add before it\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier after the room of a cache has been read",
+        file: "warpset/block_cache.cuh",
+        from: "        Block::sync();  // and what they add after it does not count\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier before rows are read",
+        file: "warpset/block_cache.cuh",
+        from: "        Block::sync();  // the rows are written\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier before rows are overwritten",
+        file: "warpset/block_cache.cuh",
+        from: "        Block::sync();  // the rows may be overwritten\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier after the index is cleared",
+        file: "warpset/block_cache.cuh",
+        from: "index()[at] = none;\n        Block::sync();\n",
+        to: "index()[at] = none;\n",
+    },
+    Mutant {
+        what: "the barrier after rows are marked as kept",
+        file: "warpset/block_cache.cuh",
+        from: "        Block::sync();\n        return kept_before(offered);",
+        to: "        return kept_before(offered);",
+    },
+    Mutant {
+        what: "the barrier before rows move into gaps",
+        file: "warpset/block_cache.cuh",
+        from: "gaps[row - kept_before(row)] = row;\n        Block::sync();\n",
+        to: "gaps[row - kept_before(row)] = row;\n",
+    },
+    Mutant {
+        what: "the barrier after rows have moved",
+        file: "warpset/block_cache.cuh",
+        from: "            if (is_kept(row)) move(row, gaps[kept_before(row) - kept_in_front]);\n        Block::sync();\n",
+        to: "            if (is_kept(row)) move(row, gaps[kept_before(row) - kept_in_front]);\n",
+    },
+    Mutant {
+        what: "the first word when rows are compared",
+        file: "warpset/block_cache.cuh",
+        from: "for (u32 word = 0; word < width && equal; ++word) equal",
+        to: "for (u32 word = 1; word < width && equal; ++word) equal",
+    },
+    Mutant {
+        what: "the move of a row's parent",
+        file: "warpset/block_cache.cuh",
+        from: "            parents()[to] = parents()[from];\n",
+        to: "",
+    },
+    Mutant {
+        what: "the move of a row's mask",
+        file: "warpset/block_cache.cuh",
+        from: "changed()[to * mask_words + i] = changed()[from * mask_words + i];",
+        to: "(void)i;",
+    },
+    Mutant {
+        what: "the bound on rows",
+        file: "warpset/block_cache.cuh",
+        from: "        if (row >= rows) return false;\n",
+        to: "",
+    },
 ];
 
 /// The changes are of the headers as they are.
@@ -441,7 +519,7 @@ fn survives(mutant: &Mutant) -> bool {
     fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
 
     // Headers that only trees use concern only their tests.
-    let of_trees = ["tree", "node", "change"].iter().any(|of| mutant.file.contains(of));
+    let of_trees = ["tree", "node", "change", "block"].iter().any(|of| mutant.file.contains(of));
     let (tests, specs): (&[&str], _) =
         if of_trees { (&["--test", "tree"], "tree") } else { (&["--test", "bucket", "--test", "tree"], "") };
     let output = Command::new(env!("CARGO"))
