@@ -104,10 +104,20 @@ public:
     template <class Vector>
     WARPSET_FN bool add(const Vector& vector, u64 parent)
     {
+        return write(take(1), vector, parent);
+    }
+
+    // The same in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for each.
+    WARPSET_FN u32 take(u32 count)
+    {
         // Relaxed: only the uniqueness of rows matters; they are read behind a barrier.
-        const u32 row = platform::fetch_add_block(taken(), 1);
+        return platform::fetch_add_block(taken(), count);
+    }
+    template <class Vector>
+    WARPSET_FN bool write(u32 row, const Vector& vector, u64 parent)
+    {
         if (row >= rows) return false;
-        WARPSET_UNROLL_BY(8)
+        WARPSET_UNROLL_BY(32)  // a vector in registers stays there
         for (u32 word = 0; word < width; ++word) words_of(row)[word] = vector.word(word);
         if constexpr (takes_changes) {
             parents()[row] = parent;

@@ -4,7 +4,8 @@
 //! slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches nothing, so a
 //! table's share of the floor is the part of its time that every hash table must spend.
 
-use super::vectors::{Vectors, free_memory};
+use super::memory::free_memory;
+use super::vectors::Vectors;
 use anyhow::{Context, Result};
 use memmap2::{MmapMut, MmapOptions};
 use rayon::ThreadPool;

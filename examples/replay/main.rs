@@ -7,9 +7,15 @@
 //! cargo run --release --example replay -- --help
 //! ```
 
+#[path = "../support/device.rs"]
+mod device;
 mod floor;
 mod input;
+#[path = "../support/memory.rs"]
+mod memory;
 mod npy;
+#[path = "../support/numbers.rs"]
+mod numbers;
 #[cfg(feature = "cuda")]
 mod on_gpu;
 mod options;

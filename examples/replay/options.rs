@@ -1,12 +1,11 @@
 //! The command line.
 
-use anyhow::Result;
+use super::device::DeviceChoice;
+use super::numbers::{parse_count, parse_number};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
-use warpset::Device;
 
 /// The exit code for a table that was too full for some vector; 1 is for every other error.
 pub const EXIT_FULL: u8 = 2;
@@ -162,79 +161,6 @@ pub enum When {
     No,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub enum DeviceChoice {
-    Best,
-    Cpu { threads: usize },
-    Gpu { ordinal: usize },
-}
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
-        let number = number.map(|number| number.parse().map_err(|_| format!("`{number}` is not a whole number"))).transpose()?;
-        match (kind, number) {
-            ("best", None) => Ok(Self::Best),
-            ("cpu", Some(0)) => Err("a CPU has at least 1 thread".into()),
-            ("cpu", threads) => Ok(Self::Cpu { threads: threads.unwrap_or_else(cores) }),
-            ("gpu", ordinal) => Ok(Self::Gpu { ordinal: ordinal.unwrap_or(0) }),
-            _ => Err("it must be best, cpu, cpu:THREADS, gpu or gpu:NUMBER".into()),
-        }
-    }
-}
-
-impl DeviceChoice {
-    pub fn open(self) -> Result<Device> {
-        match self {
-            Self::Best => Ok(Device::best()?),
-            #[cfg(feature = "cpu")]
-            Self::Cpu { threads } => Ok(Device::cpu_with_threads(threads)),
-            #[cfg(not(feature = "cpu"))]
-            Self::Cpu { .. } => anyhow::bail!("this build cannot use the CPU: warpset's feature `cpu` is off"),
-            #[cfg(feature = "cuda")]
-            Self::Gpu { ordinal } => Ok(Device::gpu(ordinal)?),
-            #[cfg(not(feature = "cuda"))]
-            Self::Gpu { ordinal } => anyhow::bail!("this build cannot use GPU {ordinal}: warpset's feature `cuda` is off"),
-        }
-    }
-
-    /// The threads of a table on the CPU.
-    pub fn threads(self) -> usize {
-        match self {
-            Self::Cpu { threads } => threads,
-            Self::Best | Self::Gpu { .. } => cores(),
-        }
-    }
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// A number, written 1_000, 1k, 1.5M, 2G or 2^20.
-fn parse_number(text: &str) -> Result<f64, String> {
-    let plain = |text: &str| text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    let scaled = || {
-        if let Some((base, exponent)) = text.split_once('^') {
-            return Some(plain(base)?.powf(plain(exponent)?));
-        }
-        let suffixes = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
-        match suffixes.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(*suffix)?, factor))) {
-            Some((digits, factor)) => Some(plain(digits)? * factor),
-            None => plain(text),
-        }
-    };
-    scaled().ok_or_else(|| "it is not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
-}
-
-fn parse_count(text: &str) -> Result<u64, String> {
-    let number = parse_number(text)?;
-    let is_exact = number.fract() == 0.0 && number <= (1u64 << 53) as f64;
-    if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
-}
-
 fn parse_factor(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
     if number >= 1.0 { Ok(number) } else { Err("it must be 1 or more".into()) }
@@ -271,15 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_in_several_ways() {
-        for (text, number) in
-            [("1000", 1000), ("1_000", 1000), ("1k", 1000), ("1.5M", 1_500_000), ("2G", 2_000_000_000), ("2^20", 1 << 20)]
-        {
-            assert_eq!(parse_count(text), Ok(number));
-        }
-        for text in ["", "1.5", "-1", "k", "2^", "1e400", "2^54"] {
-            assert!(parse_count(text).is_err(), "{text}");
-        }
+    fn factors_and_fills_have_bounds() {
         assert!(parse_fill("0").is_err() && parse_fill("1.1").is_err() && parse_factor("0.9").is_err());
         assert_eq!((parse_fill("1"), parse_factor("1")), (Ok(1.0), Ok(1.0)));
     }

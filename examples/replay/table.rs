@@ -1,8 +1,9 @@
 //! Makes the table of a replay, of either kind.
 
+use super::memory::free_memory;
 use super::options::Options;
 use super::progress::Progress;
-use super::vectors::{Vectors, free_memory};
+use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use indicatif::HumanBytes;
 use warpset::{Bucket, Device, Error, Request, Storage, TableBuilder, Tree, VectorTable};

@@ -1,0 +1,89 @@
+// What the generated next-state functions are called through as CPU code. `MODEL` is their text.
+
+#define EXPLORE_FN inline
+#define EXPLORE_DATA static constexpr
+#define EXPLORE_UNROLL
+
+#include MODEL
+
+namespace {
+
+using u64 = unsigned long long;
+
+struct State {
+    explore::u32 words[explore::state_words];
+
+    template <explore::u32 first, explore::u32 count>
+    explore::u32 select(explore::u32 i) const
+    {
+        return words[first + i];
+    }
+
+    template <explore::u32 first, explore::u32 count>
+    void replace(explore::u32 i, explore::u32 word)
+    {
+        words[first + i] = word;
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+// Mirrored by `Counts` in on_cpu.rs.
+struct Counts {
+    u64 states;      // expanded, each wholly; those after them are not
+    u64 rows;        // their successors
+    u64 deadlocks;
+    u64 overflows;
+    u64 violating;   // the first state that violates a condition; all ones if none does
+    u64 deadlocked;  // the first deadlock; likewise
+    u64 has_fault;   // 1: state number `states` has a fault
+};
+
+constexpr u64 none = ~0ull;
+
+unsigned explore_width() { return explore::state_words; }
+
+// The steps that a state has at most.
+u64 explore_most_steps()
+{
+    u64 most = 0;
+    for (explore::u32 unit = 0; unit < explore::units; ++unit) most += explore::choices(unit);
+    return most;
+}
+
+// The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault. `sources` gets the
+// number of the state that each row is a successor of. One row behind the last is written, too.
+void explore_expand(const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
+{
+    using namespace explore;
+    *counts = {0, 0, 0, 0, none, none, 0};
+    const u64 most = explore_most_steps();
+    u64 row = 0;
+    for (u64 at = 0; at < count && room - row >= most; ++at) {
+        const State from = states[at];
+        Notes notes;
+        if (violated(from, notes) != conditions && counts->violating == none) counts->violating = at;
+        for (u32 unit = 0; unit < units; ++unit) {
+            const u32 end = choices(unit);
+            for (u32 choice = 0; choice < end; ++choice) {
+                successors[row] = from;
+                sources[row] = static_cast<u32>(at);
+                row += step(unit, choice, from, successors[row], notes);
+            }
+        }
+        if (notes.fault != 0) {
+            counts->has_fault = 1;
+            return;
+        }
+        if (row == counts->rows) {
+            ++counts->deadlocks;
+            if (counts->deadlocked == none) counts->deadlocked = at;
+        }
+        counts->overflows += notes.overflows;
+        counts->states = at + 1;
+        counts->rows = row;
+    }
+}
+}

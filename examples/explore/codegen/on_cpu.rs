@@ -1,0 +1,145 @@
+//! Next-state functions compiled by the system's C++ compiler, and called.
+
+use super::super::checks::Violation;
+use super::super::successors::{Expansion, Interpreted, Successors};
+use super::generate;
+use anyhow::{Context, Result, bail, ensure};
+use libloading::Library;
+use std::path::Path;
+use std::process::Command;
+
+/// What calls them, in C++.
+const EXPAND: &str = include_str!("expand.cpp");
+
+/// Those that are tried, in this order, unless the environment's `CXX` names one.
+const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
+
+/// Successors by a model's next-state functions as code of this machine.
+pub struct Compiled<'m> {
+    /// Says what is wrong with a state that the functions have found.
+    interpreted: &'m Interpreted<'m>,
+    expand: Expand,
+    most_steps: usize,
+    /// What the functions are in.
+    _library: Library,
+}
+
+type Expand = unsafe extern "C" fn(*const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
+
+/// `Counts` in expand.cpp.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    states: u64,
+    rows: u64,
+    deadlocks: u64,
+    overflows: u64,
+    violating: u64,
+    deadlocked: u64,
+    has_fault: u64,
+}
+
+impl<'m> Compiled<'m> {
+    /// Generates and compiles the functions of a model.
+    ///
+    /// # Errors
+    ///
+    /// No compiler is found, or it does not take the text; what it says is in the error.
+    pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
+        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+        let folder = tempfile::tempdir().context("a folder for generated code")?;
+        let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
+        std::fs::write(&text, generate(model, &conditions))?;
+        std::fs::write(&harness, EXPAND)?;
+        compile(&harness, &library)?;
+        // SAFETY: it is what was just compiled, which does nothing when it is loaded.
+        let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
+        // SAFETY: the types are those in expand.cpp.
+        let (expand, width, most_steps) = unsafe {
+            let width = library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?;
+            let most_steps = library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?;
+            (*library.get::<Expand>(b"explore_expand")?, width() as usize, most_steps() as usize)
+        };
+        ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
+        Ok(Self { interpreted, expand, most_steps, _library: library })
+    }
+
+    /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind those of the
+    /// expansion, whose parents are counted from `first` on.
+    fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
+        let (width, before) = (self.width(), expansion.parents.len());
+        // The function writes a row before it knows whether there is a step.
+        let rows = 1 + self.most_steps.max(4 * states.len() / width);
+        expansion.successors.resize((before + rows) * width, 0);
+        expansion.parents.resize(before + rows, 0);
+        let mut counts = Counts::default();
+        // SAFETY: `states` are so many, each of `width` words; there is room for `rows` successors, from those before on.
+        unsafe {
+            let successors = expansion.successors.as_mut_ptr().add(before * width);
+            let parents = expansion.parents.as_mut_ptr().add(before);
+            (self.expand)(states.as_ptr(), (states.len() / width) as u64, successors, parents, rows as u64 - 1, &mut counts);
+        }
+        let end = before + counts.rows as usize;
+        expansion.successors.truncate(end * width);
+        expansion.parents.truncate(end);
+        expansion.parents[before..].iter_mut().for_each(|parent| *parent += first as u32);
+        expansion.deadlocks += counts.deadlocks;
+        expansion.overflows += counts.overflows;
+        counts
+    }
+
+    /// What the interpreter finds wrong with a state.
+    fn look_at(&self, states: &[u32], number: usize) -> Option<Violation> {
+        let mut expansion = Expansion::default();
+        let state = &states[number * self.width()..][..self.width()];
+        self.interpreted.expand(state, &mut Default::default(), &mut expansion);
+        expansion.violation.map(|(_, violation)| violation)
+    }
+}
+
+impl Successors for Compiled<'_> {
+    type Scratch = ();
+
+    fn width(&self) -> usize {
+        self.interpreted.width()
+    }
+
+    fn expand(&self, states: &[u32], (): &mut (), expansion: &mut Expansion) {
+        let (width, mut done) = (self.width(), 0);
+        while done * width < states.len() {
+            let counts = self.some(&states[done * width..], done, expansion);
+            let mut suspects = vec![counts.violating];
+            if self.interpreted.checks.deadlocks {
+                suspects.push(counts.deadlocked);
+            }
+            if counts.has_fault != 0 {
+                suspects.push(counts.states);
+            }
+            if let Some(first) = suspects.into_iter().filter(|number| *number != u64::MAX).min() {
+                let number = done + first as usize;
+                let violation = self.look_at(states, number).expect("the interpreter finds what compiled code does");
+                expansion.violate(number, violation);
+            }
+            if counts.has_fault != 0 {
+                return;
+            }
+            done += counts.states as usize;
+        }
+    }
+}
+
+fn compile(source: &Path, library: &Path) -> Result<()> {
+    let named = std::env::var("CXX").ok();
+    let compilers = named.as_deref().map_or(COMPILERS.to_vec(), |compiler| vec![compiler]);
+    for compiler in &compilers {
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\"", "-o"]);
+        let Ok(output) = command.arg(library).arg(source).output() else { continue };
+        if output.status.success() {
+            return Ok(());
+        }
+        bail!("{compiler} did not compile the generated next-state functions:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    bail!("no C++ compiler was found: {} were tried; the variable CXX names another", compilers.join(", "))
+}

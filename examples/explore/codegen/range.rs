@@ -1,0 +1,115 @@
+//! Which values an expression can have: what needs no wrapping, no check of an index and no count of overflows.
+
+use super::super::ir::{Binary, Expression, Model, Type, Unary};
+
+/// The values from `low` to `high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub low: i64,
+    pub high: i64,
+}
+
+impl Range {
+    /// Of 32-bit integers.
+    const ALL: Self = Self { low: i32::MIN as i64, high: i32::MAX as i64 };
+    const TRUTH: Self = Self { low: 0, high: 1 };
+
+    fn of_values(values: impl IntoIterator<Item = i64> + Clone) -> Self {
+        let (low, high) = (values.clone().into_iter().min(), values.into_iter().max());
+        Self { low: low.unwrap_or(0), high: high.unwrap_or(0) }
+    }
+
+    pub fn of_type(ty: Type) -> Self {
+        let values = 1i64 << ty.bits;
+        if ty.signed { Self { low: -values / 2, high: values / 2 - 1 } } else { Self { low: 0, high: values - 1 }.or_all() }
+    }
+
+    pub fn is_in(self, other: Self) -> bool {
+        other.low <= self.low && self.high <= other.high
+    }
+
+    /// As an index of an array.
+    pub fn is_below(self, elements: usize) -> bool {
+        self.is_in(Self { low: 0, high: elements as i64 - 1 })
+    }
+
+    pub fn contains(self, value: i64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// What wraps around may be anything.
+    fn or_all(self) -> Self {
+        if self.is_in(Self::ALL) { self } else { Self::ALL }
+    }
+
+    /// Of `f` of each pair of values, if its extremes are at the ends.
+    fn of_ends(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
+        let ends = [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
+        Self::of_values(ends)
+    }
+}
+
+/// The result of the operator in unbounded integers, of those that wrap around; of all others what they give.
+pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
+    match operator {
+        Binary::Add => Range { low: left.low + right.low, high: left.high + right.high },
+        Binary::Subtract => Range { low: left.low - right.high, high: left.high - right.low },
+        Binary::Multiply => left.of_ends(right, |a, b| a * b),
+        Binary::Divide if right.low > 0 => left.of_ends(right, |a, b| a / b),
+        Binary::Remainder if right.low > 0 => {
+            let most = right.high - 1;
+            Range { low: if left.low < 0 { -most } else { 0 }, high: left.high.clamp(0, most) }
+        }
+        Binary::BitAnd if left.low >= 0 || right.low >= 0 => {
+            let most = [left, right].into_iter().filter(|range| range.low >= 0).map(|range| range.high).min();
+            Range { low: 0, high: most.unwrap_or(0) }
+        }
+        Binary::BitOr | Binary::BitXor if left.low >= 0 && right.low >= 0 => {
+            let most = left.high.max(right.high) as u64;
+            Range { low: 0, high: (most + 1).next_power_of_two() as i64 - 1 }
+        }
+        Binary::Less
+        | Binary::LessOrEqual
+        | Binary::Greater
+        | Binary::GreaterOrEqual
+        | Binary::Equal
+        | Binary::NotEqual
+        | Binary::And
+        | Binary::Or
+        | Binary::Imply => Range::TRUTH,
+        Binary::Divide
+        | Binary::Remainder
+        | Binary::BitAnd
+        | Binary::BitOr
+        | Binary::BitXor
+        | Binary::ShiftLeft
+        | Binary::ShiftRight => Range::ALL,
+    }
+}
+
+/// What an expression of the model can be, in any state.
+pub fn range(model: &Model, expression: &Expression) -> Range {
+    match expression {
+        Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },
+        Expression::Variable(variable) | Expression::Element { array: variable, .. } => {
+            let variable = &model.variables[*variable];
+            if variable.is_written {
+                Range::of_type(variable.ty)
+            } else {
+                Range::of_values(variable.initial.iter().map(|value| i64::from(*value)))
+            }
+        }
+        Expression::At { .. } => Range::TRUTH,
+        Expression::Unary { operator, operand } => {
+            let operand = range(model, operand);
+            match operator {
+                Unary::Not => Range::TRUTH,
+                Unary::Negate => Range { low: -operand.high, high: -operand.low }.or_all(),
+                Unary::Complement => Range { low: -1 - operand.high, high: -1 - operand.low },
+            }
+        }
+        Expression::Binary { operator, operands, .. } => {
+            unbounded(*operator, range(model, &operands[0]), range(model, &operands[1])).or_all()
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Random models: texts that are right by their making, for tests.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// A model of up to three processes, which read and write a few variables, and communicate in every way that there is.
+pub fn model() -> impl Strategy<Value = String> {
+    proptest::collection::vec(process(), 1..4).prop_map(|processes| {
+        let mut text = "const byte K = 2;\nbyte x, a[3] = {1, 0, 2};\nint y = -1;\n".to_string();
+        text += "channel c, d;\nchannel {byte} q[2];\nchannel {byte, int} t[0];\n";
+        for (number, process) in processes.iter().enumerate() {
+            text += &format!("process P_{number} {{\n{process}}}\n");
+        }
+        text + "system async;\n"
+    })
+}
+
+fn process() -> impl Strategy<Value = String> {
+    let transitions = proptest::collection::vec(transition(), 1..7);
+    let committed = select(vec!["", "", "commit s1;\n", "commit s0, s2;\n"]);
+    let asserted = proptest::option::weighted(0.2, expression());
+    (transitions, committed, asserted).prop_map(|(transitions, committed, asserted)| {
+        let asserted = asserted.map_or_else(String::new, |condition| format!("assert s0: {condition};\n"));
+        let (around, transitions) =
+            ("  s0 -> s1 {},\n  s1 -> s2 { effect l = (l + 1) % 3; },\n  -> s0 {}", transitions.join(",\n"));
+        format!("byte l = 1, m[2];\nstate s0, s1, s2;\ninit s0;\n{committed}{asserted}trans\n{around},\n{transitions};\n")
+    })
+}
+
+fn transition() -> impl Strategy<Value = String> {
+    let state = || select(vec!["s0", "s0", "s1", "s2"]);
+    let guard = proptest::option::weighted(0.4, prop_oneof![2 => comparison(), 1 => expression()]);
+    let effects = proptest::collection::vec((target(), value()), 0..3);
+    (state(), state(), guard, communication(), effects).prop_map(|(from, to, guard, communication, effects)| {
+        let guard = guard.map_or_else(String::new, |guard| format!("guard {guard}; "));
+        let effects: Vec<String> = effects.iter().map(|(target, value)| format!("{target} = {value}")).collect();
+        let effects = if effects.is_empty() { String::new() } else { format!("effect {}; ", effects.join(", ")) };
+        format!("  {from} -> {to} {{ {guard}{communication}{effects}}}")
+    })
+}
+
+/// Often true.
+fn comparison() -> impl Strategy<Value = String> {
+    let sides = || select(vec!["x", "y", "l", "a", "a[1]", "m[0]", "1", "2"]);
+    (sides(), select(vec!["<", "<=", "!=", "=="]), sides())
+        .prop_map(|(left, operator, right)| format!("{left} {operator} {right}"))
+}
+
+/// What is stored: mostly a small number, so that there are not too many states.
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => expression().prop_map(|value| format!("({value} & 3) % 3")),
+        2 => select(vec!["x", "y", "l"]).prop_map(|name| format!("({name} + 1) % 3")),
+        1 => select(vec!["0", "1", "2"]).prop_map(Into::into),
+        1 => expression(),
+    ]
+}
+
+fn communication() -> impl Strategy<Value = String> {
+    prop_oneof![
+        9 => Just(String::new()),
+        1 => Just("sync c!; ".to_string()),
+        1 => Just("sync c?; ".to_string()),
+        1 => value().prop_map(|value| format!("sync d!{value}; ")),
+        1 => target().prop_map(|target| format!("sync d?{target}; ")),
+        1 => value().prop_map(|value| format!("sync q!({value}); ")),
+        1 => target().prop_map(|target| format!("sync q?{target}; ")),
+        1 => (value(), value()).prop_map(|(first, second)| format!("sync t!{{{first}, {second}}}; ")),
+        1 => (target(), target()).prop_map(|(first, second)| format!("sync t?{{{first}, {second}}}; ")),
+    ]
+}
+
+fn target() -> impl Strategy<Value = String> {
+    prop_oneof![
+        12 => select(vec!["x", "y", "a", "a[1]", "a[x % 3]", "l", "m[l % 2]", "m[1]"]),
+        1 => Just("m[l]"),
+    ]
+    .prop_map(Into::into)
+}
+
+/// Small values, so that few states are reached and few indices are wrong; but some.
+fn expression() -> impl Strategy<Value = String> {
+    let leaves = vec![
+        "0",
+        "1",
+        "2",
+        "3",
+        "x",
+        "y",
+        "a",
+        "a[2]",
+        "a[l]",
+        "l",
+        "m[0]",
+        "m[x % 2]",
+        "K",
+        "P_0.s1",
+        "P_0.l",
+        "P_0->m[1]",
+        "true",
+    ];
+    let leaf = select(leaves).prop_map(String::from);
+    leaf.prop_recursive(3, 12, 2, |inner| {
+        let operators = vec![
+            "+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "and", "or", "imply", "&&", "||", "&", "|", "^", "<<", ">>",
+        ];
+        prop_oneof![
+            4 => (inner.clone(), select(operators), inner.clone()).prop_map(|(left, operator, right)| format!("{left} {operator} {right}")),
+            2 => inner.clone().prop_map(|inner| format!("({inner})")),
+            2 => inner.clone().prop_map(|inner| format!("({inner}) % 3")),
+            1 => (inner.clone(), select(vec!["2", "3", "-2", "x"])).prop_map(|(left, right)| format!("{left} / {right}")),
+            1 => inner.clone().prop_map(|inner| format!("not {inner}")),
+            1 => inner.clone().prop_map(|inner| format!("-{inner}")),
+            1 => inner.prop_map(|inner| format!("~({inner})")),
+        ]
+    })
+}

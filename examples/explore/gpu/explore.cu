@@ -1,0 +1,386 @@
+// The engine on the GPU: breadth-first, level by level, in one kernel that the host starts rarely.
+//
+// Before this text come the model's next-state functions (codegen) and the options that gpu/mod.rs writes.
+//
+//   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
+//                                       ^ first     ^ last          ^ counts->new_references
+//
+// `order` is all states in the order in which they were found, so it has room for as many as the table has slots, and a level is a part of
+// it. The blocks of the kernel stay for many levels: they take tiles of the level until there are none, put what is left in their caches,
+// and wait for each other; the last to come turns the next level into this one.
+//
+// A tile is a state a thread. All threads of a block try the same choice of the same process at the same time, each from its own state (see
+// codegen/mod.rs): so a warp parts only where its states have the process in different locations, and comes together to hand over
+// what it has made. A (state, process) pair a thread, which GPUexplore takes, fills the GPU with fewer states, but its warps run as many
+// different functions as there are processes.
+//
+// Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates, and from there to the table when it has no room for
+// one more of each thread. The states themselves lie in shared memory meanwhile, word by word, where looking for others costs them no registers.
+
+#include "warpset/block_cache.cuh"
+
+namespace explore {
+
+using warpset::u64;
+using warpset::u8;
+using warpset::no_reference;
+using Table = warpset::Table;
+using Warp = warpset::platform::Warp;
+using warpset::platform::add_relaxed;
+using warpset::platform::fetch_add_relaxed;
+using warpset::platform::load_relaxed;
+
+static_assert(state_words == WARPSET_WIDTH, "the table is for the model's states");
+
+// A state in registers.
+struct State {
+    u32 words[state_words];
+
+    template <u32 first, u32 count>
+    EXPLORE_FN u32 select(u32 i) const
+    {
+        u32 word = words[first];
+        EXPLORE_UNROLL
+        for (u32 at = 1; at < count; ++at)
+            if (i == at) word = words[first + at];
+        return word;
+    }
+
+    template <u32 first, u32 count>
+    EXPLORE_FN void replace(u32 i, u32 word)
+    {
+        EXPLORE_UNROLL
+        for (u32 at = 0; at < count; ++at)
+            if (i == at) words[first + at] = word;
+    }
+};
+
+// Mirrored by `Search` in gpu/mod.rs. What the host sets, and where the search is.
+struct Search {
+    u64 first, last;      // the level, in `order`
+    u64 next;             // the first state of it that no block has taken
+    u64 tile;             // states that a block takes at a time
+    u64 levels;           // begun
+    u64 widest;
+    u64 transitions;      // with multiplicity
+    u64 deadlocks;
+    u64 overflows;
+    u64 found;            // a state that violates a check, or no_reference
+    u64 faulty;           // a state with a fault, or no_reference
+    u64 going;            // 0: the kernel ends
+    u64 before[3];        // transitions, deadlocks and overflows when the level began
+    u64 fetching, generating, putting, waiting;  // clock cycles of all blocks, if they are measured
+    u32 arrived, generation;                     // of the barrier
+};
+
+struct Limits {
+    u64 states;         // no level is begun with as many
+    u64 nanoseconds;    // no level is begun later
+    u32 deadlocks;      // 1: a deadlock is a violation
+    u32 keep_going;     // 1: only faults end the search
+};
+
+// Threads of a block, and rows of its cache: as many as leave room for others on the multiprocessor.
+template <u32 threads_>
+struct Block {
+    static constexpr u32 threads = threads_;
+    static constexpr u32 rows = threads * EXPLORE_ROWS_A_THREAD;
+    using Cache = warpset::BlockCache<Table, rows>;
+    static constexpr u32 states_at = (Cache::bytes(threads / Warp::size) + 15) / 16 * 16;
+    static constexpr u32 shared_bytes = states_at + threads * state_words * 4;
+};
+
+template <bool condition, class A, class B>
+using Choose = typename warpset::Choose<condition, A, B>::Type;
+
+using Chosen = Choose<Block<256>::shared_bytes <= 72 * 1024, Block<256>,
+                      Choose<Block<128>::shared_bytes <= 100 * 1024, Block<128>,
+                             Choose<Block<64>::shared_bytes <= 200 * 1024, Block<64>, Block<32>>>>;
+using Cache = Chosen::Cache;
+
+// Cycles since the last lap, of the block's first thread.
+struct Stopwatch {
+    long long since = 0;
+
+    EXPLORE_FN void start()
+    {
+        if constexpr (EXPLORE_TIMED) since = clock64();
+    }
+    EXPLORE_FN void lap(u64* sum)
+    {
+        if constexpr (EXPLORE_TIMED) {
+            const long long now = clock64();
+            if (threadIdx.x == 0) add_relaxed(sum, now - since);
+            since = now;
+        }
+    }
+};
+
+// The words of a stored state.
+template <class BucketTable>
+EXPLORE_FN State fetch(const BucketTable& table, u64 reference)
+{
+    State state;
+    EXPLORE_UNROLL
+    for (u32 word = 0; word < state_words; ++word) state.words[word] = table.word(reference, word);
+    return state;
+}
+
+// Of a tree: a level at a time, all nodes of which are asked for at once.
+template <u32 length, class Nodes>
+EXPLORE_FN void read_halves(const Nodes& nodes, u64 root, u32* halves)
+{
+    if constexpr (length == 2) {
+        halves[0] = static_cast<u32>(root);
+        halves[1] = static_cast<u32>(root >> 32);
+    } else {
+        constexpr u32 pairs = length / 2;
+        u32 above[(length + 1) / 2];
+        read_halves<(length + 1) / 2>(nodes, root, above);
+        u64 node[pairs];
+        EXPLORE_UNROLL
+        for (u32 i = 0; i < pairs; ++i) node[i] = nodes.load(above[i]);
+        EXPLORE_UNROLL
+        for (u32 i = 0; i < pairs; ++i) {
+            halves[2 * i] = static_cast<u32>(node[i]);
+            halves[2 * i + 1] = static_cast<u32>(node[i] >> 32);
+        }
+        if (length % 2 == 1) halves[length - 1] = above[length / 2];
+    }
+}
+
+template <class RootShape, u32 width>
+EXPLORE_FN State fetch(const warpset::TreeTable<RootShape, width>& table, u64 reference)
+{
+    State state;
+    u64 root = 0;
+    table.read_root(reference, root);
+    read_halves<width>(table.nodes, root, state.words);
+    return state;
+}
+
+// A successor as the cache takes it: words, and which of them have changed.
+struct Successor {
+    const State& from;
+    const State& to;
+
+    EXPLORE_FN u32 word(u32 index) const { return to.words[index]; }
+    EXPLORE_FN u32 mask(u32 part) const
+    {
+        u32 bits = 0;
+        EXPLORE_UNROLL
+        for (u32 bit = 0; bit < 32; ++bit) {
+            const u32 at = part * 32 + bit;
+            if (at < state_words && from.words[at] != to.words[at]) bits |= 1u << bit;
+        }
+        return bits;
+    }
+    EXPLORE_FN bool differs() const
+    {
+        bool differs = false;
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < state_words; ++word) differs |= from.words[word] != to.words[word];
+        return differs;
+    }
+};
+
+// What the threads of a block share.
+struct Engine {
+    const Table& table;
+    Cache cache;
+    u32* column;    // of this thread: word w of its state is column[w * threads]
+    u64* order;
+    warpset::BatchCounts* counts;
+    Search* search;
+    Limits limits;
+    Stopwatch watch;
+
+    // The next part of the level: false if there is none. All threads of the block call it.
+    EXPLORE_FN bool take_tile(u64& first, u64& last) const
+    {
+        __shared__ u64 tile[2];
+        __syncthreads();  // the one before has been read
+        if (threadIdx.x == 0) {
+            const u64 size = load_relaxed(&search->tile), end = load_relaxed(&search->last);
+            // Relaxed: tiles must differ and nothing more. What they hold was ordered by the barrier before the level.
+            const u64 begin = is_stopped() ? end : fetch_add_relaxed(&search->next, size);
+            tile[0] = begin;
+            tile[1] = begin + size < end ? begin + size : end;
+        }
+        __syncthreads();
+        first = tile[0];
+        last = tile[1];
+        return first < last;
+    }
+
+    // Whether the level need not be finished.
+    EXPLORE_FN bool is_stopped() const
+    {
+        return load_relaxed(&counts->full) != 0 || load_relaxed(&search->faulty) != no_reference ||
+               (!limits.keep_going && load_relaxed(&search->found) != no_reference);
+    }
+
+    // All steps of the states order[first .. last].
+    EXPLORE_FN void expand(u64 first, u64 last)
+    {
+        const bool has_state = first + threadIdx.x < last;
+        const u64 reference = has_state ? load_relaxed(order + first + threadIdx.x) : no_reference;
+        Notes notes;
+        bool violates = false;
+        if (has_state) {
+            const State state = fetch(table, reference);
+            EXPLORE_UNROLL
+            for (u32 word = 0; word < state_words; ++word) column[word * Chosen::threads] = state.words[word];
+            if constexpr (conditions > 0) violates = violated(state, notes) != conditions;
+        }
+        watch.lap(&search->fetching);
+        u32 room = 0, steps = 0;  // room: in the cache, at least; the same for all threads
+#pragma unroll 1
+        for (u32 unit = 0; unit < units; ++unit) {
+            const u32 end = choices(unit);
+#pragma unroll 1
+            for (u32 choice = 0; choice < end; ++choice) {
+                if (room < Chosen::threads) room = make_room();
+                room -= Chosen::threads;
+                steps += try_choice(unit, choice, has_state, reference, notes);
+            }
+        }
+        watch.lap(&search->generating);
+        const bool is_deadlock = has_state && steps == 0 && notes.fault == 0;
+        violates |= is_deadlock && limits.deadlocks;
+        // Relaxed: the first to come is kept, and whoever reads it then asks the interpreter what is wrong with that state.
+        if (violates) warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference);
+        if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
+        add_up(steps, &search->transitions);
+        add_up(is_deadlock, &search->deadlocks);
+        add_up(notes.overflows, &search->overflows);
+    }
+
+    // One choice of a process in the thread's state. Gives 1 if there is such a step, else 0. All threads of the block call it.
+    EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, u64 reference, Notes& notes)
+    {
+        State from;
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < state_words; ++word) from.words[word] = column[word * Chosen::threads];
+        State to = from;
+        const bool steps = has_state && step(unit, choice, from, to, notes);
+        __syncwarp();
+        const Successor successor{from, to};
+        // A step that changes nothing leads to a state that is stored.
+        const bool gives = steps && successor.differs();
+        const u32 givers = Warp::ballot(gives);
+        if (givers == 0) return steps;
+        const u32 leader = warpset::platform::lowest_bit(givers);
+        u32 row = 0;
+        if (Warp::lane() == leader) row = cache.take(warpset::platform::population_count(givers));
+        row = Warp::shuffle(row, leader) + warpset::platform::population_count(givers & ((1u << Warp::lane()) - 1));
+        if (gives) cache.write(row, successor, reference);
+        return steps;
+    }
+
+    // Room for one more of each thread.
+    EXPLORE_FN u32 make_room()
+    {
+        const u32 room = cache.room();
+        if (room >= Chosen::threads) return room;
+        put();
+        return Chosen::rows;
+    }
+
+    // All threads of the block call it.
+    EXPLORE_FN void put()
+    {
+        watch.lap(&search->generating);
+        cache.find_or_put(table, order, counts);
+        watch.lap(&search->putting);
+    }
+
+    EXPLORE_FN static void add_up(u32 value, u64* sum)
+    {
+        if (!Warp::any(value)) return;
+        const u32 total = Warp::sum_up_to(value);
+        if (Warp::lane() == Warp::size - 1) add_relaxed(sum, total);
+    }
+
+    // Waits until all blocks are done with the level. True if there is another one to go on with. All threads call it.
+    EXPLORE_FN bool next_level(u64 started)
+    {
+        __shared__ bool more;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            // A barrier of all blocks, which are resident together. Fences and relaxed accesses at device scope: what a block did before it
+            // arrives happens before the last one begins the level, and that before anyone goes on.
+            const u32 generation = load_relaxed(&search->generation);
+            __threadfence();
+            if (atomicAdd(&search->arrived, 1) + 1 == gridDim.x) {
+                __threadfence();
+                begin_level(started);
+                search->arrived = 0;
+                __threadfence();
+                atomicExch(&search->generation, generation + 1);
+            } else {
+                while (load_relaxed(&search->generation) == generation) __nanosleep(20);
+            }
+            __threadfence();
+            more = load_relaxed(&search->going) != 0;
+        }
+        __syncthreads();
+        watch.lap(&search->waiting);
+        return more;
+    }
+
+    // By the one thread that is left.
+    EXPLORE_FN void begin_level(u64 started) const
+    {
+        search->going = 0;
+        if (is_stopped()) return;
+        const u64 first = load_relaxed(&search->last), last = load_relaxed(&counts->new_references), size = last - first;
+        search->first = search->next = first;
+        search->last = last;
+        // Written by others, and read by nobody now: at the level's end.
+        search->before[0] = load_relaxed(&search->transitions);
+        search->before[1] = load_relaxed(&search->deadlocks);
+        search->before[2] = load_relaxed(&search->overflows);
+        search->levels += size != 0;
+        if (size > search->widest) search->widest = size;
+        // Small levels are spread over all blocks.
+        const u64 warps = (size / gridDim.x + Warp::size) / Warp::size;
+        search->tile = (warps < Chosen::threads / Warp::size ? warps : Chosen::threads / Warp::size) * Warp::size;
+        search->going = size != 0 && last < limits.states && nanoseconds() - started < limits.nanoseconds;
+    }
+
+    EXPLORE_FN static u64 nanoseconds()
+    {
+        u64 now;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        return now;
+    }
+};
+
+}  // namespace explore
+
+// What the host launches the kernel with.
+extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
+{
+    *threads = explore::Chosen::threads;
+    *shared_bytes = explore::Chosen::shared_bytes;
+}
+
+// Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of `Chosen::threads` threads with
+// `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch left them, or as gpu/mod.rs begins.
+extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
+search_levels(warpset::View view, explore::u64* order, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
+{
+    using namespace explore;
+    extern __shared__ __align__(16) u8 shared[];
+    const Table table = warpset::table(view);
+    Engine engine{table, Cache(shared), reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x, order, counts, search, limits, {}};
+    const u64 started = Engine::nanoseconds();
+    engine.cache.clear();
+    engine.watch.start();
+    do {
+        u64 first, last;
+        while (engine.take_tile(first, last)) engine.expand(first, last);
+        engine.put();
+    } while (engine.next_level(started));
+}

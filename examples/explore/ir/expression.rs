@@ -1,0 +1,145 @@
+//! Expressions over a state: 32-bit two's complement integers, truth is "not 0", and comparisons and logic give 0 or 1.
+
+use super::{LocationId, ProcessId, Span, VariableId};
+
+/// No expression is nested deeper: they may be walked by recursion. Front ends refuse what is deeper.
+pub const MAX_DEPTH: usize = 500;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    Constant(i32),
+    /// The value of a scalar.
+    Variable(VariableId),
+    /// An element of an array. An index that is negative or not below the number of elements is a fault.
+    Element {
+        array: VariableId,
+        index: Box<Expression>,
+        span: Span,
+    },
+    /// 1 if the process is in the location, else 0.
+    At {
+        process: ProcessId,
+        location: LocationId,
+    },
+    Unary {
+        operator: Unary,
+        operand: Box<Expression>,
+    },
+    /// `span` is of the whole expression, for faults.
+    Binary {
+        operator: Binary,
+        operands: Box<[Expression; 2]>,
+        span: Span,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unary {
+    /// `-x`; wraps around.
+    Negate,
+    /// `not x`: 1 if x is 0, else 0.
+    Not,
+    /// `~x`: all 32 bits inverted.
+    Complement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    /// Wraps around.
+    Add,
+    /// Wraps around.
+    Subtract,
+    /// Wraps around.
+    Multiply,
+    /// Truncates towards zero. By zero is a fault; -2^31 / -1 wraps around to -2^31.
+    Divide,
+    /// Has the sign of the dividend. By zero is a fault; -2^31 % -1 is 0.
+    Remainder,
+    /// By the low 5 bits of the right side.
+    ShiftLeft,
+    /// By the low 5 bits of the right side; copies the sign bit.
+    ShiftRight,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+    /// The right side is evaluated only if the left one is not 0.
+    And,
+    /// The right side is evaluated only if the left one is 0.
+    Or,
+    /// 1 if the left side is 0 (the right one is not evaluated then) or the right one is not.
+    Imply,
+}
+
+impl Unary {
+    pub fn apply(self, operand: i32) -> i32 {
+        match self {
+            Self::Negate => operand.wrapping_neg(),
+            Self::Not => i32::from(operand == 0),
+            Self::Complement => !operand,
+        }
+    }
+}
+
+impl Binary {
+    /// The value of operands that are both known; `None` is the fault of dividing by zero.
+    pub fn apply(self, left: i32, right: i32) -> Option<i32> {
+        Some(match self {
+            Self::Add => left.wrapping_add(right),
+            Self::Subtract => left.wrapping_sub(right),
+            Self::Multiply => left.wrapping_mul(right),
+            Self::Divide if right == 0 => return None,
+            Self::Divide => left.wrapping_div(right),
+            Self::Remainder if right == 0 => return None,
+            Self::Remainder => left.wrapping_rem(right),
+            Self::ShiftLeft => left.wrapping_shl(right as u32),
+            Self::ShiftRight => left.wrapping_shr(right as u32),
+            Self::BitAnd => left & right,
+            Self::BitOr => left | right,
+            Self::BitXor => left ^ right,
+            Self::Less => i32::from(left < right),
+            Self::LessOrEqual => i32::from(left <= right),
+            Self::Greater => i32::from(left > right),
+            Self::GreaterOrEqual => i32::from(left >= right),
+            Self::Equal => i32::from(left == right),
+            Self::NotEqual => i32::from(left != right),
+            Self::And => i32::from(left != 0 && right != 0),
+            Self::Or => i32::from(left != 0 || right != 0),
+            Self::Imply => i32::from(left == 0 || right != 0),
+        })
+    }
+
+    /// The value if the left side alone decides it, so that the right one must not be evaluated.
+    pub fn decided(self, left: i32) -> Option<i32> {
+        match (self, left != 0) {
+            (Self::And, false) => Some(0),
+            (Self::Or, true) | (Self::Imply, false) => Some(1),
+            _ => None,
+        }
+    }
+}
+
+impl Expression {
+    /// Constants are folded.
+    pub fn unary(operator: Unary, operand: Self) -> Self {
+        match operand {
+            Self::Constant(value) => Self::Constant(operator.apply(value)),
+            operand => Self::Unary { operator, operand: Box::new(operand) },
+        }
+    }
+
+    /// Constants are folded, unless that is a fault.
+    pub fn binary(operator: Binary, left: Self, right: Self, span: Span) -> Self {
+        let value = match (&left, &right) {
+            (Self::Constant(left), Self::Constant(right)) => operator.apply(*left, *right),
+            (Self::Constant(left), _) => operator.decided(*left),
+            _ => None,
+        };
+        value.map_or_else(|| Self::Binary { operator, operands: Box::new([left, right]), span }, Self::Constant)
+    }
+}

@@ -1,0 +1,218 @@
+//! An explicit-state model checker: explores all states that a model can reach, counts them, checks them, and shows the shortest path to
+//! what is wrong.
+//!
+//! ```text
+//! cargo run --release --example explore -- examples/explore/models/peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'
+//! cargo run --release --example explore -- --help
+//! ```
+
+mod checks;
+mod codegen;
+#[path = "../support/device.rs"]
+mod device;
+mod diagnostic;
+mod dve;
+mod engine;
+#[cfg(feature = "cuda")]
+mod gpu;
+mod interpreter;
+mod ir;
+#[path = "../support/memory.rs"]
+mod memory;
+#[path = "../support/numbers.rs"]
+mod numbers;
+mod options;
+mod path;
+mod progress;
+mod record;
+mod report;
+mod successors;
+
+use anyhow::{Context, Result};
+use checks::{Checks, Role};
+use clap::Parser;
+use diagnostic::Located;
+use dve::Dve;
+use engine::{Counts, End, Engine, Exploration, Limits};
+use interpreter::Interpreter;
+use ir::Source;
+use options::{EXIT_ERROR, EXIT_FOUND, EXIT_INCOMPLETE, EngineKind, Options};
+use path::Path;
+use progress::Progress;
+use record::Recorder;
+use report::{Cycles, Report, Time};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+use successors::{Interpreted, Successors};
+use warpset::{Bucket, Device, Storage, Tree, VectorTable};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(code) => code,
+        Err(error) => {
+            match error.downcast_ref::<Box<Located>>() {
+                Some(located) => {
+                    let color = std::io::stderr().is_terminal();
+                    eprint!("{}", located.diagnostic.render(&located.source, color));
+                }
+                None => eprintln!("error: {error:#}"),
+            }
+            ExitCode::from(EXIT_ERROR)
+        }
+    }
+}
+
+/// Reads the model, explores it, prints what was found.
+fn run(options: &Options) -> Result<ExitCode> {
+    let start = Instant::now();
+    let name = options.model.display().to_string();
+    let text = std::fs::read_to_string(&options.model).with_context(|| format!("{name} cannot be read"))?;
+    let dve = Dve::read(Source { name, text })?;
+    let checks = checks(options, &dve)?;
+    #[cfg(feature = "cuda")]
+    if let Some(file) = &options.emit {
+        let text = gpu::source(&dve.model, &checks, options.cycles);
+        std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let time = Time { parse: start.elapsed(), ..Time::default() };
+    rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
+    let device = options.device.open()?;
+    match options.table.is_tree(dve.model.layout.words) {
+        false => explore::<Bucket>(options, &dve, &checks, &device, time),
+        true => explore::<Tree>(options, &dve, &checks, &device, time),
+    }
+}
+
+/// What the model asserts, and the command line asks for.
+fn checks(options: &Options, dve: &Dve) -> Result<Checks> {
+    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(&dve.model) };
+    let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
+    for (role, name, texts) in conditions {
+        for text in texts {
+            let source = Source { name: name.into(), text: text.clone() };
+            let condition = dve.condition(&source)?;
+            checks.add(role, source.text, condition);
+        }
+    }
+    Ok(checks)
+}
+
+fn explore<S: Storage>(options: &Options, dve: &Dve, checks: &Checks, device: &Device, mut time: Time) -> Result<ExitCode> {
+    let model = &dve.model;
+    let start = Instant::now();
+    let table = VectorTable::<S>::builder(model.layout.words).capacity(options.capacity).build(device)?;
+    let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+    let run = Run { options, table: &table, interpreted: &interpreted };
+    match options.engine.on(device, options.record.is_some()) {
+        #[cfg(feature = "cuda")]
+        EngineKind::Gpu => {
+            let engine = gpu::Engine::new(&table, model, &interpreted, checks, options.cycles)?;
+            time.prepare = start.elapsed();
+            run.with(&interpreted, "compiled for the GPU", time, |limits, observer| {
+                let (exploration, cycles) = engine.run(&model.initial_state(), limits, observer)?;
+                Ok((exploration, options.cycles.then_some(cycles)))
+            })
+        }
+        EngineKind::Compiled => {
+            let compiled = codegen::on_cpu::Compiled::new(&interpreted)?;
+            time.prepare = start.elapsed();
+            run.on_threads(&compiled, "compiled", time)
+        }
+        _ => {
+            time.prepare = start.elapsed();
+            run.on_threads(&interpreted, "interpreted", time)
+        }
+    }
+}
+
+/// An exploration and what is printed of it.
+struct Run<'a, S: Storage> {
+    options: &'a Options,
+    table: &'a VectorTable<S>,
+    interpreted: &'a Interpreted<'a>,
+}
+
+impl<S: Storage> Run<'_, S> {
+    /// By threads of this machine, whatever the table's device.
+    fn on_threads<X: Successors>(&self, source: &X, engine: &'static str, time: Time) -> Result<ExitCode> {
+        let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width())).transpose()?;
+        let code = self.with(source, engine, time, |limits, observer| {
+            let recorder = recorder.as_ref();
+            let engine = Engine { table: self.table, source, limits, recorder, observer };
+            Ok((engine.run(&self.interpreted.interpreter.model().initial_state(), None)?, None))
+        })?;
+        if let (Some(recorder), Some(path)) = (recorder, &self.options.record) {
+            recorder.finish(path)?;
+        }
+        Ok(code)
+    }
+
+    /// By what `explore` does.
+    fn with<X: Successors>(
+        &self,
+        source: &X,
+        engine: &'static str,
+        mut time: Time,
+        explore: impl FnOnce(Limits, &(dyn Fn(&Counts) + Sync)) -> Result<(Exploration, Option<Cycles>)>,
+    ) -> Result<ExitCode> {
+        let Self { options, table, interpreted: Interpreted { interpreter, checks } } = self;
+        let (model, device) = (interpreter.model(), table.device());
+        let start = Instant::now();
+        let (exploration, cycles) = {
+            let progress = Progress::new();
+            explore(limits(options, device), &|counts: &Counts| progress.set(counts, table))?
+        };
+        time.explore = start.elapsed();
+        let stats = table.stats()?;
+
+        let start = Instant::now();
+        let found = exploration.found.clone();
+        let path = found.map(|found| path::find(table, source, interpreter, checks, found)).transpose()?;
+        time.path = start.elapsed();
+        if let (Some(file), Some(path)) = (&options.trace, &path) {
+            let text = format!("{:#}\n", path.json(model, checks));
+            std::fs::write(file, text).with_context(|| format!("the path cannot be written to {}", file.display()))?;
+        }
+        let report = Report {
+            model,
+            device,
+            spec: table.spec(),
+            stats,
+            exploration: &exploration,
+            engine,
+            time,
+            cycles,
+            violation: path.as_ref().map(|path| checks.describe(&path.violation, model)),
+            path: path.as_ref().map(|path| path.json(model, checks)),
+        };
+        print(&report, path.as_ref(), checks, options.json)?;
+        Ok(exit_code(&exploration))
+    }
+}
+
+fn limits(options: &Options, device: &Device) -> Limits {
+    // A GPU says by itself when its memory ends.
+    let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
+    let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going }
+}
+
+fn print(report: &Report, path: Option<&Path>, checks: &Checks, json: bool) -> Result<()> {
+    let text = match (json, path) {
+        (true, _) => format!("{}\n", report.json()),
+        (false, None) => report.text(),
+        (false, Some(path)) => format!("{}\n{}", report.text(), path.text(report.model, checks)),
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("the report cannot be printed")
+}
+
+fn exit_code(exploration: &Exploration) -> ExitCode {
+    match (&exploration.found, exploration.end) {
+        (Some(_), _) => ExitCode::from(EXIT_FOUND),
+        (None, End::Complete) => ExitCode::SUCCESS,
+        (None, _) => ExitCode::from(EXIT_INCOMPLETE),
+    }
+}

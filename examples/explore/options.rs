@@ -1,0 +1,145 @@
+//! The command line.
+
+use super::device::DeviceChoice;
+use super::numbers::parse_count;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use warpset::Device;
+
+/// Exit code: something was found, a violation or a goal.
+pub const EXIT_FOUND: u8 = 1;
+/// Exit code: the model, the command line or the machine is at fault.
+pub const EXIT_ERROR: u8 = 2;
+/// Exit code: stopped before all states were found, and nothing was found until then.
+pub const EXIT_INCOMPLETE: u8 = 3;
+
+const AFTER_HELP: &str = "\
+MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
+
+  explore peterson.dve                                      count states, transitions, deadlocks, levels
+  explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
+  explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
+  explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
+
+Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
+C's operators, and `and`, `or`, `not`, `imply`.
+
+Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
+search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow. An index outside its
+array and a division by zero are faults of the model, and end the exploration with the path to them.
+
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
+Exits with 0 if all states were found and nothing else was; 1 if a violation, a fault or a goal was found; 2 on an error; 3 if it stopped
+at --max-states or --memory before anything was found.";
+
+/// Explores all states that a model can reach, and checks them.
+#[derive(Debug, Parser)]
+#[command(name = "explore", after_help = AFTER_HELP)]
+pub struct Options {
+    /// The model, a text in DVE.
+    pub model: PathBuf,
+
+    /// Ends at a state without any step. Otherwise these are only counted.
+    #[arg(long, help_heading = "Checks")]
+    pub deadlock: bool,
+
+    /// A condition that must hold in every state. May be given several times.
+    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    pub invariant: Vec<String>,
+
+    /// A condition to be reached. May be given several times: any will do.
+    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    pub goal: Vec<String>,
+
+    /// Explores everything, whatever is found; the path is to what was found first. Only faults still end the exploration.
+    #[arg(long, help_heading = "Checks")]
+    pub keep_going: bool,
+
+    /// Writes the path to what was found as JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    pub trace: Option<PathBuf>,
+
+    /// Where the table is: best, cpu, cpu:THREADS, gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
+    /// or else the CPU.
+    #[arg(long, default_value = "best", help_heading = "Table")]
+    pub device: DeviceChoice,
+
+    /// How states are stored. `auto` takes trees for states of 8 words or more.
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
+    pub table: TableKind,
+
+    /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the system's
+    /// C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is gpu for a table on a
+    /// GPU, unless --record is given, and else interpreted.
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
+    pub engine: EngineKind,
+
+    /// Measures what a GPU does its time with: `cycles` of the JSON report. Costs a few percent.
+    #[arg(long, help_heading = "Limits and output")]
+    pub cycles: bool,
+
+    /// Slots of the table at the beginning. It grows when it is 85 % full.
+    #[arg(long, value_name = "SLOTS", default_value = "2^20", value_parser = parse_count, help_heading = "Table")]
+    pub capacity: u64,
+
+    /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 % of
+    /// what is free]
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
+    pub memory: Option<u64>,
+
+    /// Stops at the end of a round that has found so many states.
+    #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
+    pub max_states: Option<u64>,
+
+    /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are in the
+    /// order of the search.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub record: Option<PathBuf>,
+
+    /// Writes the text that is compiled for a GPU, CUDA C++, and does nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub emit: Option<PathBuf>,
+
+    /// Prints the report as one JSON object. A path then is in it, too.
+    #[arg(long, help_heading = "Limits and output")]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    Auto,
+    /// As they are.
+    Bucket,
+    /// As trees of pairs that equal parts share.
+    Tree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineKind {
+    Auto,
+    Gpu,
+    Compiled,
+    Interpreted,
+}
+
+impl EngineKind {
+    /// What `auto` means.
+    pub fn on(self, device: &Device, records: bool) -> Self {
+        match self {
+            Self::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => Self::Gpu,
+            Self::Auto => Self::Interpreted,
+            other => other,
+        }
+    }
+}
+
+impl TableKind {
+    /// Whether states of so many words are stored as trees.
+    pub fn is_tree(self, words: usize) -> bool {
+        match self {
+            Self::Auto => words >= 8,
+            Self::Bucket => false,
+            Self::Tree => true,
+        }
+    }
+}
