@@ -6,8 +6,14 @@ use crate::raw::view::{CompactView, HashView, LevelView};
 /// Bytes of a bucket, of every kind of slot.
 const BUCKET_BYTES: u64 = 64;
 
+/// Buckets of the smallest table.
+const LEAST_BUCKETS: u64 = 16;
+
 /// A search looks at no more buckets of a level than this.
 const MOST_FUNCTIONS: u64 = 128;
+
+/// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
+const AT_ONCE: u64 = 1 << 19;
 
 /// One level of a compact table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +48,31 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
+    /// Slots of a second level for the keys that find no place in this one while both are filled to 0.95; none if there are no such keys.
+    ///
+    /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under way at
+    /// once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five times
+    /// as many are left over then. So the second level has room for such a share of the first `AT_ONCE` slots, and for six
+    /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
+    fn slots_for_the_rest(&self) -> Option<u64> {
+        // One in so many: of all slots; of those whose keys may all be under way at once.
+        let (of_all, at_once) = match self.functions {
+            1 => (16, 16),
+            2 => (64, 18),
+            3 => (256, 48),
+            4..8 => (256, 64),
+            8..12 => (256, 96),
+            12..24 => (2048, 192),
+            24..64 => (2048, 512),
+            64..MOST_FUNCTIONS => (1 << 16, 1 << 12),
+            _ => return None,
+        };
+        let many = self.slots().min(AT_ONCE);
+        // Buckets of 8 slots are less evenly full.
+        let uneven = if self.slots_per_bucket == 8 { 2 } else { 1 };
+        Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
+    }
+
     fn bytes(&self) -> u64 {
         self.buckets * BUCKET_BYTES
     }
@@ -74,14 +105,10 @@ impl Layout {
     /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32.
     pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64) -> Option<Self> {
         let first = Level::new(key_bits, slot_bits, buckets, 0)?;
-        let share = match first.functions {
-            1 => 16,
-            2 => 64,
-            3..12 => 256,
-            12..64 => 2048,
-            _ => return Some(Self { key_bits, first, second: Level::default() }),
+        let Some(slots) = first.slots_for_the_rest() else {
+            return Some(Self { key_bits, first, second: Level::default() });
         };
-        let buckets = (first.slots() / share).div_ceil(BUCKET_BYTES / 8).max(2);
+        let buckets = slots.div_ceil(BUCKET_BYTES / 8).max(2);
         let second = Level::new(key_bits, 64, buckets, first.functions)?;
         Some(Self { key_bits, first, second })
     }
@@ -116,14 +143,14 @@ impl Layout {
     }
 }
 
-/// Buckets for so many slots of the first level, or more.
+/// Buckets for so many slots of the first level, or more: a kibibyte at least, as few of few buckets can be evenly full.
 pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
-    slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(2)
+    slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(LEAST_BUCKETS)
 }
 
 /// The fewest slots for which keys of so many bits fit slots of so many; more than there can be if they never do.
 pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32) -> u64 {
-    let buckets = 1u64 << key_bits.saturating_sub(slot_bits).max(1);
+    let buckets = LEAST_BUCKETS.max(1 << key_bits.saturating_sub(slot_bits));
     buckets * (BUCKET_BYTES * 8 / u64::from(slot_bits))
 }
 
@@ -137,8 +164,8 @@ mod tests {
         // Bits of keys and slots, slots; functions, rounds, slots of the second level.
         for (key_bits, slot_bits, slots, functions, rounds, second) in [
             (45, 32, 1 << 28, 128, 1, 0),
-            (54, 32, 1 << 28, 4, 2, 1 << 20),
-            (54, 32, 1 << 29, 8, 1, 1 << 21),
+            (54, 32, 1 << 28, 4, 2, (1 << 20) + 8920),
+            (54, 32, 1 << 29, 8, 1, (1 << 21) + 6192),
             (58, 32, 1 << 30, 1, 1, 1 << 26),
             (58, 32, 1 << 31, 2, 5, 1 << 25),
             (64, 64, 1 << 28, 128, 1, 0),
@@ -175,6 +202,90 @@ mod tests {
         }
     }
 
+    /// Keys put into a table that does nothing but count: how many find no place. `under_way` at a time, each of which takes a step in turn.
+    fn rejected(layout: &Layout, family: &Bijection<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
+        let mut taken = [layout.first, layout.second].map(|level| vec![0; level.buckets as usize]);
+        let mut keys = keys.fuse();
+        // Of each its level, round and function.
+        let mut walks: Vec<(u64, usize, usize, u64)> = Vec::new();
+        let mut rejected = 0;
+        loop {
+            walks.extend(keys.by_ref().take(under_way - walks.len()).map(|key| (key, 0, 0, 0)));
+            if walks.is_empty() {
+                return rejected;
+            }
+            walks.retain_mut(|(key, at, round, function)| {
+                let level = [layout.first, layout.second][*at];
+                if *round == level.limits.len() {
+                    (*at, *round) = (*at + 1, 0);
+                    rejected += u64::from(*at == 2);
+                    return *at < 2;
+                }
+                let hash = u128::from(family.hash((level.first_function + *function) as u32, *key));
+                let bucket = &mut taken[*at][(hash * u128::from(level.buckets) >> layout.key_bits) as usize];
+                if *bucket < level.limits[*round] * level.slots_per_bucket / 16 {
+                    *bucket += 1;
+                    return false;
+                }
+                *function += 1;
+                if *function == level.functions {
+                    (*round, *function) = (*round + 1, 0);
+                }
+                true
+            });
+        }
+    }
+
+    /// Every width of keys and slots, tables from a bucket or two on, one key after another and all at once.
+    #[test]
+    fn no_key_is_rejected_up_to_95_percent() {
+        use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+        let mut random = StdRng::seed_from_u64(5);
+        for key_bits in 20..=64 {
+            for slot_bits in [16, 32, 64] {
+                let fewest = fewest_slots(key_bits, slot_bits);
+                // Sizes at which there are few functions; and those of small tables.
+                let few = (0..6).flat_map(|more| [4, 5, 6, 7].map(|quarters| (fewest << more) / 4 * quarters));
+                for slots in few.chain([1, 40, 100, 300, 1000, 3000, 10_000, 1 << 16]).filter(|slots| *slots <= 1 << 16) {
+                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits)) else { continue };
+                    let count = (layout.slots() as f64 * 0.95) as u64;
+                    if layout.first.functions < 2 || count > (1 << key_bits.min(63)) / 2 {
+                        continue;
+                    }
+                    for _ in 0..(20_000 / count).clamp(1, 20) {
+                        let family = Bijection::random(key_bits, &mut random);
+                        // A bijection gives distinct keys.
+                        let distinct = Bijection::<u64>::random(key_bits, &mut random);
+                        let under_way = [1, count, random.random_range(1..=count)];
+                        for under_way in under_way {
+                            let rejected =
+                                rejected(&layout, &family, (0..count).map(|key| distinct.hash(0, key)), under_way as usize);
+                            assert_eq!(rejected, 0, "{key_bits} bits, {count} keys, {under_way} under way, {layout:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where a table is large, its second level is a small part of it, slots of twice the size or not.
+    #[test]
+    fn large_tables_are_filled_to_95_percent_of_their_bytes() {
+        use rand::{SeedableRng, rngs::StdRng};
+
+        let mut random = StdRng::seed_from_u64(6);
+        // Functions: 2, 3, 4, 8, 16.
+        for (key_bits, slots) in [(49, 1 << 22), (48, 3 << 20), (48, 1 << 22), (47, 1 << 22), (46, 1 << 22)] {
+            let layout = Layout::new(key_bits, 32, buckets_for(slots, 32)).expect("it fits");
+            let count = (layout.bytes() as f64 / 4.0 * 0.95) as u64;
+            let family = Bijection::random(key_bits, &mut random);
+            let distinct = Bijection::<u64>::random(key_bits, &mut random);
+            let rejected = rejected(&layout, &family, (0..count).map(|key| distinct.hash(0, key)), 1 << 18);
+            assert_eq!(rejected, 0, "{key_bits} bits, {count} keys, {layout:?}");
+        }
+    }
+
     #[test]
     fn fewest_slots_are_enough_and_not_too_many() {
         for key_bits in 20..=64 {
@@ -182,7 +293,7 @@ mod tests {
                 let slots = fewest_slots(key_bits, slot_bits);
                 let buckets = buckets_for(slots, slot_bits);
                 assert!(Layout::new(key_bits, slot_bits, buckets).is_some(), "{key_bits} bits in slots of {slot_bits}");
-                assert!(buckets == 2 || Layout::new(key_bits, slot_bits, buckets - 1).is_none());
+                assert!(buckets == LEAST_BUCKETS || Layout::new(key_bits, slot_bits, buckets - 1).is_none());
             }
         }
     }

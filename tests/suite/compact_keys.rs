@@ -15,6 +15,7 @@ tests![
     keys_that_look_alike,
     keys_whose_hashes_are_alike,
     filled_to_95_percent_without_a_rejection,
+    no_key_is_rejected_up_to_95_percent_whatever_the_size,
     filled_to_the_last_slot_and_beyond,
     one_function_and_a_second_level,
     callers_race_in_a_nearly_full_table,
@@ -109,9 +110,9 @@ fn keys_whose_hashes_are_alike(device: &Device) {
     }
 }
 
-/// How many keys fill a table to a share of its bytes.
-fn keys_for(table: &VectorTable<Root>, slot_bits: u32, fill: f64) -> usize {
-    (table.bytes() as f64 * 8.0 / f64::from(slot_bits) * fill) as usize
+/// How many keys fill a table to a share of its slots.
+fn keys_for(table: &VectorTable<Root>, fill: f64) -> usize {
+    (table.slots() as f64 * fill) as usize
 }
 
 /// Of each number of functions that there is a layout for: iterated and decompressed, the table is exactly the set that was put in.
@@ -126,7 +127,7 @@ fn filled_to_95_percent_without_a_rejection(device: &Device) {
         for capacity in sizes {
             let table = table(device, key_bits.min(64), slot_bits, capacity).unwrap();
             let context = format!("{} of {capacity}", table.spec());
-            let count = keys_for(&table, slot_bits, 0.95);
+            let count = keys_for(&table, 0.95);
             let keys = keys(key_bits.min(64), count);
             let put: Vec<u32> = words(keys.iter().copied()).flatten().collect();
             let batch = table.find_or_put_many(&put).unwrap();
@@ -143,6 +144,33 @@ fn filled_to_95_percent_without_a_rejection(device: &Device) {
     }
 }
 
+/// A whole batch at once: on a GPU, all keys of a small table are under way together.
+fn no_key_is_rejected_up_to_95_percent_whatever_the_size(device: &Device) {
+    for key_bits in some_key_bits() {
+        for slot_bits in [16, 32, 64] {
+            for capacity in [1, 50, 200, 1000, 3088, 20_000, scaled(100_000, 20_000)] {
+                for seed in 0..4 {
+                    let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(seed);
+                    let table = match builder.build(device) {
+                        Ok(table) => table,
+                        Err(Error::KeysDoNotFit { .. }) => break,
+                        Err(error) => panic!("{error}"),
+                    };
+                    // With one function there is no such promise.
+                    let codes = (1u128 << slot_bits) * u128::from(table.slots()) * u128::from(slot_bits) / 512;
+                    let count = keys_for(&table, if codes >> key_bits >= 4 { 0.95 } else { 0.75 });
+                    if count as u64 > mask(key_bits) / 2 {
+                        continue;
+                    }
+                    let put: Vec<u32> = words(keys(key_bits, count)).flatten().collect();
+                    let tally = table.find_or_put_many_with(&put, Request::new()).unwrap().tally;
+                    assert_eq!((tally.new, tally.full), (count as u64, 0), "{}, {capacity}, seed {seed}", table.spec());
+                }
+            }
+        }
+    }
+}
+
 fn key_of(words: &[u32]) -> u64 {
     u64::from(words[0]) | u64::from(words[1]) << 32
 }
@@ -150,7 +178,7 @@ fn key_of(words: &[u32]) -> u64 {
 /// What is rejected is said, and rejected again; what is stored stays.
 fn filled_to_the_last_slot_and_beyond(device: &Device) {
     for (key_bits, slot_bits, capacity) in
-        [(20, 16, 512), (27, 32, 100), (40, 32, 1 << 13), (33, 32, 40), (64, 64, 20), (50, 64, 300)]
+        [(20, 16, 512), (27, 32, 100), (40, 32, 1 << 13), (33, 32, 40), (64, 64, 20), (50, 64, 300), (36, 32, 256)]
     {
         let table = table(device, key_bits, slot_bits, capacity).unwrap();
         let context = format!("{}, {capacity} slots", table.spec());
@@ -187,7 +215,7 @@ fn one_function_and_a_second_level(device: &Device) {
         assert!(stored * 10 >= pool.len() * 8, "{key_bits} bits: {stored} of {}", pool.len());
         // As usual, it goes on to 0.75.
         let table = builder.seed(1).build(device).unwrap();
-        let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, slot_bits, 0.75))));
+        let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, 0.75))));
         let mut checker = Checker::new(&table, &pool);
         checker.offer(&pool.shuffled(2, 1)).or_fail(key_bits);
         checker.check().or_fail(key_bits);
@@ -201,7 +229,7 @@ fn callers_race_in_a_nearly_full_table(device: &Device) {
     {
         for round in 0..scaled(8, 2) {
             let table = table(device, key_bits, slot_bits, capacity).unwrap();
-            let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, slot_bits, 0.98))));
+            let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, 0.98))));
             let callers = 6;
             let barrier = Barrier::new(callers);
             let answers = thread::scope(|scope| {
