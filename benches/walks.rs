@@ -118,20 +118,27 @@ fn main() -> Result<()> {
             let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
             let tree_blocks = walk_in_blocks(&bench, &system, &table, &changes.by_level)?;
             println!(
-                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {bucket_blocks:.2} | {tree_blocks:.2} |",
+                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {} | {} | {} | {} | {} | {} |",
                 if skewed { "skewed" } else { "even" },
                 changes.offered as f64 / changes.stored as f64,
                 changes.levels,
                 changes.nodes as f64 / 1e6,
                 8.0 * (changes.stored + changes.nodes) as f64 / changes.stored as f64,
-                bucket.rate,
-                whole.rate,
-                changes.rate,
-                changes.rate / bucket.rate,
+                figure(bucket.rate),
+                figure(whole.rate),
+                figure(changes.rate),
+                figure(changes.rate / bucket.rate),
+                figure(bucket_blocks),
+                figure(tree_blocks),
             );
         }
     }
     Ok(())
+}
+
+/// No rate if no batch was large enough to be timed.
+fn figure(rate: f64) -> String {
+    if rate.is_finite() { format!("{rate:.2}") } else { "-".into() }
 }
 
 fn largest(bench: &Bench) -> Result<()> {

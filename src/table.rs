@@ -320,7 +320,8 @@ impl<'a> Request<'a> {
     /// Each vector is a change of a stored one, its parent: the state that it is a successor of, say. One reference a vector.
     ///
     /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on the ways to
-    /// changed words: for k of w words at most k log2 w nodes, not w - 2. Without that it compares on the CPU, and on a GPU looks for all
+    /// changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the node table is larger than its L2 cache:
+    /// looking for all nodes is faster else.) Without that it compares on the CPU, and on a GPU looks for all
     /// nodes, which takes less time there; a parent that is not stored (or not any more: the table has grown or been cleared) does no harm then.
     /// Without effect in other tables.
     ///

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub(crate) struct Gpu {
     info: GpuInfo,
     multiprocessors: u32,
+    l2_bytes: u64,
     context: Arc<CudaContext>,
     /// For table-wide work that is waited for: clearing, counting, reading back.
     stream: Arc<CudaStream>,
@@ -123,6 +124,7 @@ impl Gpu {
         let gpu = Arc::new(Self {
             info,
             multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
             stream: context.new_stream().map_err(cuda("making a stream"))?,
             context,
             kernels: Mutex::default(),

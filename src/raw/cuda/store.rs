@@ -22,6 +22,8 @@ pub(crate) struct CudaStore {
     _nodes: Option<DeviceMemory>,
     /// Vectors, and nodes.
     stored: DeviceMemory,
+    /// Whether touching only the ways to changed words is faster than looking for all nodes.
+    changes_pay: bool,
 }
 
 /// The addresses of a kernel's arguments, which a launch copies.
@@ -50,8 +52,21 @@ impl CudaStore {
             stored: stored.address(),
         });
         let spec = parameters.spec;
-        let store =
-            Self { gpu: gpu.clone(), kernels, view, slot_bytes, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words 13.2 / 11.2; 6 words 13.5 / 12.2,
+        // 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes that are not in L2 cost a random access each.
+        let changes_pay = spec.width() > 8 || node_bytes > gpu.l2_bytes;
+        let store = Self {
+            gpu: gpu.clone(),
+            kernels,
+            view,
+            slot_bytes,
+            spec,
+            _slots: slots,
+            _seeds: seeds,
+            _nodes: nodes,
+            stored,
+            changes_pay,
+        };
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
         Ok(store)
@@ -101,7 +116,7 @@ impl CudaStore {
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
         let kernel = match (search, &self.kernels.find_or_put_changed) {
             // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
-            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 => changed,
+            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.changes_pay => changed,
             (Search::FindOrPut, _) => &self.kernels.find_or_put,
             (Search::Find, _) => &self.kernels.find,
         };
