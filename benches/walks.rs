@@ -7,14 +7,19 @@
 //! the work is timed. Every walk's count is compared with that of a bitmap, and what was offered last is read back; in blocks the count of every level is.
 //!
 //! `cargo bench --bench walks` prints a Markdown table, in 10^9 states a second. WARPSET_BENCH_WIDTHS=8,16 measures only these.
-//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table.
+//! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its rate over
+//! that of plain roots, both of changes.
+//!
+//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table; another number, so many. With compact roots
+//! 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk (codes and references), 2 GB for the bitmap,
+//! and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states take 19 GB, 34 GB for the levels and 4 GB.
 
 mod support;
 
 use support::{Bench, FILL as EVERYWHERE, Result};
 use warpset::cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{BucketTable, Request, Storage, TreeTable, VectorTable};
+use warpset::{BucketTable, CompactTree, Nodes, Request, Storage, Tree, TreeTable, VectorTable};
 
 const FILL: f64 = 0.7;
 /// States expanded at a time.
@@ -53,10 +58,19 @@ impl System {
             _ if word <= width / 2 => first,
             _ => second,
         };
-        let bits = std::array::from_fn(bits);
+        Self { moves: if width == 4 { 3 } else { 4 }, ..Self::of(std::array::from_fn(bits)) }
+    }
+
+    /// Of 16 words and 2^34 codes.
+    fn large() -> Self {
+        let bits = std::array::from_fn(|word| [4, 2, 0][usize::from(word > 0) + usize::from(word > 15)]);
+        Self { moves: 4, ..Self::of(bits) }
+    }
+
+    fn of(bits: [u8; 32]) -> Self {
         let mut shift = [0; 32];
         (1..32).for_each(|word| shift[word] = shift[word - 1] + bits[word - 1]);
-        Self { moves: if width == 4 { 3 } else { 4 }, bits, shift }
+        Self { moves: 4, bits, shift }
     }
 
     fn code_bits(&self) -> u32 {
@@ -84,18 +98,31 @@ struct Walked {
     nodes: u64,
     /// States stored after each complete level.
     by_level: Vec<u64>,
+    bytes: u64,
 }
 
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
-    if std::env::var_os("WARPSET_BENCH_LARGEST").is_some() {
-        return largest(&bench);
+    let compact = match std::env::var("WARPSET_BENCH_ROOTS").as_deref() {
+        Err(_) | Ok("plain") => false,
+        Ok("compact") => true,
+        Ok(other) => return Err(format!("WARPSET_BENCH_ROOTS is plain or compact, not {other}").into()),
+    };
+    if let Ok(states) = std::env::var("WARPSET_BENCH_LARGEST") {
+        let states = states.parse::<f64>()? as u64;
+        let target = if states <= 1 { (1 << 31) + 1 } else { states };
+        return if compact { largest::<CompactTree>(&bench, target) } else { largest::<Tree>(&bench, target) };
     }
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(27), |text| text.parse())?;
     let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,6,8,12,16,32".into());
     println!("{}, walks to 2^{log2} states, tables then {FILL} full, G/s\n", bench.device);
     println!(
-        "| words | local states | offered / stored | levels | nodes | bytes a state stored | bucket | tree, whole | tree, changes | changes / bucket | bucket, in blocks | tree, in blocks |"
+        "| words | local states | offered / stored | levels | nodes | bytes a state stored | {} |",
+        if compact {
+            "bytes a compact root | compact, whole | compact, changes | tree, whole | tree, changes | compact / tree"
+        } else {
+            "bucket | tree, whole | tree, changes | changes / bucket | bucket, in blocks | tree, in blocks"
+        }
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
@@ -104,32 +131,34 @@ fn main() -> Result<()> {
             let system = System::new(width, skewed);
             let target = (1u64 << log2).min((1 << system.code_bits()) * 3 / 4);
             let slots = ((target + (CHUNK * 4) as u64) as f64 / FILL) as u64;
-            let bucket = walk(&bench, &system, &BucketTable::new(&bench.device, width, slots)?, Offer::Whole, target)?;
-            let tree = |nodes, offer| -> Result<Walked> {
-                let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
-                walk(&bench, &system, &table, offer, target)
-            };
             // How many nodes there will be is known afterwards; the node table is then half full.
-            let nodes = 2 * tree(2 * target, Offer::Whole)?.nodes;
-            let (whole, changes) = (tree(nodes, Offer::Whole)?, tree(nodes, Offer::Changes)?);
-            let table = BucketTable::new(&bench.device, width, slots)?;
-            let bucket_blocks = walk_in_blocks(&bench, &system, &table, &bucket.by_level)?;
-            drop(table);
-            let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
-            let tree_blocks = walk_in_blocks(&bench, &system, &table, &changes.by_level)?;
+            let nodes = 2 * walk_tree::<Tree>(&bench, &system, width, [slots, 2 * target], Offer::Whole, target)?.nodes;
+            let tree = |offer| walk_tree::<Tree>(&bench, &system, width, [slots, nodes], offer, target);
+            let (whole, changes) = (tree(Offer::Whole)?, tree(Offer::Changes)?);
+            let others = if compact {
+                let tree = |offer| walk_tree::<CompactTree>(&bench, &system, width, [slots, nodes], offer, target);
+                let (of_whole, of_changes) = (tree(Offer::Whole)?, tree(Offer::Changes)?);
+                let root_bytes = (of_changes.bytes - nodes * 8) as f64 / of_changes.stored as f64;
+                let ratio = of_changes.rate / changes.rate;
+                let rates = [of_whole.rate, of_changes.rate, whole.rate, changes.rate, ratio];
+                rates.iter().fold(format!("{root_bytes:.2}"), |row, rate| format!("{row} | {}", figure(*rate)))
+            } else {
+                let bucket = walk(&bench, &system, &BucketTable::new(&bench.device, width, slots)?, Offer::Whole, target)?;
+                let table = BucketTable::new(&bench.device, width, slots)?;
+                let bucket_blocks = walk_in_blocks(&bench, &system, &table, &bucket.by_level)?;
+                drop(table);
+                let table = TreeTable::builder(width).capacity(slots).nodes(nodes).build(&bench.device)?;
+                let tree_blocks = walk_in_blocks(&bench, &system, &table, &changes.by_level)?;
+                let rates = [bucket.rate, whole.rate, changes.rate, changes.rate / bucket.rate, bucket_blocks, tree_blocks];
+                rates.map(figure).join(" | ")
+            };
             println!(
-                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {} | {} | {} | {} | {} | {} |",
+                "| {width} | {} | {:.2} | {} | {:.2} M | {:.2} | {others} |",
                 if skewed { "skewed" } else { "even" },
                 changes.offered as f64 / changes.stored as f64,
                 changes.levels,
                 changes.nodes as f64 / 1e6,
                 8.0 * (changes.stored + changes.nodes) as f64 / changes.stored as f64,
-                figure(bucket.rate),
-                figure(whole.rate),
-                figure(changes.rate),
-                figure(changes.rate / bucket.rate),
-                figure(bucket_blocks),
-                figure(tree_blocks),
             );
         }
     }
@@ -141,17 +170,31 @@ fn figure(rate: f64) -> String {
     if rate.is_finite() { format!("{rate:.2}") } else { "-".into() }
 }
 
-fn largest(bench: &Bench) -> Result<()> {
-    let (width, target) = (16, (1u64 << 31) + 1);
+/// A walk of a tree table of so many slots, for vectors and for nodes.
+fn walk_tree<S: Nodes>(
+    bench: &Bench,
+    system: &System,
+    width: usize,
+    size: [u64; 2],
+    offer: Offer,
+    target: u64,
+) -> Result<Walked> {
+    let table = VectorTable::<S>::builder(width).capacity(size[0]).nodes(size[1]).build(&bench.device)?;
+    walk(bench, system, &table, offer, target)
+}
+
+fn largest<S: Nodes>(bench: &Bench, target: u64) -> Result<()> {
+    let (width, system) = (16, System::large());
     let slots = ((target + (CHUNK * 4) as u64) as f64 / 0.9) as u64;
-    let table = TreeTable::builder(width).capacity(slots).nodes(1 << 22).build(&bench.device)?;
-    let walked = walk(bench, &System::new(width, false), &table, Offer::Changes, target)?;
+    let table = VectorTable::<S>::builder(width).capacity(slots).nodes(1_000_000).build(&bench.device)?;
+    let walked = walk(bench, &system, &table, Offer::Changes, target)?;
     println!(
-        "{}: {} distinct states of {width} words in one table of {} bytes ({:.2} a state, {} nodes), {:.2} offered for each, {:.2} G/s",
+        "{}: {} distinct states of {width} words in one {}, {} bytes ({:.2} a state, {} nodes), {:.2} offered for each, {:.2} G/s",
         bench.device,
         walked.stored,
-        table.bytes(),
-        table.bytes() as f64 / walked.stored as f64,
+        table.spec(),
+        walked.bytes,
+        walked.bytes as f64 / walked.stored as f64,
         walked.nodes,
         walked.offered as f64 / walked.stored as f64,
         walked.rate
@@ -173,7 +216,8 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     let [make, append, check] = ["make_successors", "append_new", "count_misread"].map(|name| module.load_function(name));
     let (make, append, check): (CudaFunction, CudaFunction, CudaFunction) = (make?, append?, check?);
     let offers = CHUNK * moves;
-    let room = (target / 2) as usize + 64;
+    // No level of these systems has more of its states than a tenth, but of small ones.
+    let room = (target / 2).min(1_600_000_000) as usize + 64;
     // SAFETY: all are written by kernels before they are read.
     let level =
         || unsafe { Ok::<_, Box<dyn std::error::Error>>(Level { codes: stream.alloc(room)?, references: stream.alloc(room)? }) };
@@ -253,7 +297,15 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     let distinct = 1 + stream.clone_dtoh(&marked)?[0];
     assert_eq!((stored, table.len()?), (distinct, distinct), "{offer:?}: what the bitmap counts is stored");
     assert_eq!(stream.clone_dtoh(&misread)?[0], 0, "{offer:?}: what was offered is read back");
-    Ok(Walked { rate: timed as f64 / milliseconds / 1e6, stored, offered, levels, nodes: table.nodes()?, by_level })
+    Ok(Walked {
+        rate: timed as f64 / milliseconds / 1e6,
+        stored,
+        offered,
+        levels,
+        nodes: table.nodes()?,
+        bytes: table.bytes(),
+        by_level,
+    })
 }
 
 /// Walks the levels after which so many states are stored, in blocks. Gives offers a second, in 10^9.

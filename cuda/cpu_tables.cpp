@@ -31,8 +31,8 @@ using RootShape = StaticShape<2, 8, 64>;
 
 // The views of all kinds of tables; those that a table is not of are zeros. `Views` in src/raw/view.rs.
 struct Views {
-    TreeView tree;  // a bucket table has the first part only
-    CompactView compact;
+    TreeView tree;            // a bucket table has the first part only
+    CompactTreeView compact;  // a compact table that is no tree's has the first part only
     u32 slot_bits, padding;
 };
 
@@ -41,10 +41,17 @@ template <class Use>
 void with_compact(const Views& views, Use use)
 {
     switch (views.slot_bits) {
-        case 16: return use(CompactTable<16, 0>::of(views.compact));
-        case 32: return use(CompactTable<32, 0>::of(views.compact));
-        default: return use(CompactTable<64, 0>::of(views.compact));
+        case 16: return use(CompactTable<16, 0>::of(views.compact.roots));
+        case 32: return use(CompactTable<32, 0>::of(views.compact.roots));
+        default: return use(CompactTable<64, 0>::of(views.compact.roots));
     }
+}
+
+// Calls `use(table)` with the tree table of a root table and its nodes.
+template <class Roots, class Use>
+void with_tree(const Roots& roots, const NodeView& nodes, Use use)
+{
+    use(TreeTable<Roots, 0>{roots, {nodes}, nodes.width});
 }
 
 // Calls `use(table)` with the table that a view is of.
@@ -52,11 +59,11 @@ template <class Use>
 void with_table(const Views& views, Use use)
 {
     const TreeView& view = views.tree;
+    const NodeView& nodes = views.compact.nodes;
+    if (views.slot_bits != 0 && nodes.width != 0)
+        return with_compact(views, [&](const auto& roots) { with_tree(roots, nodes, use); });
     if (views.slot_bits != 0) return with_compact(views, use);
-    if (view.nodes.width != 0) {
-        use(TreeTable<RootShape, 0>{{view.roots, {}}, {view.nodes}, view.nodes.width});
-        return;
-    }
+    if (view.nodes.width != 0) return with_tree(BucketTable<RootShape>::of(view.roots), view.nodes, use);
     with_shape(view.roots.width, [&](auto shape) {
         using Shape = decltype(shape);
         use(BucketTable<Shape>{view.roots, {shape}});
@@ -91,7 +98,7 @@ void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry
         Views views{};
         views.slot_bits = slot_bits;
         with_compact(views, [&](const auto& table) {
-            *geometry = geometry_of(typename std::decay_t<decltype(table)>::Layout{}, sizeof(CompactView));
+            *geometry = geometry_of(typename std::decay_t<decltype(table)>::Layout{}, tree ? sizeof(CompactTreeView) : sizeof(CompactView));
         });
         return;
     }

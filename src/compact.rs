@@ -80,14 +80,20 @@ impl Level {
     fn view(&self, address: u64) -> LevelView {
         // Of 16 slots; of buckets of other sizes in proportion.
         let limit = |sixteenths: u64| sixteenths * self.slots_per_bucket / 16;
+        let whole = 1u128 << 64;
+        let buckets = u128::from(self.buckets.max(2));
         LevelView {
             slots: address,
             window: self.window,
+            window_inverse: u64::MAX / self.window.max(1),
+            start: (whole / buckets) as u64,
+            start_fraction: ((whole % buckets << 32) / buckets) as u32,
             limits: self.limits.iter().rev().fold(0, |limits, sixteenths| limits << 8 | limit(*sixteenths)),
             buckets: self.buckets as u32,
             functions: self.functions as u32,
             first_function: self.first_function as u32,
             rounds: self.limits.len() as u32,
+            padding: 0,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::raw::Search;
 use crate::raw::view::BatchView;
-pub use crate::raw::view::{CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
+pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 use crate::table::{Storage, VectorTable};
 use crate::{Error, Reference, Result};
 use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, SyncOnDrop};
@@ -26,6 +26,8 @@ unsafe impl DeviceRepr for TableView {}
 unsafe impl DeviceRepr for TreeView {}
 // SAFETY: as above, of compact_table.cuh.
 unsafe impl DeviceRepr for CompactView {}
+// SAFETY: as above, of tree_table.cuh.
+unsafe impl DeviceRepr for CompactTreeView {}
 
 /// A batch in device memory.
 pub struct DeviceBatch<'a> {
@@ -165,7 +167,7 @@ impl<S: Storage> VectorTable<S> {
         unsafe { store.enqueue(search, &view, stream.cu_stream()) }
     }
 
-    /// What a kernel of your own takes as its `warpset::View` argument to use this table: a `TableView` or a `TreeView`.
+    /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
     ///
     /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear` and
     /// `grow`. What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
@@ -247,6 +249,20 @@ fn spec_of<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<c
 /// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     compile_spec(crate::Spec::of_keys(key_bits, slot_bits, 8)?, compute_capability)
+}
+
+/// The same of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of `slot_bits`.
+///
+/// # Errors
+///
+/// As [`compile_compact_kernels`]; [`Width`](Error::Width).
+pub fn compile_compact_tree_kernels(
+    width: usize,
+    key_bits: u32,
+    slot_bits: u32,
+    compute_capability: (u32, u32),
+) -> Result<Vec<u8>> {
+    compile_spec(crate::Spec::of_compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
 }
 
 fn compile_spec(spec: crate::Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {

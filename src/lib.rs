@@ -15,7 +15,8 @@ pub use error::{Error, Result};
 pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use spec::Spec;
 pub use table::{
-    Bucket, BucketTable, Iter, Request, Root, RootTable, Stats, Storage, TableBuilder, Tree, TreeTable, VectorTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Nodes, Request, Root, RootTable, Stats, Storage, TableBuilder,
+    Tree, TreeTable, VectorTable,
 };
 pub use typed::TypedTable;
 

@@ -7,14 +7,14 @@ use std::fmt;
 /// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Vectors are trees, with the roots in a bucket table of two words.
+    /// Vectors are trees, with the roots in a bucket table of two words or in a compact table.
     pub(crate) tree: bool,
     pub(crate) width: u32,
     pub(crate) chunk_bytes: u32,
     pub(crate) line_bytes: u32,
-    /// Of a compact table; else 0.
+    /// Of a compact table, or of a tree's compact roots; else 0.
     pub(crate) key_bits: u32,
-    /// Of a compact table; else 0.
+    /// As `key_bits`.
     pub(crate) slot_bits: u32,
 }
 
@@ -67,6 +67,25 @@ impl Spec {
         Ok(Self { tree: true, ..Self::new(width, chunk_bytes)?.with_lines_of(roots) })
     }
 
+    /// The spec of a tree table whose roots are keys of a compact table.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new) and [`of_keys`](Self::of_keys).
+    pub(crate) fn of_compact_tree(width: usize, key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
+        let tree = Self::of_tree(width, chunk_bytes)?;
+        let roots = Self::of_keys(key_bits, slot_bits, chunk_bytes)?;
+        Ok(if tree.tree { Self { key_bits, slot_bits, ..tree.with_lines_of(roots) } } else { tree })
+    }
+
+    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots has.
+    pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
+        // The number after the last slot is a reference too; and keys have 20 bits at least.
+        let reference = (u64::BITS - nodes.leading_zeros()).max(10);
+        // The right half is a reference, or (of 2^n + 1 words) the last word.
+        if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }
+    }
+
     fn with_lines_of(self, roots: Self) -> Self {
         Self { line_bytes: roots.line_bytes, ..self }
     }
@@ -76,12 +95,12 @@ impl Spec {
         self.tree
     }
 
-    /// Whether the vectors are keys of which slots hold only what their places do not tell.
+    /// Whether slots hold only what their places do not tell: of keys, or of the roots of trees.
     pub const fn is_compact(&self) -> bool {
         self.slot_bits != 0
     }
 
-    /// Bits a key of a compact table, and bits a slot.
+    /// Bits a key of a compact table, or a root of a tree table with compact roots, and bits a slot.
     pub const fn key_and_slot_bits(&self) -> Option<(u32, u32)> {
         if self.is_compact() { Some((self.key_bits, self.slot_bits)) } else { None }
     }
@@ -137,7 +156,11 @@ impl Spec {
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((key_bits, slot_bits)) = self.key_and_slot_bits() {
-            return write!(f, "compact table of {key_bits}-bit keys in slots of {slot_bits} bits");
+            let Self { tree, width, .. } = self;
+            return match tree {
+                true => write!(f, "tree table of {width}-word vectors, {key_bits}-bit roots in slots of {slot_bits} bits"),
+                false => write!(f, "compact table of {key_bits}-bit keys in slots of {slot_bits} bits"),
+            };
         }
         let kind = if self.tree { "tree" } else { "bucket" };
         write!(

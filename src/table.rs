@@ -1,4 +1,4 @@
-use crate::raw::view::{CompactView, TableView, TreeView, Views};
+use crate::raw::view::{CompactTreeView, CompactView, TableView, TreeView, Views};
 use crate::raw::{self, RawTable};
 use crate::{Batch, Device, Outcome, Reference, Result, Spec, TypedTable};
 use std::fmt;
@@ -83,13 +83,35 @@ pub type TreeTable = VectorTable<Tree>;
 /// ```
 pub type RootTable = TypedTable<u64, Root>;
 
-/// How the vectors of a [`VectorTable`] are stored: [`Bucket`], [`Tree`] or [`Root`].
+/// A [`TreeTable`] whose roots lie in a compact table: 2 or 4 bytes a vector for its root, where the nodes are not too many.
+///
+/// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
+/// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they take in a
+/// `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For vectors of 2^n + 1 words the
+/// right half of the root is the last word, so all its 32 bits count. Everything else is as in a [`TreeTable`]: concurrent find-or-put,
+/// references that are stable, changes of stored vectors. Vectors of one or two words have no nodes, and lie in a bucket table.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{CompactTreeTable, Device, TreeTable};
+///
+/// let table = CompactTreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?;
+/// assert_eq!((table.len()?, table.nodes()?), (2, 6));
+/// assert_eq!(table.spec().key_and_slot_bits(), Some((24, 16))); // 12 bits a reference
+/// let plain = TreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
+/// assert!(table.bytes() < plain.bytes() * 3 / 10);
+/// # Ok(()) }
+/// ```
+pub type CompactTreeTable = VectorTable<CompactTree>;
+
+/// How the vectors of a [`VectorTable`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// Vectors are trees.
     #[doc(hidden)]
     const TREE: bool;
 
-    /// Vectors are keys, of which slots hold a part.
+    /// Vectors are keys, or roots of trees are, of which slots hold a part.
     #[doc(hidden)]
     const COMPACT: bool;
 
@@ -101,6 +123,12 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     type View: Copy + From<Views> + KernelArgument;
 }
+
+/// A storage with a node table.
+#[doc(hidden)]
+pub trait Nodes: Storage {}
+impl Nodes for Tree {}
+impl Nodes for CompactTree {}
 
 /// What may be the argument of a kernel.
 #[cfg(feature = "cuda")]
@@ -128,6 +156,10 @@ pub enum Tree {}
 #[derive(Clone, Copy, Debug)]
 pub enum Root {}
 
+/// Vectors as trees, of whose roots slots hold a part; see [`CompactTreeTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum CompactTree {}
+
 impl Storage for Bucket {
     const TREE: bool = false;
     const COMPACT: bool = false;
@@ -149,8 +181,16 @@ impl Storage for Root {
     type View = CompactView;
 }
 
+impl Storage for CompactTree {
+    const TREE: bool = true;
+    const COMPACT: bool = true;
+    const NAME: &'static str = "CompactTreeTable";
+    type View = CompactTreeView;
+}
+
 mod sealed {
     pub trait Sealed {}
+    impl Sealed for super::CompactTree {}
     impl Sealed for super::Bucket {}
     impl Sealed for super::Tree {}
     impl Sealed for super::Root {}
@@ -184,7 +224,8 @@ impl<S> fmt::Debug for TableBuilder<S> {
     }
 }
 
-impl TableBuilder<Tree> {
+/// Of tables that have a node table: [`TreeTable`] and [`CompactTreeTable`].
+impl<S: Nodes> TableBuilder<S> {
     /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
     ///
     /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`]. By calculation, a search of
@@ -208,7 +249,7 @@ impl TableBuilder<Root> {
     ///
     /// The fewer, the less a slot must hold, and the more functions there are for it (`slot_bits`).
     pub fn key_bits(mut self, key_bits: u32) -> Self {
-        self.options.keys = self.options.keys.map(|keys| raw::KeyOptions { key_bits, ..keys });
+        self.options.key_bits = key_bits;
         self
     }
 
@@ -219,7 +260,19 @@ impl TableBuilder<Root> {
     /// 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches, with one
     /// about 0.8 of the slots; slots for which not even one is left are an error.
     pub fn slot_bits(mut self, slot_bits: u32) -> Self {
-        self.options.keys = self.options.keys.map(|keys| raw::KeyOptions { slot_bits: Some(slot_bits), ..keys });
+        self.options.slot_bits = Some(slot_bits);
+        self
+    }
+}
+
+impl TableBuilder<CompactTree> {
+    /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
+    /// time the table grows.
+    ///
+    /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words: 32 and
+    /// once those bits), 20 at least; what fits a slot is as for [`RootTable`]. A node table of 2^29 - 2^6 slots makes roots of 58 bits.
+    pub fn slot_bits(mut self, slot_bits: u32) -> Self {
+        self.options.slot_bits = Some(slot_bits);
         self
     }
 }
@@ -449,10 +502,20 @@ impl<S: Storage> VectorTable<S> {
 
     /// Chooses more about a table of vectors of `width` words.
     pub fn builder(width: usize) -> TableBuilder<S> {
-        let (tree, capacity, nodes, seed, grows, hash_mask, empty) = (S::TREE, 1 << 20, None, None, false, u64::MAX, None);
-        let keys = S::COMPACT.then_some(raw::KeyOptions { key_bits: 64, slot_bits: None });
-        let options =
-            raw::Options { tree, keys, width, capacity, nodes, seed, grows, hash_mask, node_hash_mask: u32::MAX, empty };
+        let options = raw::Options {
+            tree: S::TREE,
+            compact: S::COMPACT,
+            key_bits: 64,
+            slot_bits: None,
+            width,
+            capacity: 1 << 20,
+            nodes: None,
+            seed: None,
+            grows: false,
+            hash_mask: u64::MAX,
+            node_hash_mask: u32::MAX,
+            empty: None,
+        };
         TableBuilder { options, storage: PhantomData }
     }
 
@@ -465,7 +528,7 @@ impl<S: Storage> VectorTable<S> {
     /// # Ok(()) }
     /// ```
     pub fn width(&self) -> usize {
-        self.raw.spec.width()
+        self.raw.width
     }
 
     /// Where the table is.
@@ -480,7 +543,7 @@ impl<S: Storage> VectorTable<S> {
         &self.raw.device
     }
 
-    /// What its kernels were compiled for.
+    /// What its kernels were compiled for. (A growth of a [`CompactTreeTable`] may change it.)
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -489,7 +552,7 @@ impl<S: Storage> VectorTable<S> {
     /// # Ok(()) }
     /// ```
     pub fn spec(&self) -> Spec {
-        self.raw.spec
+        self.raw.spec()
     }
 
     /// How many slots the table has: the capacity asked for, rounded up.
@@ -747,7 +810,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     pub fn iter(&self) -> Iter<'_> {
         let sized = self.raw.sized();
-        let (generation, end) = (sized.generation, self.raw.slots_of(sized.buckets));
+        let (generation, end) = (sized.generation, self.raw.slots_of(&sized));
         Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
     }
 }
@@ -791,7 +854,7 @@ impl Iterator for Iter<'_> {
     type Item = Result<(Reference, Vec<u32>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let width = self.raw.spec.width();
+        let width = self.raw.width;
         while self.at == self.part.1.len() {
             if self.next_slot == self.end {
                 return None;

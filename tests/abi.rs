@@ -73,7 +73,7 @@ mod tables {
 #[cfg(feature = "cuda")]
 mod headers {
     use std::mem::offset_of;
-    use warpset::gpu::{CompactView, Counts, HEADERS, HashView, LevelView, NodeView, TableView, TreeView};
+    use warpset::gpu::{CompactTreeView, CompactView, Counts, HEADERS, HashView, LevelView, NodeView, TableView, TreeView};
 
     fn header(name: &str) -> &'static str {
         HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
@@ -159,11 +159,15 @@ mod headers {
         let expected = named(&[
             ("slots", offset_of!(LevelView, slots)),
             ("window", offset_of!(LevelView, window)),
+            ("window_inverse", offset_of!(LevelView, window_inverse)),
+            ("start", offset_of!(LevelView, start)),
             ("limits", offset_of!(LevelView, limits)),
+            ("start_fraction", offset_of!(LevelView, start_fraction)),
             ("buckets", offset_of!(LevelView, buckets)),
             ("functions", offset_of!(LevelView, functions)),
             ("first_function", offset_of!(LevelView, first_function)),
             ("rounds", offset_of!(LevelView, rounds)),
+            ("padding", offset_of!(LevelView, padding)),
         ]);
         let compact = header("warpset/compact_table.cuh");
         assert_eq!(fields(compact, "struct LevelView {"), (expected, size_of::<LevelView>()));
@@ -172,6 +176,10 @@ mod headers {
         let (level, hash) = (size_of::<LevelView>(), size_of::<HashView>());
         let offsets = (offset_of!(CompactView, first), offset_of!(CompactView, second), offset_of!(CompactView, hash));
         assert_eq!((offsets, offset_of!(CompactView, stored)), ((0, level, 2 * level), 2 * level + hash));
+        let tree = body(header("warpset/tree_table.cuh"), "struct CompactTreeView {");
+        assert_eq!(tree.split_whitespace().collect::<Vec<_>>(), ["CompactView", "roots;", "NodeView", "nodes;"]);
+        let offsets = (offset_of!(CompactTreeView, roots), offset_of!(CompactTreeView, nodes));
+        assert_eq!(offsets, (0, size_of::<CompactView>()));
     }
 
     #[test]

@@ -53,6 +53,21 @@ fn compile_compact(key_bits: u32, _: u32, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("keys of {key_bits} bits are ignored without the feature `cuda`")
 }
 
+/// Of tree tables with compact roots: words, bits a root, bits a slot. Roots that end in a word, or in a reference.
+const COMPACT_TREES: [(usize, u32, u32); 8] =
+    [(3, 54, 32), (4, 20, 16), (6, 58, 32), (8, 46, 32), (16, 46, 32), (17, 64, 64), (32, 58, 64), (256, 64, 64)];
+
+#[cfg(feature = "cuda")]
+fn compile_compact_tree(width: usize, key_bits: u32, slot_bits: u32, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_compact_tree_kernels(width, key_bits, slot_bits, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_compact_tree(width: usize, _: u32, _: u32, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("trees of {width} words are ignored without the feature `cuda`")
+}
+
 /// Why nothing can be compiled here, if so.
 fn missing() -> Option<String> {
     #[cfg(not(feature = "cuda"))]
@@ -73,6 +88,13 @@ fn main() {
         let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
         let name = format!("compute_{major}{minor}::{key_bits}_bit_keys_in_{slot_bits}_bit_slots{reason}");
         Trial::test(name, move || compile_compact(key_bits, slot_bits, capability)).with_ignored_flag(missing.is_some())
+    });
+    let trees = CAPABILITIES.into_iter().flat_map(|capability| COMPACT_TREES.map(|tree| (capability, tree)));
+    let trees = trees.map(|(capability @ (major, minor), (width, key_bits, slot_bits))| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let name = format!("compute_{major}{minor}::tree_of_{width}_words_{key_bits}_bit_roots_in_{slot_bits}_bit_slots{reason}");
+        let compile = move || compile_compact_tree(width, key_bits, slot_bits, capability);
+        Trial::test(name, compile).with_ignored_flag(missing.is_some())
     });
     let tables = CAPABILITIES.into_iter().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
@@ -95,5 +117,5 @@ fn main() {
         };
         [Trial::test(name, run).with_ignored_flag(missing.is_some())]
     });
-    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(blocks).collect()).exit();
+    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(trees).chain(blocks).collect()).exit();
 }

@@ -11,6 +11,7 @@ mod common;
 mod suite {
     pub mod changes;
     pub mod compact_keys;
+    pub mod compact_roots;
     pub mod errors;
     pub mod full_tables;
     pub mod growth;
@@ -42,6 +43,7 @@ use std::time::Duration;
 const MODULES: &[&[Test]] = &[
     suite::changes::TESTS,
     suite::compact_keys::TESTS,
+    suite::compact_roots::TESTS,
     suite::errors::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,

@@ -173,7 +173,7 @@ struct SearchBatch {
         if constexpr (Warp::size == 1)
             return 0;
         else
-            return WarpSearch<Roots, operation>::scratch_bytes + Intake<Table, operation, offer>::scratch_bytes;
+            return Intake<Table, operation, offer>::Search::scratch_bytes + Intake<Table, operation, offer>::scratch_bytes;
     }
 
     // By the warps of a grid, which share the batch.
@@ -188,7 +188,7 @@ struct SearchBatch {
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
-        using Search = WarpSearch<Roots, operation>;
+        using Search = typename Intake<Table, operation, offer>::Search;
         // When half the lanes are idle (warp_search.cuh); for trees a little later: making root pairs costs the same instructions
         // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
         constexpr u32 refill_at = Table::takes_changes ? 24 : Warp::size / 2;
@@ -343,8 +343,8 @@ WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
     if (platform::Grid::thread() == 0) *table.stored = 0;
 }
 
-template <class RootShape, u32 width>
-WARPSET_FN void clear_table(const TreeTable<RootShape, width>& table)
+template <class RootTable, u32 width>
+WARPSET_FN void clear_table(const TreeTable<RootTable, width>& table)
 {
     clear_table(table.roots);
     const auto share = platform::Grid::share(table.nodes.zero() + 1ull);
@@ -435,8 +435,8 @@ WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table
     }
 }
 
-template <class RootShape, u32 width>
-WARPSET_FN void measure_probes(const TreeTable<RootShape, width>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+template <class RootTable, u32 width>
+WARPSET_FN void measure_probes(const TreeTable<RootTable, width>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     measure_probes(table.root_table(), first, last, lengths, bins, totals);
     u64 probes = 0;

@@ -101,6 +101,7 @@ struct BucketTable {
     using Classes = ClassSet<Layout::class_set_words>;
 
     using View = TableView;
+    static constexpr bool is_compact = false;
     static constexpr bool takes_changes = false;
     static constexpr u32 static_width = Shape::static_width;  // 0: known at run time
 

@@ -30,23 +30,27 @@
 
 namespace warpset {
 
-template <class RootShape, u32 width, Operation operation>
-struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
+template <class RootTable, u32 width, Operation operation>
+struct Intake<TreeTable<RootTable, width>, operation, Offer::Changes> {
     static_assert(operation == Operation::FindOrPut, "changes are put");
-    using Table = TreeTable<RootShape, width>;
-    using Search = WarpSearch<typename Table::Roots, operation>;
+    using Table = TreeTable<RootTable, width>;
+    using Search = WarpSearch<typename Table::Roots, operation, true>;
     using Warp = platform::Warp;
     using Path = TreeShape::Path;
 
     static constexpr u32 levels = TreeShape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
-    static constexpr u32 scratch_bytes = (levels * Warp::size + room) * 8;
+    // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which all lanes
+    // of a vector would do.
+    static constexpr bool reads_ahead = Table::Roots::is_compact;
+    static constexpr u32 scratch_bytes = (levels * Warp::size + room + (reads_ahead ? room : 0)) * 8;
 
     const Table& table;
     u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
     u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
     u32 end = 0;    // of the vectors whose root pairs are made
+    u32 read = 0;   // of the vectors whose parents' are read, to `made[room + i % room]`; the left half is `missing` if there is none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Intake(const Table& table, u8* scratch)
@@ -79,7 +83,7 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
             const u64 root = made[(next + rank) % room];
             // The left half of a root pair is a reference: these vectors have three words or more.
             missing = Table::half(root, 0) == NodeTable::missing;
-            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = root;
+            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = table.pack(root).value;
         }
         Warp::sync();
         return missing;
@@ -91,11 +95,11 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Changes> {
     {
         const u32 index = end + Warp::lane();
         if (index < last) {
-            typename Table::Key root{NodeTable::missing};
+            u64 root;
             const u64 parent = batch.load(batch.parents + index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            key_of_changed(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
-            made[index % room] = root.value;
+            const bool complete = key_of_changed(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
+            made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
         Warp::sync();
@@ -127,6 +131,7 @@ private:
     {
         const u32 lane = Warp::lane();
         const u32 index = end + lane;
+        if (reads_ahead) read_parents(batch, last);
         const u32 first_mask = index < last ? mask(batch, index, 0) : 0;
         const u32 wanted = index < last ? lanes_for(batch, index, first_mask) : 0;
         const u32 ways = Warp::sum_up_to(wanted);
@@ -153,6 +158,32 @@ private:
         }
         Warp::sync();
         return vectors;
+    }
+
+    // Reads the parents' root pairs of all vectors that the next pass may take.
+    template <class Batch>
+    WARPSET_FN void read_parents(const Batch& batch, u32 last)
+    {
+        if (read < end) read = end;
+        while (read < last && read - end < Warp::size) {
+            const u32 index = read + Warp::lane();
+            if (index < last) {
+                u64 pair;
+                const bool stored = table.read_root(batch.load(batch.parents + index), pair);
+                made[room + index % room] = stored ? pair : NodeTable::missing;
+            }
+            read = last - read < Warp::size ? last : read + Warp::size;
+        }
+        Warp::sync();
+    }
+
+    // The root pair of the parent of a vector of the pass; false if there is none.
+    template <class Batch>
+    WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
+    {
+        if constexpr (!reads_ahead) return table.read_root(batch.load(batch.parents + end + vector), pair);
+        pair = made[room + (end + vector) % room];
+        return Table::half(pair, 0) != NodeTable::missing;
     }
 
     // How many lanes a vector wants: one for each changed word, or one if there is none.
@@ -221,7 +252,7 @@ private:
     WARPSET_FN bool open(const Batch& batch, const Way& way) const
     {
         u64 pair;
-        if (!table.read_root(batch.load(batch.parents + end + way.vector), pair)) return false;
+        if (!parent_of(batch, way.vector, pair)) return false;
         u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
         if (way.start == 0) pairs[0] = pair;
         WARPSET_UNROLL_BY(1)

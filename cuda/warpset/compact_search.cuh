@@ -13,8 +13,8 @@
 
 namespace warpset {
 
-template <u32 slot_bits, u32 static_bits, Operation operation>
-struct WarpSearch<CompactTable<slot_bits, static_bits>, operation> {
+template <u32 slot_bits, u32 static_bits, Operation operation, bool with_nodes>
+struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     using Warp = platform::Warp;
     using Table = CompactTable<slot_bits, static_bits>;
     using Level = typename Table::First;
@@ -22,6 +22,8 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation> {
     using Code = typename Level::Code;
     static constexpr typename Table::Layout layout{};
 
+    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16 words), two none.
+    static constexpr u32 in_flight = with_nodes ? 2 : 4;
     static constexpr u32 row_bytes = 16;
     static constexpr u32 tile = Level::bucket_bytes / row_bytes;
     static constexpr u32 row_words = row_bytes / sizeof(Word);
@@ -91,23 +93,26 @@ private:
     WARPSET_FN Report look_at_buckets(u32 looking) const
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
-        platform::Row<Word, row_words> row[tile];
-        WARPSET_UNROLL
-        for (u32 i = 0; i < tile; ++i) {
-            const u32 bucket = Warp::shuffle(walk.place.bucket, tile_start + i);
-            if (looking >> (tile_start + i) & 1) platform::load_row_relaxed(table.first.bucket(bucket) + in_tile * row_bytes, row[i]);
-        }
         Rows rows = 0;
-        WARPSET_UNROLL
-        for (u32 i = 0; i < tile; ++i) {
-            const Code code = Warp::shuffle(walk.place.code, tile_start + i);
-            u32 bits = 0;
+        WARPSET_UNROLL_BY(1)
+        for (u32 first = 0; first < tile; first += in_flight) {
+            platform::Row<Word, row_words> row[in_flight];
             WARPSET_UNROLL
-            for (u32 s = 0; s < row_slots; ++s) {
-                const Code seen = Level::code_in(row[i].chunk[s / Level::slots_per_word], s % Level::slots_per_word);
-                bits |= static_cast<u32>(seen == code) << s | static_cast<u32>(seen == Level::empty) << (row_slots + s);
+            for (u32 i = 0; i < in_flight; ++i) {
+                const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.place.bucket, owner);
+                if (looking >> owner & 1) platform::load_row_relaxed(table.first.bucket(bucket) + in_tile * row_bytes, row[i]);
             }
-            rows |= static_cast<Rows>(bits) << i * owner_bits;  // of an owner that does not look, anything
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i) {
+                const Code code = Warp::shuffle(walk.place.code, tile_start + first + i);
+                u32 bits = 0;
+                WARPSET_UNROLL
+                for (u32 s = 0; s < row_slots; ++s) {
+                    const Code seen = Level::code_in(row[i].chunk[s / Level::slots_per_word], s % Level::slots_per_word);
+                    bits |= static_cast<u32>(seen == code) << s | static_cast<u32>(seen == Level::empty) << (row_slots + s);
+                }
+                rows |= static_cast<Rows>(bits) << (first + i) * owner_bits;  // of an owner that does not look, anything
+            }
         }
         Report report{0, 0};
         WARPSET_UNROLL

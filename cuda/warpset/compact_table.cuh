@@ -76,11 +76,15 @@ namespace warpset {
 struct LevelView {
     u8* slots;
     u64 window;          // W
+    u64 window_inverse;  // floor((2^64 - 1) / W)
+    u64 start;           // of bucket 1, as a fraction of 2^64: floor(2^64 / B)
     u64 limits;          // byte r: the slots of a bucket that rounds 0 .. r may take
+    u32 start_fraction;  // and the next 32 bits of it
     u32 buckets;         // B
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
     u32 rounds;          // 0: there is no such level
+    u32 padding;
 };
 
 // Mirrored by `CompactView` in src/raw/view.rs.
@@ -133,18 +137,29 @@ struct CompactLevel {
                 static_cast<Code>(function * view.window + platform::high_product(in_window, view.window))};
     }
 
+    // The function of a code: code / window, by a product that is right or one too small.
+    WARPSET_FN u32 function(Code code) const
+    {
+        const u32 function = static_cast<u32>(platform::high_product(code, view.window_inverse));
+        return function + (code - function * view.window >= view.window);
+    }
+
     // The hash that has this place, as a fraction of 2^64 in steps of 2^(64 - bits).
     WARPSET_FN u64 fraction(Place<Code> place, u32 bits) const
     {
         // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its rest is 0 or 1, and those after it have rests 1
         // or hardly more apart: the i-th has i, i + 1 or i + 2.
-        const u64 high = (static_cast<u64>(place.bucket) << 32) / view.buckets;
-        const u64 left = (static_cast<u64>(place.bucket) << 32) % view.buckets << 32;
-        const u64 below = high << 32 | left / view.buckets, step = 1ull << (64 - bits);
-        const bool exact = left % view.buckets == 0 && (below & (step - 1)) == 0;
+        u64 below = place.bucket * view.start + (static_cast<u64>(place.bucket) * view.start_fraction >> 32);
+        u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
+        if (left >= view.buckets) {
+            ++below;
+            left -= view.buckets;
+        }
+        const u64 step = 1ull << (64 - bits);
+        const bool exact = left == 0 && (below & (step - 1)) == 0;
         const u64 start = exact ? below : (below & ~(step - 1)) + step;
-        const u32 function = static_cast<u32>(place.code / view.window);
-        const u64 rest = place.code % view.window;
+        const u32 function = this->function(place.code);
+        const u64 rest = place.code - function * view.window;
         for (u64 before = 0; before < 2 && before < rest; ++before) {
             const u64 candidate = start + (rest - before) * step;
             const Place<Code> of_candidate = this->place(candidate, function);
@@ -249,7 +264,7 @@ struct CompactLevel {
         const u32 bucket = static_cast<u32>(slot / slots_per_bucket);
         const Code code = load(bucket, slot % slots_per_bucket);
         if (code == empty) return false;
-        function = static_cast<u32>(code / view.window);
+        function = this->function(code);
         key = hash.key(fraction({bucket, code}, hash.bits()), view.first_function + function);
         return true;
     }
@@ -261,6 +276,7 @@ struct CompactTable {
     using First = CompactLevel<slot_bits>;
     using Second = CompactLevel<64>;
     using View = CompactView;
+    static constexpr bool is_compact = true;
 
     First first;
     Second second;
@@ -347,12 +363,18 @@ struct CompactTable {
         return stored;
     }
 
+    // The same of the key alone.
+    WARPSET_FN bool read_chunk(u64 slot, u64& key) const
+    {
+        u32 ignored;
+        return read(slot, key, ignored);
+    }
+
     // Word `word` of the key in a slot; false if there is none.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         u64 key = 0;
-        u32 function;
-        const bool stored = read(slot, key, function);
+        const bool stored = read_chunk(slot, key);
         value = static_cast<u32>(word == 0 ? key : key >> 32);
         return stored;
     }

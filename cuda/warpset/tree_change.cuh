@@ -77,13 +77,13 @@ private:
     WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
 };
 
-// The root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full. `pairs` is room for one
+// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full. `pairs` is room for one
 // pair a level; `fresh` counts the nodes that it has put.
 template <class Table, class Vector, class Pairs>
-WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, typename Table::Key& key, u32& fresh)
+WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {
     using Path = TreeShape::Path;
-    u64 root = 0;
+    root = 0;
     bool has_parent = table.read_root(parent, root);
     ChangedWords<Vector> words(vector, table.width());
     words.start(!has_parent);
@@ -125,7 +125,7 @@ WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vec
         }
         exchange(depth, way.sides >> depth & 1, vector.word(word));
     }
-    key.value = pairs[0];
+    root = pairs[0];
     return true;
 }
 

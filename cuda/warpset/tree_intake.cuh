@@ -28,10 +28,10 @@
 
 namespace warpset {
 
-template <class RootShape, u32 width, Operation operation>
-struct Intake<TreeTable<RootShape, width>, operation, Offer::Vectors> {
-    using Table = TreeTable<RootShape, width>;
-    using Search = WarpSearch<typename Table::Roots, operation>;
+template <class RootTable, u32 width, Operation operation>
+struct Intake<TreeTable<RootTable, width>, operation, Offer::Vectors> {
+    using Table = TreeTable<RootTable, width>;
+    using Search = WarpSearch<typename Table::Roots, operation, true>;
     using Warp = platform::Warp;
     static constexpr u32 in_flight = 2;
     static constexpr u32 leaves = TreeShape::above(width);
@@ -72,7 +72,7 @@ struct Intake<TreeTable<RootShape, width>, operation, Offer::Vectors> {
             u32 rank = platform::population_count(takers & ((1u << Warp::lane()) - 1));
             const u64 root = *reinterpret_cast<const u64*>(level + 2 * rank);
             missing = is_missing(root, 2, 0);
-            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = root;
+            *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = table.pack(root).value;
         }
         Warp::sync();
         return missing;

@@ -38,6 +38,9 @@ struct TreeShape {
         return levels;
     }
 
+    // Whether the right half of the root pair is the last word, which has moved all the way up: if there are 2^n + 1.
+    WARPSET_FN constexpr bool ends_in_word() const { return ((width - 1) & (width - 2)) == 0; }
+
     // The way from the root pair down to a word: a node for every level, but those at which the word, or what holds it, moves up.
     struct Path {
         u32 sides;   // bit i: which half to go to at step i, counted from the root pair

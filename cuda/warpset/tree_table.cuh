@@ -4,7 +4,10 @@
 // Osama (2024), section 6.
 //
 //   vector --(tree_shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
-//                                1 root pair in the root table, a bucket table of 2-word vectors: its slot is the vector's reference
+//                                1 root pair in the root table: its slot is the vector's reference
+//
+// The root table is a bucket table of 2-word vectors, or a compact table (compact_table.cuh), whose key is the root pair without the bits
+// that no reference to a node has: a node table of fewer than 2^r slots makes keys of 2 r bits (or r + 32, if the right half is a word).
 //
 // The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70, 12 and 33:
 //
@@ -30,6 +33,7 @@
 #pragma once
 
 #include "warpset/bucket_table.cuh"
+#include "warpset/compact_table.cuh"
 #include "warpset/node_table.cuh"
 #include "warpset/tree_change.cuh"
 #include "warpset/tree_shape.cuh"
@@ -42,15 +46,21 @@ struct TreeView {
     NodeView nodes;
 };
 
-// `RootShape` is the shape of a bucket table of two words (StaticShape<2, ...>). `width_words` is the width, or 0: then it is known at
+// The same with compact roots. Mirrored by `CompactTreeView` in src/raw/view.rs.
+struct CompactTreeView {
+    CompactView roots;
+    NodeView nodes;
+};
+
+// `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at
 // run time. Of at least 3: narrower vectors are their own roots, and have a bucket table.
-template <class RootShape, u32 width_words>
+template <class RootTable, u32 width_words>
 struct TreeTable {
-    using Roots = BucketTable<RootShape>;
+    using Roots = RootTable;
     static constexpr u32 static_width = width_words;
     static_assert(static_width == 0 || (static_width >= 3 && static_width <= TreeShape::max_width), "3 to 256 words");
 
-    using View = TreeView;
+    using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool takes_changes = true;  // of stored vectors, and gains by it
 
     Roots roots;
@@ -65,7 +75,7 @@ struct TreeTable {
     WARPSET_FN u64 slots() const { return roots.slots(); }
     WARPSET_FN const Roots& root_table() const { return roots; }
 
-    // A root pair, as a vector of the root table.
+    // A root pair as it is stored: a vector, or key, of the root table.
     struct Key {
         u64 value;
 
@@ -77,6 +87,21 @@ struct TreeTable {
 
     WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
+
+    // How many bits of a stored root pair are its left half. (Of a compact root table those of a reference: half of the key, or what the
+    // word that is the right half leaves.)
+    WARPSET_FN constexpr u32 left_bits() const
+    {
+        if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
+        return 32;
+    }
+
+    // A root pair as it is stored, and back.
+    WARPSET_FN Key pack(u64 pair) const { return {half(pair, 0) | static_cast<u64>(half(pair, 1)) << left_bits()}; }
+    WARPSET_FN u64 unpack(Key key) const
+    {
+        return pair_of(static_cast<u32>(key.value & ((1ull << left_bits()) - 1)), static_cast<u32>(key.value >> left_bits()));
+    }
 
     // The root pair of a vector, by one thread, level by level; false if the node table is full or (looking only) has not all its nodes.
     template <Operation operation, class Vector>
@@ -99,7 +124,7 @@ struct TreeTable {
             if (length % 2 == 1) level[length / 2] = level[length - 1];
         }
         if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
-        if (complete) key.value = pair_of(level[0], level[1]);
+        if (complete) key = pack(pair_of(level[0], level[1]));
         return complete;
     }
 
@@ -117,8 +142,10 @@ struct TreeTable {
     WARPSET_FN bool key_of_changed(u64 parent, const Vector& vector, Key& key) const
     {
         u64 pairs[TreeShape::levels(static_width == 0 ? TreeShape::max_width : static_width)];
+        u64 root;
         u32 fresh = 0;
-        const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, key, fresh);
+        const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, root, fresh);
+        key = pack(root);
         if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
         return complete;
     }
@@ -144,7 +171,9 @@ struct TreeTable {
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const TreeShape::Path path = shape().path(word);
-        if (!roots.read_word(slot, path.sides & 1, value)) return false;
+        u64 root;
+        if (!read_root(slot, root)) return false;
+        value = half(root, path.sides & 1);
         for (u32 step = 1; step < path.length; ++step) {
             u64 node;
             if (!read_node(value, node)) return false;
@@ -206,7 +235,13 @@ struct TreeTable {
     }
 
     // The root pair in a slot; false if there is none, or no such slot.
-    WARPSET_FN bool read_root(u64 slot, u64& pair) const { return slot < roots.slots() && roots.read_chunk(slot, pair); }
+    WARPSET_FN bool read_root(u64 slot, u64& pair) const
+    {
+        Key key;
+        if (slot >= roots.slots() || !roots.read_chunk(slot, key.value)) return false;
+        pair = unpack(key);
+        return true;
+    }
 
     // The node at a reference; false if it is not to be seen yet.
     WARPSET_FN bool read_node(u32 reference, u64& node) const

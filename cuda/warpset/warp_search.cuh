@@ -33,7 +33,8 @@
 
 namespace warpset {
 
-template <class Table, Operation operation>
+// `with_nodes`: the warp makes root pairs too, which takes registers. (No matter here.)
+template <class Table, Operation operation, bool with_nodes = false>
 struct WarpSearch {
     using Warp = platform::Warp;
     using Main = typename Table::Main;

@@ -44,6 +44,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
 pub(crate) fn place(compact: super::CompactView, slot_bits: u32, level: u32, function: u32, key: u64) -> (u32, u64, u64) {
     use bytemuck::Zeroable;
 
+    let compact = super::CompactTreeView { roots: compact, ..bytemuck::Zeroable::zeroed() };
     let views = Views { compact, slot_bits, ..Views::zeroed() };
     let (mut bucket, mut code, mut back) = (0, 0, 0);
     // SAFETY: the views are of a compact table, whose memory the function does not look at; the places are valid.

@@ -15,7 +15,9 @@ use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use view::{CompactView, Counts, Geometry, NodeView, TableView, TreeView, Views};
+#[cfg(all(test, feature = "cpu"))]
+pub(crate) use view::CompactView;
+use view::{CompactTreeView, Counts, Geometry, NodeView, TableView, TreeView, Views};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
 const GROW_AT_FILL: f64 = 0.85;
@@ -122,10 +124,6 @@ struct Addresses {
 
 impl Parameters {
     fn views(&self, at: &Addresses) -> Views {
-        if let (Some(layout), Some(family)) = (self.spec.layout(self.buckets), &self.family) {
-            let compact = layout.view(family, at.slots, at.stored);
-            return Views { compact, slot_bits: self.spec.slot_bits, ..Views::zeroed() };
-        }
         let roots = TableView {
             slots: at.slots,
             buckets: self.buckets,
@@ -145,7 +143,11 @@ impl Parameters {
             hash_mask: self.node_hash_mask,
             width: if self.spec.tree { self.spec.width } else { 0 },
         };
-        Views { tree: TreeView { roots, nodes }, compact: CompactView::zeroed(), slot_bits: 0, padding: 0 }
+        if let (Some(layout), Some(family)) = (self.spec.layout(self.buckets), &self.family) {
+            let compact = CompactTreeView { roots: layout.view(family, at.slots, at.stored), nodes };
+            return Views { compact, slot_bits: self.spec.slot_bits, ..Views::zeroed() };
+        }
+        Views { tree: TreeView { roots, nodes }, ..Views::zeroed() }
     }
 
     /// Bytes of the table of slots.
@@ -168,7 +170,12 @@ fn node_bytes(buckets: u64) -> u64 {
 pub(crate) struct Options {
     /// Vectors are stored as trees.
     pub tree: bool,
-    pub keys: Option<KeyOptions>,
+    /// Vectors are keys, or if trees their roots are, of which slots hold a part.
+    pub compact: bool,
+    /// Of the keys of a compact table that is no tree's.
+    pub key_bits: u32,
+    /// Of a compact table; none: the fewest that will do.
+    pub slot_bits: Option<u32>,
     pub width: usize,
     pub capacity: u64,
     /// Slots of the node table; none: as many as there are for vectors.
@@ -180,27 +187,35 @@ pub(crate) struct Options {
     pub empty: Option<[u32; 4]>,
 }
 
-/// Of a compact table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyOptions {
-    pub key_bits: u32,
-    /// None: the fewest that will do.
-    pub slot_bits: Option<u32>,
-}
-
 impl Options {
-    fn spec(&self, device: &Device) -> Result<Spec> {
-        let Some(KeyOptions { key_bits, slot_bits }) = self.keys else {
+    /// What a table of at least so many slots is compiled for. (How many bits a compact root has depends on the size of the node table.)
+    fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
+        let chunk_bytes = device.chunk_bytes();
+        let is_tree = Spec::of_tree(self.width, chunk_bytes).is_ok_and(|spec| self.tree && spec.tree);
+        if !self.compact || (self.tree && !is_tree) {
             let make = if self.tree { Spec::of_tree } else { Spec::new };
-            return make(self.width, device.chunk_bytes());
-        };
-        if self.width != 2 {
+            return make(self.width, chunk_bytes);
+        }
+        if !self.tree && self.width != 2 {
             return Err(Error::KeyWords { width: self.width });
         }
+        let key_bits = if is_tree { Spec::root_bits(self.width, 2 * checked_node_buckets(size.nodes)?) } else { self.key_bits };
         // Checked first: what follows computes with them.
-        Spec::of_keys(key_bits, slot_bits.unwrap_or(64), device.chunk_bytes())?;
-        let slot_bits = slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, self.capacity));
-        Spec::of_keys(key_bits, slot_bits, device.chunk_bytes())
+        Spec::of_keys(key_bits, self.slot_bits.unwrap_or(64), chunk_bytes)?;
+        let slot_bits = self.slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots));
+        if is_tree {
+            return Spec::of_compact_tree(self.width, key_bits, slot_bits, chunk_bytes);
+        }
+        Spec::of_keys(key_bits, slot_bits, chunk_bytes)
+    }
+
+    /// The hash family of a compact table.
+    fn family(&self, spec: Spec, seed: u64) -> Option<Bijection<u64>> {
+        let (key_bits, _) = spec.key_and_slot_bits()?;
+        Some(match self.hash_mask {
+            0 => Bijection::new(key_bits, [1; 3], 0),
+            _ => Bijection::random(key_bits, &mut StdRng::seed_from_u64(seed)),
+        })
     }
 }
 
@@ -283,6 +298,8 @@ impl Store {
 /// The part of a table that growth replaces.
 pub(crate) struct Sized {
     pub store: Store,
+    /// A larger node table may make compact roots of more bits.
+    pub spec: Spec,
     pub buckets: u64,
     pub node_buckets: u64,
     /// Counts clears and growths: references of an earlier generation are void.
@@ -291,9 +308,11 @@ pub(crate) struct Sized {
 
 pub(crate) struct RawTable {
     pub device: Device,
-    pub spec: Spec,
-    pub geometry: Geometry,
-    grows: bool,
+    pub width: usize,
+    options: Options,
+    /// Of the hash family of compact tables.
+    family_seed: u64,
+    geometry: Geometry,
     /// Of the table as it was made: a grown one differs in `buckets`.
     parameters: Parameters,
     sized: RwLock<Sized>,
@@ -301,7 +320,8 @@ pub(crate) struct RawTable {
 
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
-        let spec = options.spec(device)?;
+        let size = Size { slots: options.capacity, nodes: options.nodes.unwrap_or(options.capacity) };
+        let spec = options.spec(device, size)?;
         let geometry = match &device.machine {
             #[cfg(feature = "cpu")]
             Machine::Cpu { .. } => cpu::geometry(spec),
@@ -317,15 +337,14 @@ impl RawTable {
         let empty = options.empty.unwrap_or(drawn);
         let buckets = checked_buckets(&geometry, spec, options.capacity)?;
         let Options { hash_mask, node_hash_mask, .. } = options;
-        let node_buckets = if spec.tree { checked_node_buckets(options.nodes.unwrap_or(options.capacity))? } else { 0 };
+        let node_buckets = if spec.tree { checked_node_buckets(size.nodes)? } else { 0 };
         let node_seeds = std::array::from_fn(|_| random.next_u64());
-        let family = options.keys.map(|keys| match hash_mask {
-            0 => Bijection::new(keys.key_bits, [1; 3], 0),
-            _ => Bijection::random(keys.key_bits, &mut random),
-        });
+        let family_seed = random.next_u64();
+        let family = options.family(spec, family_seed);
         let parameters = Parameters { spec, buckets, seeds, empty, hash_mask, node_buckets, node_seeds, node_hash_mask, family };
-        let sized = RwLock::new(Sized { store: Store::new(device, &parameters)?, buckets, node_buckets, generation: 0 });
-        Ok(Self { device: device.clone(), spec, geometry, grows: options.grows, parameters, sized })
+        let store = Store::new(device, &parameters)?;
+        let sized = RwLock::new(Sized { store, spec, buckets, node_buckets, generation: 0 });
+        Ok(Self { device: device.clone(), width: options.width, options, family_seed, geometry, parameters, sized })
     }
 
     /// The table as it is now; it neither grows nor is cleared while this is held.
@@ -338,12 +357,16 @@ impl RawTable {
     }
 
     pub(crate) fn slots(&self) -> u64 {
-        self.slots_of(self.sized().buckets)
+        self.slots_of(&self.sized())
     }
 
-    /// Slots of a table of so many buckets.
-    pub(crate) fn slots_of(&self, buckets: u64) -> u64 {
-        self.spec.slots(&self.geometry, buckets)
+    /// Slots of the table as it is now.
+    pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
+        sized.spec.slots(&self.geometry, sized.buckets)
+    }
+
+    pub(crate) fn spec(&self) -> Spec {
+        self.sized().spec
     }
 
     /// Slots of the node table.
@@ -353,7 +376,7 @@ impl RawTable {
 
     pub(crate) fn bytes(&self) -> u64 {
         let sized = self.sized();
-        self.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
+        sized.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
     }
 
     pub(crate) fn stored(&self) -> Result<u64> {
@@ -366,7 +389,7 @@ impl RawTable {
 
     /// The number of vectors in `words`.
     fn count(&self, words: &[u32]) -> Result<usize> {
-        let width = self.spec.width();
+        let width = self.width;
         if !words.len().is_multiple_of(width) {
             return Err(Error::RaggedVectors { words: words.len(), width });
         }
@@ -374,9 +397,12 @@ impl RawTable {
         Ok(words.len() / width)
     }
 
-    /// Of a compact table: whether no key has too many bits.
+    /// Of a compact table that is no tree's: whether no key has too many bits.
     fn check_keys(&self, words: &[u32]) -> Result<()> {
-        let Some((key_bits, _)) = self.spec.key_and_slot_bits() else { return Ok(()) };
+        if !self.options.compact || self.options.tree {
+            return Ok(());
+        }
+        let key_bits = self.options.key_bits;
         let mask = u64::MAX >> (64 - key_bits);
         let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
         // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
@@ -390,13 +416,14 @@ impl RawTable {
 
     pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
         let count = self.count(words)?;
+        let spec = self.spec();
         let Request { outcomes, references, new_references, progress, parents, changed } = request;
         let rows = |what, given: Option<usize>, needed: usize| match given {
             Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
             _ => Ok(()),
         };
         rows("parents", parents.map(<[_]>::len), count)?;
-        rows("words of masks of changes", changed.map(<[_]>::len), count * self.spec.mask_words())?;
+        rows("words of masks of changes", changed.map(<[_]>::len), count * spec.mask_words())?;
         if changed.is_some() && parents.is_none() {
             return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
         }
@@ -405,21 +432,21 @@ impl RawTable {
         // another thread asks for meanwhile voids them, as it does all others.
         let generation = self.sized().generation;
         let rooms = |wanted| if wanted { count } else { 0 };
-        let mut kinds = vec![0u8; rooms(outcomes || self.grows)];
+        let mut kinds = vec![0u8; rooms(outcomes || self.options.grows)];
         let mut places = vec![0u64; rooms(references)];
         let mut fresh = vec![0u64; rooms(new_references)];
         let mut progress = Progress { callback: progress, before: 0, total: count as u64 };
         let mut tally = Tally::default();
         let mut first = 0;
         while first < count {
-            let len = if self.grows { self.make_room(count - first)? } else { count - first };
+            let len = if self.options.grows { self.make_room(count - first)? } else { count - first };
             let part = first..first + len;
             let output = Output {
                 outcomes: slice_of(&mut kinds, &part),
                 references: slice_of(&mut places, &part),
                 new_references: slice_of(&mut fresh, &(tally.new as usize..count)),
             };
-            let of_table = input.part(&part, self.spec);
+            let of_table = input.part(&part, spec);
             progress.before = first as u64;
             let mut of_part = {
                 let sized = self.sized();
@@ -427,7 +454,7 @@ impl RawTable {
                 let valid = if sized.generation == generation { of_table } else { Input::whole(of_table.vectors) };
                 sized.store.search(Search::FindOrPut, valid, output, &mut progress)?.tally()
             };
-            if self.grows && of_part.full > 0 {
+            if self.options.grows && of_part.full > 0 {
                 of_part = self.offer_again(of_table.vectors, &mut kinds[part], of_part)?;
             }
             tally.new += of_part.new;
@@ -437,7 +464,7 @@ impl RawTable {
             first += len;
         }
         let mut batch = Batch { tally, ..Batch::default() };
-        if self.grows && (references || new_references) && self.sized().generation != generation {
+        if self.options.grows && (references || new_references) && self.sized().generation != generation {
             let (found, _) = self.find_all(words)?;
             let is_new = |kind: &u8| *kind == Outcome::New as u8;
             fresh = found
@@ -484,10 +511,8 @@ impl RawTable {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let needed = Size {
-                slots: self.stored()? + for_slots,
-                nodes: self.stored_nodes()? + tally.full_nodes * u64::from(self.spec.width),
-            };
+            let needed =
+                Size { slots: self.stored()? + for_slots, nodes: self.stored_nodes()? + tally.full_nodes * self.width as u64 };
             let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
             let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
             let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
@@ -497,7 +522,7 @@ impl RawTable {
             }
             self.grow_from(size, larger)?;
             let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
-            let width = self.spec.width();
+            let width = self.width;
             let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
             let mut outcomes = vec![0u8; rejected.len()];
             let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
@@ -518,7 +543,7 @@ impl RawTable {
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
-        let mut vectors = vec![0u32; references.len() * self.spec.width()];
+        let mut vectors = vec![0u32; references.len() * self.width];
         match self.sized().store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
             invalid => Err(Error::InvalidReferences { invalid, count: references.len() }),
@@ -550,33 +575,41 @@ impl RawTable {
 
     fn size(&self) -> Size {
         let sized = self.sized();
-        Size { slots: self.slots_of(sized.buckets), nodes: 2 * sized.node_buckets }
+        self.size_of(&sized)
+    }
+
+    fn size_of(&self, sized: &Sized) -> Size {
+        Size { slots: self.slots_of(sized), nodes: 2 * sized.node_buckets }
     }
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
     fn grow_from(&self, from: Size, to: Size) -> Result<()> {
-        let buckets = checked_buckets(&self.geometry, self.spec, to.slots)?;
-        let node_buckets = if self.spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
+        let spec = self.options.spec(&self.device, to)?;
+        let buckets = checked_buckets(&self.geometry, spec, to.slots)?;
+        let node_buckets = if spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
+        let family = self.options.family(spec, self.family_seed);
         let mut sized = self.sized_exclusively();
-        let now = Size { slots: self.slots_of(sized.buckets), nodes: 2 * sized.node_buckets };
+        let now = self.size_of(&sized);
         if now != from {
             return Ok(());
         }
-        let parameters = Parameters { buckets, node_buckets, seeds: self.parameters.seeds.clone(), ..self.parameters };
+        let seeds = self.parameters.seeds.clone();
+        let parameters = Parameters { spec, buckets, node_buckets, seeds, family, ..self.parameters };
         let larger = Store::new(&self.device, &parameters)?;
         let copied = sized.store.copy_to(&larger, now.slots)?;
         // Only a table that was nearly full, and grows by little, can reject some.
         if copied.full > 0 {
             let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
-            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots: self.slots_of(buckets) });
+            let slots = spec.slots(&self.geometry, buckets);
+            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots });
         }
-        *sized = Sized { store: larger, buckets, node_buckets, generation: sized.generation + 1 };
+        *sized = Sized { store: larger, spec, buckets, node_buckets, generation: sized.generation + 1 };
         Ok(())
     }
 
     pub(crate) fn measure(&self, bins: usize) -> Result<ProbeLengths> {
         let sized = self.sized();
-        sized.store.measure(self.slots_of(sized.buckets), bins)
+        sized.store.measure(self.slots_of(&sized), bins)
     }
 
     /// The vectors stored in a range of slots, and their slots, if the table is still of this generation.

@@ -79,8 +79,14 @@ pub struct LevelView {
     pub slots: u64,
     /// The most hashes that a bucket stands for.
     pub window: u64,
+    /// (2^64 - 1) / window.
+    pub window_inverse: u64,
+    /// 2^64 / buckets.
+    pub start: u64,
     /// Byte r: the slots of a bucket that rounds 0 to r may take.
     pub limits: u64,
+    /// The 32 bits after the point of `start`.
+    pub start_fraction: u32,
     /// How many buckets.
     pub buckets: u32,
     /// How many functions of the hash family are used.
@@ -89,6 +95,8 @@ pub struct LevelView {
     pub first_function: u32,
     /// How many rounds; 0 if there is no such level.
     pub rounds: u32,
+    /// Zero.
+    pub padding: u32,
 }
 
 /// `warpset::CompactView` of compact_table.cuh.
@@ -113,13 +121,24 @@ pub(crate) struct ProbeTotals {
     pub node_probes: u64,
 }
 
+/// `warpset::CompactTreeView` of tree_table.cuh. A compact table that is no tree's has the first part only; of vectors of one or two words,
+/// which are no trees, it begins with a [`TableView`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CompactTreeView {
+    /// The compact table; of a tree table, that of the root pairs.
+    pub roots: CompactView,
+    /// The node table.
+    pub nodes: NodeView,
+}
+
 /// The views of all kinds of tables, of which a table has one; the others are zeros. `Views` in cpu_tables.cpp.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Views {
     pub tree: TreeView,
-    pub compact: CompactView,
+    pub compact: CompactTreeView,
     /// Of a compact table; else 0.
     pub slot_bits: u32,
     pub padding: u32,
@@ -129,7 +148,13 @@ impl Views {
     /// The kernels' argument begins here.
     #[cfg(feature = "cuda")]
     pub(crate) fn argument(&self) -> &u64 {
-        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.first.slots }
+        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.roots.first.slots }
+    }
+
+    /// Buckets of the node table; 0 if there is none.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn node_buckets(&self) -> u64 {
+        u64::from(self.tree.nodes.buckets.max(self.compact.nodes.buckets))
     }
 }
 
@@ -147,7 +172,18 @@ impl From<Views> for TreeView {
 
 impl From<Views> for CompactView {
     fn from(views: Views) -> Self {
-        views.compact
+        views.compact.roots
+    }
+}
+
+impl From<Views> for CompactTreeView {
+    fn from(views: Views) -> Self {
+        if views.slot_bits != 0 {
+            return views.compact;
+        }
+        let mut view = Self::zeroed();
+        bytemuck::bytes_of_mut(&mut view)[..size_of::<TableView>()].copy_from_slice(bytemuck::bytes_of(&views.tree.roots));
+        view
     }
 }
 
@@ -185,7 +221,8 @@ impl Geometry {
     /// If the headers and this file disagree: they are built together, so that is a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
         let view = match (spec.tree, spec.is_compact()) {
-            (true, _) => size_of::<TreeView>(),
+            (true, false) => size_of::<TreeView>(),
+            (true, true) => size_of::<CompactTreeView>(),
             (false, true) => size_of::<CompactView>(),
             (false, false) => size_of::<TableView>(),
         };
@@ -237,7 +274,8 @@ impl std::ops::AddAssign for Counts {
 
 const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
-    assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 40 && size_of::<CompactView>() == 152);
+    assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
+    assert!(size_of::<CompactTreeView>() == 256);
     assert!(size_of::<BatchView>() == 64);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

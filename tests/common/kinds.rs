@@ -1,10 +1,19 @@
 //! The kinds of tables: tests that are generic over them run for each.
 
-use warpset::{Bucket, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Storage, TableBuilder, Tree, VectorTable};
 
 pub trait Kind: Storage + Sized {
     /// For the names of tests.
     const NAME: &str;
+
+    /// A search of a small table looks at every slot, whatever the hashes. (In compact tables it looks at the buckets of some functions:
+    /// tests/suite/compact_keys.rs makes their hashes collide.)
+    const SEARCHES_ALL: bool = true;
+
+    /// How many vectors a small table holds at least when it rejects others.
+    fn least_full(slots: u64) -> u64 {
+        if Self::SEARCHES_ALL { slots } else { slots * 95 / 100 }
+    }
 
     /// With room for all the nodes that vectors have which share none.
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self>;
@@ -30,6 +39,20 @@ impl Kind for Tree {
 
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
         builder.nodes(2 * (capacity + 64) * width as u64)
+    }
+
+    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+        builder.nodes(nodes)
+    }
+}
+
+impl Kind for CompactTree {
+    const NAME: &str = "compact_tree";
+    const SEARCHES_ALL: bool = false;
+
+    fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
+        // The smallest table has 512 slots and a second level.
+        builder.nodes(2 * (capacity + 600) * width as u64)
     }
 
     fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {

@@ -38,16 +38,19 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// The same for tests that are generic over the kind of table.
+/// The same for tests that are generic over the kind of table: of all kinds, or of those that are named.
 macro_rules! tests_of_all_kinds {
-    ($($name:ident),* $(,)?) => {
-        pub const TESTS: &[crate::common::Test] =
-            crate::common::tests_of_all_kinds!(@join $($name),*);
+    (of $($kind:ident),+: $($name:ident),* $(,)?) => {
+        pub const TESTS: &[crate::common::Test] = crate::common::tests_of_all_kinds!(@each [$($kind)+] [$($name)*] []);
     };
-    (@join $($name:ident),*) => {
-        &[
-            $(crate::common::tests_of_all_kinds!(@one Bucket $name), crate::common::tests_of_all_kinds!(@one Tree $name)),*
-        ]
+    ($($name:ident),* $(,)?) => {
+        crate::common::tests_of_all_kinds!(of Bucket, Tree, CompactTree: $($name),*);
+    };
+    (@each $kinds:tt [] [$($test:expr,)*]) => { &[$($test),*] };
+    (@each [$($kind:ident)+] [$name:ident $($rest:ident)*] [$($test:expr,)*]) => {
+        crate::common::tests_of_all_kinds!(
+            @each [$($kind)+] [$($rest)*] [$($test,)* $(crate::common::tests_of_all_kinds!(@one $kind $name),)+]
+        )
     };
     (@one $kind:ident $name:ident) => {
         crate::common::Test {
@@ -71,7 +74,8 @@ pub fn scaled<T>(normal: T, fast_one: T) -> T {
     if fast() { fast_one } else { normal }
 }
 
-/// Slots of one bucket of tables of this width: the smallest table has two buckets.
+/// Slots of one bucket of tables of this width: the smallest table has two buckets, or tells how many bits of 64 bytes a slot has.
 pub fn slots_per_bucket<S: Kind>(device: &Device, width: usize) -> u64 {
-    VectorTable::<S>::new(device, width, 1).expect("the smallest table").slots() / 2
+    let table = VectorTable::<S>::new(device, width, 1).expect("the smallest table");
+    table.spec().key_and_slot_bits().map_or(table.slots() / 2, |(_, slot_bits)| 512 / u64::from(slot_bits))
 }

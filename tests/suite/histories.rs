@@ -111,7 +111,8 @@ fn run<S: Kind>(device: &Device, width: usize, history: &History) -> Result<(), 
     let builder = roomy::<S>(width, capacity).seed(history.table_seed).grows(history.grows);
     let builder = match history.luck {
         Luck::Usual => builder,
-        Luck::HashMask(mask) => builder.hash_mask(mask),
+        Luck::HashMask(mask) if S::SEARCHES_ALL => builder.hash_mask(mask),
+        Luck::HashMask(_) => builder,
         Luck::Empty(pattern) => builder.empty_pattern(pattern),
     };
     let table = builder.build(device).map_err(|error| TestCaseError::fail(error.to_string()))?;

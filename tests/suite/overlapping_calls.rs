@@ -83,7 +83,8 @@ fn races_for_the_same_slots<S: Kind>(device: &Device) {
             [Pool::distinct(width, 150), Pool::of(Family::LastWord, width, 150), Pool::of(Family::CommonPrefix, width, 150)];
         for round in 0..scaled(6, 1) {
             for pool in &pools {
-                let table = roomy::<S>(width, 400).hash_mask(0).build(device).unwrap();
+                let table = roomy::<S>(width, 400);
+                let table = if S::SEARCHES_ALL { table.hash_mask(0) } else { table }.build(device).unwrap();
                 let checker = race::<S>(&table, pool, 4, round);
                 assert!(checker.rejected().is_empty());
                 checker.check().or_fail(format!("width {width}, round {round}"));
@@ -113,7 +114,7 @@ fn callers_race_for_the_last_slots<S: Kind>(device: &Device) {
             let pool = Pool::distinct(width, table.slots() as usize + 40);
             let checker = race::<S>(&table, &pool, 6, round);
             checker.check().or_fail(format!("width {width}, round {round}"));
-            assert_eq!(checker.stored().len() as u64, table.slots(), "width {width}, round {round}");
+            assert!(checker.stored().len() as u64 >= S::least_full(table.slots()), "width {width}, round {round}");
         }
     }
 }

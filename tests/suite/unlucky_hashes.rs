@@ -8,7 +8,7 @@ use crate::common::{
 };
 use warpset::{Device, VectorTable};
 
-tests_of_all_kinds![
+tests_of_all_kinds![of Bucket, Tree:
     masks_that_keep_few_bits,
     one_probe_sequence_is_filled_without_gaps,
     tables_that_grow_with_one_probe_sequence

@@ -100,7 +100,7 @@ impl CudaStore {
 
     pub(crate) fn clear(&self) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
-        let words = self.slot_bytes / 4 + u64::from(self.view.tree.nodes.buckets) * 2;
+        let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![*self.view.argument()])? };

@@ -37,7 +37,7 @@ enum class Reading { Validated, Believed };
 
 template <class Nodes, Reading reading>
 struct Tree {
-    using Real = warpset::TreeTable<warpset::StaticShape<2, 8, 32>, 4>;
+    using Real = warpset::TreeTable<warpset::BucketTable<warpset::StaticShape<2, 8, 32>>, 4>;
     Real real;
 
     explicit Tree(const warpset::TreeView& view) : real(Real::of(view)) {}
