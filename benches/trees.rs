@@ -9,16 +9,12 @@
 
 mod support;
 
-use support::{Bench, Result, Vectors, median};
-use warpset::{BucketTable, Storage, TreeTable, VectorTable};
+use support::{Bench, Compression, Result, Vectors, measure_table};
+use warpset::{BucketTable, TreeTable};
 
 const REPEATS: usize = 5;
 const FILL: f64 = 0.7;
 const NODE_FILL: f64 = 0.5;
-
-/// How many values the words have, by width: few enough that pairs of words repeat all the time, or so many that the compression ratio
-/// is 0.73 for 2^27 vectors of duplication 2.
-const VALUES: [(usize, [u32; 2]); 4] = [(4, [256, 5202]), (8, [16, 193]), (16, [4, 134]), (32, [2, 141])];
 
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
@@ -34,9 +30,9 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
         let width = width?;
-        let (_, values) = VALUES.iter().find(|(known, _)| *known == width).ok_or("widths are 4, 8, 16 and 32")?;
-        for values in values {
-            compare(&bench, &mut bench.vectors_of(width, 1 << log2, 2.0, *values)?, *values)?;
+        for compression in [Compression::NearMinimum, Compression::Ratio073] {
+            let values = compression.values(width, log2)?;
+            compare(&bench, &mut bench.vectors_of(width, 1 << log2, 2.0, values)?, values)?;
         }
     }
     Ok(())
@@ -50,7 +46,7 @@ fn compare(bench: &Bench, vectors: &mut Vectors, values: u32) -> Result<()> {
         bench.find_or_put(&table, vectors)?.1.hits
     };
     let slots = (distinct as f64 / FILL) as u64;
-    let bucket = measure(bench, &BucketTable::new(&bench.device, width, slots)?, vectors, distinct)?;
+    let bucket = measure_table(bench, &BucketTable::new(&bench.device, width, slots)?, vectors, distinct, REPEATS)?;
     // How many nodes there are shows in a table with room for all.
     let most = (distinct * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
     let nodes = {
@@ -59,7 +55,7 @@ fn compare(bench: &Bench, vectors: &mut Vectors, values: u32) -> Result<()> {
         table.stats()?.nodes
     };
     let table = TreeTable::builder(width).capacity(slots).nodes((nodes as f64 / NODE_FILL) as u64).build(&bench.device)?;
-    let tree = measure(bench, &table, vectors, distinct)?;
+    let tree = measure_table(bench, &table, vectors, distinct, REPEATS)?;
     let stats = table.stats()?;
     let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
     println!(
@@ -75,21 +71,4 @@ fn compare(bench: &Bench, vectors: &mut Vectors, values: u32) -> Result<()> {
         tree[1] / bucket[1],
     );
     Ok(())
-}
-
-/// Milliseconds for the vectors in an empty table, and again when all are seen.
-fn measure<S: Storage>(bench: &Bench, table: &VectorTable<S>, vectors: &mut Vectors, distinct: u64) -> Result<[f64; 2]> {
-    let (mut fresh, mut seen) = (Vec::new(), Vec::new());
-    for _ in 0..REPEATS {
-        table.clear()?;
-        let (time, counts) = bench.find_or_put(table, vectors)?;
-        assert_eq!((counts.hits, counts.full), (distinct, 0), "every distinct vector is new once");
-        fresh.push(time);
-    }
-    for _ in 0..REPEATS {
-        let (time, counts) = bench.find_or_put(table, vectors)?;
-        assert_eq!(counts.hits, 0, "every vector is seen the second time");
-        seen.push(time);
-    }
-    Ok([median(fresh), median(seen)])
 }

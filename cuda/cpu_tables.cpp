@@ -7,10 +7,10 @@
 namespace warpset {
 namespace {
 
-// The order of the fields is `Geometry` in src/raw/view.rs; the last four concern GPUs and the ABI.
+// The order of the fields is `Geometry` in src/raw/view.rs; the last five concern GPUs and the ABI.
 struct Geometry {
     u32 slots_per_bucket, buckets_per_block, block_bytes, chunks, search_threads, search_scratch_bytes, table_view_bytes,
-        batch_view_bytes;
+        batch_view_bytes, search_workspace_bytes;
 };
 
 // Calls `use(shape)` with the shape for a width.
@@ -33,7 +33,7 @@ using RootShape = StaticShape<2, 8, 64>;
 struct Views {
     TreeView tree;            // a bucket table has the first part only
     CompactTreeView compact;  // a compact table that is no tree's has the first part only
-    u32 slot_bits, padding;
+    u32 slot_bits, pairing;
 };
 
 // Calls `use(table)` with the compact table of a view.
@@ -47,11 +47,16 @@ void with_compact(const Views& views, Use use)
     }
 }
 
-// Calls `use(table)` with the tree table of a root table and its nodes.
+// Calls `use(table)` with the tree table of a root table and its nodes. Of its strategy only the pairing matters to a thread.
 template <class Roots, class Use>
-void with_tree(const Roots& roots, const NodeView& nodes, Use use)
+void with_tree(const Views& views, const Roots& roots, const NodeView& nodes, Use use)
 {
-    use(TreeTable<Roots, 0>{roots, {nodes}, nodes.width});
+    const auto use_as = [&](auto strategy) { use(TreeTable<Roots, 0, decltype(strategy)>{roots, {nodes}, nodes.width}); };
+    switch (Pairing{views.pairing}) {
+        case Pairing::Neighboured: return use_as(Strategy<Lanes::One, Pairing::Neighboured, Workspace::Registers>{});
+        case Pairing::Interleaved: return use_as(Strategy<Lanes::One, Pairing::Interleaved, Workspace::Registers>{});
+        case Pairing::Halved: return use_as(Strategy<Lanes::One, Pairing::Halved, Workspace::Registers>{});
+    }
 }
 
 // Calls `use(table)` with the table that a view is of.
@@ -61,9 +66,9 @@ void with_table(const Views& views, Use use)
     const TreeView& view = views.tree;
     const NodeView& nodes = views.compact.nodes;
     if (views.slot_bits != 0 && nodes.width != 0)
-        return with_compact(views, [&](const auto& roots) { with_tree(roots, nodes, use); });
+        return with_compact(views, [&](const auto& roots) { use(TreeTable<std::decay_t<decltype(roots)>, 0>{roots, {nodes}, nodes.width}); });
     if (views.slot_bits != 0) return with_compact(views, use);
-    if (view.nodes.width != 0) return with_tree(BucketTable<RootShape>::of(view.roots), view.nodes, use);
+    if (view.nodes.width != 0) return with_tree(views, BucketTable<RootShape>::of(view.roots), view.nodes, use);
     with_shape(view.roots.width, [&](auto shape) {
         using Shape = decltype(shape);
         use(BucketTable<Shape>{view.roots, {shape}});
@@ -74,7 +79,7 @@ template <class Layout>
 Geometry geometry_of(const Layout& layout, u64 table_view_bytes)
 {
     return {layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), 1, 0,
-            static_cast<u32>(table_view_bytes), sizeof(BatchView)};
+            static_cast<u32>(table_view_bytes), sizeof(BatchView), 0};
 }
 
 // One thread of a kernel: thread `index` of `count`.

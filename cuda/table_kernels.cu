@@ -1,6 +1,8 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
 #include "warpset/batch.cuh"
 #include "warpset/change_intake.cuh"
+#include "warpset/recursive_intake.cuh"
+#include "warpset/row_intake.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree_intake.cuh"
 
@@ -24,16 +26,16 @@ constexpr u32 resident_warps = layout.width() < 16 ? 36 : layout.width() < 64 ? 
 constexpr u32 search_blocks = resident_warps / search_warps;
 
 // For src/raw/cuda/mod.rs; the order is `Geometry` in src/raw/view.rs.
-WARPSET_EXPORT const u32 warpset_geometry[8] = {
-    layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(),
-    search_warps * 32, search_warps * scratch_bytes, sizeof(View), sizeof(BatchView)};
+WARPSET_EXPORT const u32 warpset_geometry[9] = {
+    layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), search_warps * 32,
+    search_warps * scratch_bytes, sizeof(View), sizeof(BatchView), warpset::search_workspace_bytes<Table>()};
 
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, BatchView batch)
 {
     warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), batch);
 }
 
-#if WARPSET_TREE
+#if WARPSET_TREE && WARPSET_PAIRING != 1  // Table::takes_changes
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_changed(View view, BatchView batch)
 {
     warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Changes>::run_warps(Table::of(view), batch);

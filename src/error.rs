@@ -1,4 +1,4 @@
-use crate::Spec;
+use crate::{Spec, Strategy};
 
 /// What went wrong, with the numbers in it.
 ///
@@ -96,6 +96,12 @@ pub enum Error {
         nodes: u64,
         /// Slots at most.
         most: u64,
+    },
+    /// There is no build strategy of this name.
+    #[error("there is no strategy `{name}`: there are {}", Strategy::ALL.map(|strategy| strategy.to_string()).join(", "))]
+    UnknownStrategy {
+        /// The name given.
+        name: String,
     },
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(

@@ -7,7 +7,7 @@ use crate::raw::Search;
 use crate::raw::view::BatchView;
 pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 use crate::table::{Storage, VectorTable};
-use crate::{Error, Reference, Result};
+use crate::{Error, Reference, Result, Strategy};
 use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, SyncOnDrop};
 use std::sync::Arc;
 
@@ -158,6 +158,7 @@ impl<S: Storage> VectorTable<S> {
             counts: counts_at,
             parents: parents_at,
             changed: changed_at,
+            workspace: 0,
         };
         // SAFETY:
         // - the buffers have room (checked above) and are borrowed; their owners free them in order with their streams, which
@@ -228,6 +229,15 @@ pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32))
     compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
 }
 
+/// The same of a tree table whose trees are made by `strategy`.
+///
+/// # Errors
+///
+/// The same.
+pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(crate::Spec::of_tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
+}
+
 /// Compiles CUDA C++ of your own for such a table, as [`VectorTable::compile`] does, for a GPU that need not be there. `name` is for messages.
 ///
 /// # Errors
@@ -238,8 +248,12 @@ pub fn compile_source<S: Storage>(name: &str, source: &str, width: usize, comput
 }
 
 fn spec_of<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<crate::Spec> {
-    let make = if S::TREE { crate::Spec::of_tree } else { crate::Spec::new };
-    make(width, if compute_capability.0 >= 9 { 16 } else { 8 })
+    let chunk_bytes = chunk_bytes(compute_capability);
+    if S::TREE { crate::Spec::of_tree(width, Strategy::Default, chunk_bytes) } else { crate::Spec::new(width, chunk_bytes) }
+}
+
+fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
+    if compute_capability.0 >= 9 { 16 } else { 8 }
 }
 
 /// The same of a compact table of keys of `key_bits` bits in slots of `slot_bits`.

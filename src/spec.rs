@@ -1,5 +1,5 @@
 use crate::raw::view::Geometry;
-use crate::{Error, Result, compact};
+use crate::{Error, Pairing, Result, Strategy, compact};
 use std::fmt;
 
 /// What a table's kernels are compiled for.
@@ -9,6 +9,8 @@ use std::fmt;
 pub struct Spec {
     /// Vectors are trees, with the roots in a bucket table of two words or in a compact table.
     pub(crate) tree: bool,
+    /// How their kernels make trees.
+    pub(crate) strategy: Strategy,
     pub(crate) width: u32,
     pub(crate) chunk_bytes: u32,
     pub(crate) line_bytes: u32,
@@ -36,7 +38,8 @@ impl Spec {
         }
         // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
-        Ok(Self { tree: false, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0 })
+        let (tree, strategy) = (false, Strategy::Default);
+        Ok(Self { tree, strategy, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0 })
     }
 
     /// The spec of a compact table of keys, which are vectors of two words.
@@ -54,17 +57,17 @@ impl Spec {
         Ok(Self { key_bits, slot_bits, line_bytes: 64, ..Self::new(2, chunk_bytes)? })
     }
 
-    /// The spec of a tree table. Vectors of one or two words are their own roots: theirs is a bucket table.
+    /// The spec of a tree table. Vectors of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
     ///
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub(crate) fn of_tree(width: usize, chunk_bytes: u32) -> Result<Self> {
+    pub(crate) fn of_tree(width: usize, strategy: Strategy, chunk_bytes: u32) -> Result<Self> {
         if width <= 2 {
             return Self::new(width, chunk_bytes);
         }
         let roots = Self::new(2, chunk_bytes)?;
-        Ok(Self { tree: true, ..Self::new(width, chunk_bytes)?.with_lines_of(roots) })
+        Ok(Self { tree: true, strategy, ..Self::new(width, chunk_bytes)?.with_lines_of(roots) })
     }
 
     /// The spec of a tree table whose roots are keys of a compact table.
@@ -73,7 +76,7 @@ impl Spec {
     ///
     /// As [`new`](Self::new) and [`of_keys`](Self::of_keys).
     pub(crate) fn of_compact_tree(width: usize, key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
-        let tree = Self::of_tree(width, chunk_bytes)?;
+        let tree = Self::of_tree(width, Strategy::Default, chunk_bytes)?;
         let roots = Self::of_keys(key_bits, slot_bits, chunk_bytes)?;
         Ok(if tree.tree { Self { key_bits, slot_bits, ..tree.with_lines_of(roots) } } else { tree })
     }
@@ -93,6 +96,17 @@ impl Spec {
     /// Whether vectors are stored as trees.
     pub const fn is_tree(&self) -> bool {
         self.tree
+    }
+
+    /// How the kernels of a tree table make trees; of another, the default.
+    pub const fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Whether the kernels gain by knowing what has changed (`Table::takes_changes` in tree_table.cuh).
+    #[cfg(feature = "cuda")]
+    pub(crate) fn takes_changes(&self) -> bool {
+        self.tree && self.strategy.pairing() != Pairing::Interleaved
     }
 
     /// Whether slots hold only what their places do not tell: of keys, or of the roots of trees.
@@ -167,7 +181,8 @@ impl fmt::Display for Spec {
             f,
             "{kind} table of {}-word vectors, chunks of {} bytes, lines of {}",
             self.width, self.chunk_bytes, self.line_bytes
-        )
+        )?;
+        if self.strategy == Strategy::Default { Ok(()) } else { write!(f, ", made by {}", self.strategy) }
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::raw::view::{CompactTreeView, CompactView, TableView, TreeView, Views};
 use crate::raw::{self, RawTable};
-use crate::{Batch, Device, Outcome, Reference, Result, Spec, TypedTable};
+use crate::{Batch, Device, Outcome, Reference, Result, Spec, Strategy, TypedTable};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -233,6 +233,30 @@ impl<S: Nodes> TableBuilder<S> {
     /// tables much smaller than the GPU's L2 (60 MB on an H200) are the fast ones. Without use for vectors of one or two words.
     pub fn nodes(mut self, nodes: u64) -> Self {
         self.options.nodes = Some(nodes);
+        self
+    }
+
+    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::Default`], which measures best.
+    ///
+    /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On a CPU
+    /// only the [`pairing`](Strategy::pairing) has an effect. Changes of stored vectors ([`Request::changed`]) save nothing where it is
+    /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
+    ///
+    /// Those in global memory take up to 32 bytes a word and warp: on an H200, 10 MB at 16 words, 80 MB at 256. Batches of such a table
+    /// take turns on the GPU, also if they are on several streams.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Pairing, Strategy, TreeTable};
+    ///
+    /// let table = TreeTable::builder(6).strategy(Strategy::Clr64).build(&Device::cpu())?;
+    /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
+    /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?;
+    /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
+    /// # Ok(()) }
+    /// ```
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.options.strategy = strategy;
         self
     }
 
@@ -504,6 +528,7 @@ impl<S: Storage> VectorTable<S> {
     pub fn builder(width: usize) -> TableBuilder<S> {
         let options = raw::Options {
             tree: S::TREE,
+            strategy: Strategy::Default,
             compact: S::COMPACT,
             key_bits: 64,
             slot_bits: None,

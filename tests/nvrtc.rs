@@ -68,6 +68,25 @@ fn compile_compact_tree(width: usize, _: u32, _: u32, _: (u32, u32)) -> Result<(
     unreachable!("trees of {width} words are ignored without the feature `cuda`")
 }
 
+/// Widths for the strategy of this number: most are compiled for one kind of GPU.
+fn strategy_widths(capability: (u32, u32), number: usize) -> Vec<usize> {
+    match capability {
+        (9, 0) => vec![3, 7, 16, 33, 67, 256],
+        _ => vec![[5, 8, 19, 130][number % 4]],
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn compile_strategy(width: usize, strategy: warpset::Strategy, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_tree_kernels(width, strategy, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {strategy}", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_strategy(_: usize, strategy: warpset::Strategy, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("{strategy} is ignored without the feature `cuda`")
+}
+
 /// Why nothing can be compiled here, if so.
 fn missing() -> Option<String> {
     #[cfg(not(feature = "cuda"))]
@@ -117,5 +136,17 @@ fn main() {
         };
         [Trial::test(name, run).with_ignored_flag(missing.is_some())]
     });
-    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(trees).chain(blocks).collect()).exit();
+    let strategies = CAPABILITIES.into_iter().flat_map(|capability| {
+        let (missing, (major, minor)) = (missing.clone(), capability);
+        warpset::Strategy::ALL.into_iter().enumerate().flat_map(move |(number, strategy)| {
+            let missing = missing.clone();
+            strategy_widths(capability, number).into_iter().map(move |width| {
+                let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+                let name = format!("compute_{major}{minor}::{strategy}_of_{width}_words{reason}");
+                Trial::test(name, move || compile_strategy(width, strategy, capability)).with_ignored_flag(missing.is_some())
+            })
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(trees).chain(strategies).chain(blocks).collect())
+        .exit();
 }

@@ -240,6 +240,52 @@ fn trees_have_the_nodes_that_there_are() {
 }
 
 #[test]
+fn trees_are_made_by_every_strategy() {
+    let files = Files::new();
+    for (width, devices) in [(7, devices()), (37, vec!["cpu:2"])] {
+        let words = some_vectors_unlike_references(2_000, width);
+        let path = files.write("a.npy", npy_of(&words, width));
+        let distinct = words.chunks_exact(width).collect::<HashSet<_>>().len();
+        for (device, strategy) in devices.iter().flat_map(|device| warpset::Strategy::ALL.map(|strategy| (device, strategy))) {
+            let name = strategy.to_string();
+            let report = json_on(
+                device,
+                [path.as_os_str(), "--table=tree".as_ref(), "--strategy".as_ref(), name.as_ref(), "--verify".as_ref()],
+            );
+            assert_consistent(&report, 2_000, distinct as u64, width as u64);
+            let by_other_than_default = report["table"].as_str().unwrap().ends_with(&format!(", made by {name}"));
+            assert_eq!(by_other_than_default, strategy != warpset::Strategy::Default, "{report}");
+        }
+    }
+    let sentence = replay(["--table", "tree", "--strategy", "2_np_sm"]);
+    assert!(String::from_utf8_lossy(&sentence.stderr).contains("there is no strategy `2_np_sm`"), "{sentence:?}");
+}
+
+/// One short trace; all of them by every strategy take the loop over files and names that docs/build_strategies.md shows.
+#[test]
+fn recorded_state_vectors_have_their_distinct_count_by_every_strategy() {
+    let Some(folder) = std::env::var_os("WARPSET_TRACES") else {
+        println!("skipped: WARPSET_TRACES is not set");
+        return;
+    };
+    let path = Path::new(&folder).join("leader_election.4.npz");
+    for device in devices() {
+        // On a CPU only the pairing has an effect.
+        let on_cpu = ["default", "1_ip_sm", "Clr64"].map(str::to_owned).to_vec();
+        let names =
+            if device.starts_with("cpu") { on_cpu } else { warpset::Strategy::ALL.map(|strategy| strategy.to_string()).to_vec() };
+        for name in names {
+            let report = json_on(
+                device,
+                [path.as_os_str(), "--table=tree".as_ref(), "--strategy".as_ref(), name.as_ref(), "--verify".as_ref()],
+            );
+            assert_consistent(&report, 300_000, 63_947, 37);
+            assert_eq!(report["verified"], true);
+        }
+    }
+}
+
+#[test]
 fn an_array_is_chosen_by_name() {
     let (one, two) = (npy_of(&[1], 1), npy_of(&[1, 2], 1));
     let files = Files::new();

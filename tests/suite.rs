@@ -24,6 +24,7 @@ mod suite {
     pub mod reading;
     pub mod results;
     pub mod seeds;
+    pub mod strategies;
     pub mod typed_keys;
     pub mod unlucky_hashes;
     pub mod unlucky_patterns;
@@ -55,6 +56,7 @@ const MODULES: &[&[Test]] = &[
     suite::reading::TESTS,
     suite::results::TESTS,
     suite::seeds::TESTS,
+    suite::strategies::TESTS,
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
     suite::unlucky_patterns::TESTS,

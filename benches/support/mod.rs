@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each user uses a part
 
 pub mod thesis;
+pub mod thesis_tree;
 
 use std::sync::Arc;
 use warpset::cudarc::driver::{
@@ -123,6 +124,57 @@ impl Bench {
         table.find_device(&self.stream, batch)?;
         Ok(places)
     }
+}
+
+/// How much random vectors share as trees.
+#[derive(Clone, Copy)]
+pub enum Compression {
+    /// Pairs of words repeat all the time: the nodes fit the GPU's cache.
+    NearMinimum,
+    /// A ratio of 0.73, at duplication 2: most nodes are new.
+    Ratio073,
+}
+
+impl Compression {
+    /// How many values the words of 2^log2 vectors have.
+    pub fn values(self, width: usize, log2: u32) -> Result<u32> {
+        // For 2^27 vectors. Most of the distinct nodes are pairs of 2 words at 4 words, of 4 at others: the squares of these numbers, or the
+        // fourth powers, are in proportion to the vectors.
+        let (near_minimum, of_pairs, power) = match width {
+            4 => (256, 5202.0, 2.0),
+            8 => (16, 193.0, 4.0),
+            16 => (4, 134.0, 4.0),
+            32 => (2, 141.0, 4.0),
+            _ => return Err(format!("widths are 4, 8, 16 and 32, not {width}").into()),
+        };
+        Ok(match self {
+            Self::NearMinimum => near_minimum,
+            Self::Ratio073 => (of_pairs * 2f64.powf((f64::from(log2) - 27.0) / power)).round() as u32,
+        })
+    }
+}
+
+/// Median milliseconds for the vectors in an empty table, and again when all are seen; checks that `distinct` are new.
+pub fn measure_table<S: Storage>(
+    bench: &Bench,
+    table: &VectorTable<S>,
+    vectors: &mut Vectors,
+    distinct: u64,
+    repeats: usize,
+) -> Result<[f64; 2]> {
+    let (mut fresh, mut seen) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        table.clear()?;
+        let (time, counts) = bench.find_or_put(table, vectors)?;
+        assert_eq!((counts.hits, counts.full), (distinct, 0), "every distinct vector is new once");
+        fresh.push(time);
+    }
+    for _ in 0..repeats {
+        let (time, counts) = bench.find_or_put(table, vectors)?;
+        assert_eq!(counts.hits, 0, "every vector is seen the second time");
+        seen.push(time);
+    }
+    Ok([median(fresh), median(seen)])
 }
 
 /// The placement floor of one batch (kernels/floor.cu).

@@ -33,6 +33,7 @@ struct BatchView {
     BatchCounts* counts;  // added to; needed with new_references
     const u64* parents;   // count, or null: of which stored vector each is a change (tree_change.cuh); no_reference: of none
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
+    u8* workspace;        // of each warp of the grid search_workspace_bytes, aligned to 16 bytes; nobody else's until the kernel has ended
 
     // Reads a part of the input.
     template <class Word>
@@ -102,7 +103,7 @@ private:
 // What the vectors of a batch are given as: whole, or as changes of stored ones.
 enum class Offer { Vectors, Changes };
 
-// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intakes take root pairs (tree_intake.cuh,
+// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intakes take root pairs (tree_strategy.cuh,
 // change_intake.cuh).
 template <class Table, Operation operation, Offer offer>
 struct Intake {
@@ -112,6 +113,7 @@ struct Intake {
     // The largest unit in which vectors of this width may be copied.
     using Unit = typename Choose<width % 4 == 0, u128, typename Choose<width % 2 == 0, u64, u32>::Type>::Type;
 
+    static constexpr u32 workspace_bytes = 0;
     static constexpr u32 scratch_bytes = 32;
     u8* lane_of_rank;
 
@@ -191,7 +193,7 @@ struct SearchBatch {
         using Search = typename Intake<Table, operation, offer>::Search;
         // When half the lanes are idle (warp_search.cuh); for trees a little later: making root pairs costs the same instructions
         // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
-        constexpr u32 refill_at = Table::takes_changes ? 24 : Warp::size / 2;
+        constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
         Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);
         Results<operation> results{table.root_table().stored_count(), batch};
@@ -300,6 +302,13 @@ WARPSET_FN constexpr u32 search_scratch_bytes()
     return vectors;
 }
 
+// What a warp needs of the batch's workspace in a search by vectors.
+template <class Table>
+WARPSET_FN constexpr u32 search_workspace_bytes()
+{
+    return Intake<Table, Operation::FindOrPut, Offer::Vectors>::workspace_bytes;
+}
+
 // Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
 template <class Shape>
 WARPSET_FN void clear_table(const BucketTable<Shape>& table)
@@ -343,8 +352,8 @@ WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
     if (platform::Grid::thread() == 0) *table.stored = 0;
 }
 
-template <class RootTable, u32 width>
-WARPSET_FN void clear_table(const TreeTable<RootTable, width>& table)
+template <class RootTable, u32 width, class Strategy>
+WARPSET_FN void clear_table(const TreeTable<RootTable, width, Strategy>& table)
 {
     clear_table(table.roots);
     const auto share = platform::Grid::share(table.nodes.zero() + 1ull);
@@ -435,8 +444,8 @@ WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table
     }
 }
 
-template <class RootTable, u32 width>
-WARPSET_FN void measure_probes(const TreeTable<RootTable, width>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+template <class RootTable, u32 width, class Strategy>
+WARPSET_FN void measure_probes(const TreeTable<RootTable, width, Strategy>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     measure_probes(table.root_table(), first, last, lengths, bins, totals);
     u64 probes = 0;

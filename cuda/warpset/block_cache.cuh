@@ -53,6 +53,7 @@ class BlockCache {
     static constexpr bool takes_changes = Table::takes_changes;
     using Search = SearchBatch<Table, Operation::FindOrPut, takes_changes ? Offer::Changes : Offer::Vectors>;
     static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
+    static_assert(takes_changes || !Table::has_nodes, "interleaved trees take no changes (tree_strategy.cuh)");
 
     static constexpr u32 width = Table::static_width;
     static constexpr u32 mask_words = (width + 31) / 32;
@@ -136,7 +137,7 @@ public:
         const u32 offered = *taken() < rows ? *taken() : rows;
         const u32 left = keep_one_of_equals(offered);
         move_together(offered, left);
-        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed()}};
+        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed(), nullptr}};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);

@@ -102,6 +102,7 @@ struct BucketTable {
 
     using View = TableView;
     static constexpr bool is_compact = false;
+    static constexpr bool has_nodes = false;
     static constexpr bool takes_changes = false;
     static constexpr u32 static_width = Shape::static_width;  // 0: known at run time
 

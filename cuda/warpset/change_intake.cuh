@@ -30,15 +30,17 @@
 
 namespace warpset {
 
-template <class RootTable, u32 width, Operation operation>
-struct Intake<TreeTable<RootTable, width>, operation, Offer::Changes> {
+template <class RootTable, u32 width, class Strategy, Operation operation>
+struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> {
     static_assert(operation == Operation::FindOrPut, "changes are put");
-    using Table = TreeTable<RootTable, width>;
+    using Table = TreeTable<RootTable, width, Strategy>;
+    static_assert(Table::takes_changes, "the way to the next changed word is to the right of the one before");
     using Search = WarpSearch<typename Table::Roots, operation, true>;
     using Warp = platform::Warp;
-    using Path = TreeShape::Path;
+    using Shape = typename Table::Shape;
+    using Path = typename Shape::Path;
 
-    static constexpr u32 levels = TreeShape::levels(width);
+    static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
     // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which all lanes
@@ -216,7 +218,7 @@ private:
             const u32 index = end + way.vector;
             const u32 word = nth_changed(batch, index, first_mask, lane - way.head);
             if (word < width) {
-                way.path = TreeShape{width}.path(word);
+                way.path = Shape{width}.path(word);
                 way.value = ChangeOf<Batch>{batch, width, index}.word(word);
             }
         }

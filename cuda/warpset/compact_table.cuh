@@ -296,6 +296,7 @@ struct CompactTable {
     // What is looked for, and where: see BucketTable.
     using Roots = CompactTable;
     using Key = WordVector;
+    static constexpr bool has_nodes = false;
     static constexpr bool takes_changes = false;
     static constexpr u32 static_width = 2;
     template <Operation>

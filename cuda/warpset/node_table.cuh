@@ -145,7 +145,65 @@ struct NodeTable {
         return probes;
     }
 
+    // The same by two neighbouring lanes, an even one and the next, which both pass the node, want it or not, and get the reference: as the *node
+    // groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots whole and gives the other lane
+    // its half of it, since 4-byte reads of what others compare and swap 8 bytes at a time would be of no certain value. All lanes of a warp
+    // call it, converged.
+    template <Operation operation>
+    WARPSET_FN u32 find_by_two(u64 node, bool wanted, u32& fresh) const
+    {
+        using Warp = platform::Warp;
+        static_assert(slots_per_bucket == 2, "a slot for each lane");
+        const u32 side = Warp::lane() & 1, pair_start = Warp::lane() - side;
+        const u32 mine = half(node, side);
+        bool searching = wanted && node != empty;
+        u32 at = searching ? first_slot(hash(node)) : 0;
+        u32 left = view.probe_limit;
+        u32 reference = wanted ? zero() : missing;
+        while (Warp::ballot(searching) != 0) {
+            const u64 read = searching ? load(at + side) : empty;
+            const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);
+            // A bucket is left only over two other nodes; the first slot that is EMPTY is where the node would be.
+            u32 place = slots_per_bucket;
+            bool open = false;
+            WARPSET_UNROLL
+            for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
+                const u32 entry = slot == side ? half(read, side) : from_other;
+                const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) == 3;
+                const bool is_empty = (Warp::ballot(entry == 0) >> pair_start & 3) == 3;
+                if (place == slots_per_bucket && (holds || is_empty)) {
+                    place = slot;
+                    open = is_empty;
+                }
+            }
+            u64 found = node;
+            if (operation == Operation::FindOrPut && searching && open && side == 0) {
+                found = platform::compare_and_swap_relaxed(view.slots + at + place, empty, node);
+                fresh += found == empty;
+            }
+            found = Warp::shuffle(found, pair_start);
+            if (!searching) continue;
+            if (place == slots_per_bucket) {
+                if (--left == 0) {
+                    reference = missing;
+                    searching = false;
+                } else {
+                    at = next_slot(at, hash(node));
+                }
+            } else if (open && operation == Operation::Find) {
+                reference = missing;
+                searching = false;
+            } else if (found == empty || found == node) {
+                reference = at + place;
+                searching = false;
+            }  // else it has lost to another node: the bucket is looked at again
+        }
+        return reference;
+    }
+
 private:
+    WARPSET_FN static u32 half(u64 node, u32 side) { return static_cast<u32>(side == 0 ? node : node >> 32); }
+
     // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in hash.cuh: there are fewer than 2^32 buckets.
     WARPSET_FN u32 hash(u64 node) const
     {

@@ -1,8 +1,9 @@
 // The table of one spec, by name, for kernels that are compiled for it: ours (table_kernels.cu) and yours.
 //
 // Compile with -D WARPSET_TREE=0 or 1, -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D
-// WARPSET_LINE_BYTES=32, 64 or 128, -D WARPSET_KEY_BITS=0, or of a compact table the bits of its keys, and -D WARPSET_SLOT_BITS=16, 32 or 64,
-// equal to those of the table whose view the kernel gets; `compile` of the table in Rust passes them.
+// WARPSET_LINE_BYTES=32, 64 or 128, -D WARPSET_KEY_BITS=0, or of a compact table the bits of its keys, -D WARPSET_SLOT_BITS=16, 32 or 64, and
+// -D WARPSET_LANES, WARPSET_PAIRING and WARPSET_WORKSPACE=0, or of a tree table's strategy the numbers in tree_strategy.cuh, equal to those of
+// the table whose view the kernel gets; `compile` of the table in Rust passes them.
 // (The roots of a tree table are a bucket table of two words, with these chunks and lines; or a compact table, if there are key bits.) Then
 //
 //   extern "C" __global__ void visit(warpset::View view, const unsigned* states, unsigned count) {
@@ -21,9 +22,10 @@
 
 namespace warpset {
 
+using TableStrategy = Strategy<Lanes{WARPSET_LANES}, Pairing{WARPSET_PAIRING}, Workspace{WARPSET_WORKSPACE}>;
 using SlotTable = Choose<WARPSET_KEY_BITS != 0, CompactTable<WARPSET_SLOT_BITS, WARPSET_KEY_BITS>,
                          BucketTable<StaticShape<WARPSET_TREE ? 2 : WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES>>>::Type;
-using Table = Choose<WARPSET_TREE, TreeTable<SlotTable, WARPSET_WIDTH>, SlotTable>::Type;
+using Table = Choose<WARPSET_TREE, TreeTable<SlotTable, WARPSET_WIDTH, TableStrategy>, SlotTable>::Type;
 using View = Table::View;
 
 WARPSET_FN Table table(const View& view) { return Table::of(view); }

@@ -10,7 +10,7 @@
 //             /        \      exchange: (3, 7)
 //      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say 33; root (70, 33), which is then looked for
 //
-// Words are gone through from left to right, so each pair is opened once and closed once: for k changed words of w at most
+// Words are gone through from left to right, which is their order in the tree (not in interleaved ones, whose tables make the whole tree), so each pair is opened once and closed once: for k changed words of w at most
 // k log2 w loads and as many look-ups, and less where ways meet, in place of w - 2 look-ups. Same nodes, same root pair as the
 // whole operation, since a pair that is found or put is the vector's own.
 //
@@ -32,6 +32,7 @@ struct ChangedVector {
     const u32* changed;  // bit i % 32 of changed[i / 32]: word i may differ from the parent's; null: any may
 
     WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return word(index) | static_cast<u64>(word(index + 1)) << 32; }
     WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : changed[index]; }
 };
 
@@ -82,7 +83,7 @@ private:
 template <class Table, class Vector, class Pairs>
 WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {
-    using Path = TreeShape::Path;
+    using Path = typename Table::Shape::Path;
     root = 0;
     bool has_parent = table.read_root(parent, root);
     ChangedWords<Vector> words(vector, table.width());

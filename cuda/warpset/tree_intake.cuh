@@ -29,15 +29,17 @@
 namespace warpset {
 
 template <class RootTable, u32 width, Operation operation>
-struct Intake<TreeTable<RootTable, width>, operation, Offer::Vectors> {
-    using Table = TreeTable<RootTable, width>;
+struct Intake<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::Vectors> {
+    using Table = TreeTable<RootTable, width, DefaultStrategy>;
+    using Shape = typename Table::Shape;
     using Search = WarpSearch<typename Table::Roots, operation, true>;
     using Warp = platform::Warp;
     static constexpr u32 in_flight = 2;
-    static constexpr u32 leaves = TreeShape::above(width);
+    static constexpr u32 leaves = Shape::above(width);
     static constexpr bool all_even = (width & (width - 1)) == 0;  // at no level does one move up
 
-    static constexpr u32 scratch_bytes = (Warp::size * (leaves + TreeShape::above(leaves)) * 4 + 15) / 16 * 16;
+    static constexpr u32 workspace_bytes = 0;
+    static constexpr u32 scratch_bytes = (Warp::size * (leaves + Shape::above(leaves)) * 4 + 15) / 16 * 16;
 
     const Table& table;
     u32* halves;    // of the level that is done: row r is of the r-th vector taken
@@ -59,8 +61,8 @@ struct Intake<TreeTable<RootTable, width>, operation, Offer::Vectors> {
         Level<width, true> first{{}, words, level, count * leaves};
         table.nodes.template find_all<operation, in_flight>(first, fresh);
         Warp::sync();
-        for (u32 length = leaves; length > 2; length = TreeShape::above(length)) {
-            Level<0, false> next_level{{length}, level, above, count * TreeShape::above(length)};
+        for (u32 length = leaves; length > 2; length = Shape::above(length)) {
+            Level<0, false> next_level{{length}, level, above, count * Shape::above(length)};
             table.nodes.template find_all<operation, in_flight>(next_level, fresh);
             Warp::sync();
             u32* swapped = level;
@@ -107,7 +109,7 @@ private:
         WARPSET_FN bool take(u32 i, u64& node)
         {
             const bool even = all_even || length.get() % 2 == 0;
-            const u32 above = TreeShape::above(length.get());
+            const u32 above = Shape::above(length.get());
             const u32 current = next;
             // Rows of even length lie one after another in both levels.
             const u32 place = all_even ? 0 : current % above;
@@ -142,16 +144,8 @@ private:
     // Whether a pair at place `place` of the level above `length` halves lacks a node below it.
     WARPSET_FN static bool is_missing(u64 node, u32 length, u32 place)
     {
-        const bool right_is_word = word_moved_to(length) && 2 * place + 1 == length - 1;
+        const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);
         return Table::half(node, 0) == NodeTable::missing || (!right_is_word && Table::half(node, 1) == NodeTable::missing);
-    }
-
-    // Whether the last half of the level of this length is still the vector's last word.
-    WARPSET_FN static constexpr bool word_moved_to(u32 length)
-    {
-        u32 level = width;
-        while (level > length && level % 2 == 1) level = TreeShape::above(level);
-        return level <= length;
     }
 };
 

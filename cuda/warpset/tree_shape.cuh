@@ -1,12 +1,23 @@
-// The shape of the tree that a vector of some width becomes.
+// The shape of the tree that a vector of some width becomes: which halves are paired.
 //
-// Level by level, neighbours are paired; a last one without a neighbour moves up as it is. The two that are left are the *root pair*:
+// *Neighboured*, the default: level by level, neighbours are paired; a last one without a neighbour moves up as it is. The two that
+// are left are the *root pair*:
 //
 //   level 0   w0   w1   w2   w3   w4   w5   w6        7 words
 //               \ /       \ /       \ /      |
 //   level 1      a         b         c      w6        3 leaves and a word
 //                 \       /           \    /
 //   level 2          d                  e             2 nodes: the root pair (d, e)
+//
+// *Interleaved*: the words are paired with their neighbours; above, a row of n halves is paired at a stride of ceil(n / 2), the first with the
+// one that starts the second half of the row, and so on: d = (a, c), e = (b, w6). One in the middle without a partner moves up.
+//
+// *Halved*: from the root down, w words are a half for the first ceil(w / 2) of them and one for the rest: d stands for w0 to w3, e for w4 to w6,
+// and is the pair of (w4, w5) and w6.
+//
+// All three are of Bergsma (2019), chapters 6 and 7; of powers of two words, neighboured and halved trees are the same. (Where the width is
+// none, his neighboured and interleaved trees have their incomplete row at the bottom left; here each row pairs what it can. As many
+// nodes, and each row is made from the one below in one go.)
 //
 // A vector of w words has w - 2 nodes and a root pair, whatever the shape; one of two words is its own root pair.
 //
@@ -20,15 +31,42 @@
 
 namespace warpset {
 
+// The numbers are those of `Pairing` in src/strategy.rs.
+enum class Pairing : u32 { Neighboured = 0, Interleaved = 1, Halved = 2 };
+
+template <Pairing pairing>
 struct TreeShape {
     u32 width;  // at least 2
 
     static constexpr u32 max_width = 256;
+    // Trees are made from below, a row of halves from the row before. (Halved ones have no such rows.)
+    static constexpr bool has_rows = pairing != Pairing::Halved;
+    // From left to right, a tree has its words in order.
+    static constexpr bool in_word_order = pairing != Pairing::Interleaved;
 
-    // How many there are at the level above one of `length`.
+    // How many halves there are in the row above one of `length`.
     WARPSET_FN static constexpr u32 above(u32 length) { return (length + 1) / 2; }
     // How many of those are nodes; another one, if any, has moved up.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
+
+    // The halves, of a row of `length` above that of the words, that are paired at a place of the next row. There is no right one, and the
+    // left one moves up, if `right` is not less than `length`.
+    WARPSET_FN static constexpr u32 left(u32, u32 place) { return pairing == Pairing::Interleaved ? place : 2 * place; }
+    WARPSET_FN static constexpr u32 right(u32 length, u32 place)
+    {
+        return pairing == Pairing::Interleaved ? place + above(length) : 2 * place + 1;
+    }
+
+    // Whether a half of a row above that of the words is the vector's last word, which has moved up to there.
+    WARPSET_FN static constexpr bool is_word(u32 width, u32 length, u32 place)
+    {
+        u32 row = width;
+        while (row > length && row % 2 == 1) {
+            row = above(row);
+            if (pairing == Pairing::Interleaved) break;  // above the words, the last one has a partner
+        }
+        return row == length && place == length - 1;
+    }
 
     // How many pairs lie on the longest way to a word, the root pair included.
     WARPSET_FN static constexpr u32 levels(u32 width)
@@ -49,14 +87,39 @@ struct TreeShape {
 
     WARPSET_FN Path path(u32 word) const
     {
+        if constexpr (has_rows)
+            return path_from_below(word);
+        else
+            return path_from_above(word);
+    }
+
+private:
+    WARPSET_FN Path path_from_below(u32 word) const
+    {
         Path path{0, 0};
         u32 at = word;
         for (u32 length = width; length > 1; length = above(length)) {
-            if (at + 1 < length || length % 2 == 0) {
-                path.sides = path.sides << 1 | (at & 1);
+            const bool strides = pairing == Pairing::Interleaved && length != width;
+            const u32 side = strides ? at >= above(length) : at & 1;
+            const bool has_partner = side == 1 || (strides ? at + above(length) : at + 1) < length;
+            if (has_partner) {
+                path.sides = path.sides << 1 | side;
                 ++path.length;
             }
-            at /= 2;
+            at = strides ? at - side * above(length) : at / 2;
+        }
+        return path;
+    }
+
+    WARPSET_FN Path path_from_above(u32 word) const
+    {
+        Path path{0, 0};
+        u32 at = word;
+        for (u32 count = width; count > 1; ++path.length) {
+            const u32 side = at >= above(count);
+            path.sides |= side << path.length;
+            at -= side * above(count);
+            count = side == 0 ? above(count) : nodes_above(count);
         }
         return path;
     }

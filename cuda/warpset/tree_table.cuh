@@ -36,7 +36,7 @@
 #include "warpset/compact_table.cuh"
 #include "warpset/node_table.cuh"
 #include "warpset/tree_change.cuh"
-#include "warpset/tree_shape.cuh"
+#include "warpset/tree_strategy.cuh"
 
 namespace warpset {
 
@@ -53,15 +53,19 @@ struct CompactTreeView {
 };
 
 // `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at
-// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table.
-template <class RootTable, u32 width_words>
+// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see tree_strategy.cuh.
+template <class RootTable, u32 width_words, class Strategy = DefaultStrategy>
 struct TreeTable {
     using Roots = RootTable;
+    using Shape = TreeShape<Strategy::pairing>;
     static constexpr u32 static_width = width_words;
-    static_assert(static_width == 0 || (static_width >= 3 && static_width <= TreeShape::max_width), "3 to 256 words");
+    static_assert(static_width == 0 || (static_width >= 3 && static_width <= Shape::max_width), "3 to 256 words");
+    static_assert(!Roots::is_compact || Strategy::pairing == Pairing::Neighboured, "which halves of compact roots are words is known of these");
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
-    static constexpr bool takes_changes = true;  // of stored vectors, and gains by it
+    static constexpr bool has_nodes = true;
+    // Of stored vectors, and gains by it: the ways to changed words are gone in their order in the tree, which must be that of the words.
+    static constexpr bool takes_changes = Shape::in_word_order;
 
     Roots roots;
     NodeTable nodes;
@@ -71,7 +75,7 @@ struct TreeTable {
     WARPSET_FN static TreeTable of(const View& view) { return {Roots::of(view.roots), {view.nodes}, static_width}; }
 
     WARPSET_FN constexpr u32 width() const { return static_width == 0 ? run_time_width : static_width; }
-    WARPSET_FN constexpr TreeShape shape() const { return TreeShape{width()}; }
+    WARPSET_FN constexpr Shape shape() const { return Shape{width()}; }
     WARPSET_FN u64 slots() const { return roots.slots(); }
     WARPSET_FN const Roots& root_table() const { return roots; }
 
@@ -103,28 +107,18 @@ struct TreeTable {
         return pair_of(static_cast<u32>(key.value & ((1ull << left_bits()) - 1)), static_cast<u32>(key.value >> left_bits()));
     }
 
-    // The root pair of a vector, by one thread, level by level; false if the node table is full or (looking only) has not all its nodes.
+    // The root pair of a vector, by one thread; false if the node table is full or (looking only) has not all its nodes.
     template <Operation operation, class Vector>
     WARPSET_FN bool key(const Vector& vector, Key& key) const
     {
-        u32 level[TreeShape::above(static_width == 0 ? TreeShape::max_width : static_width)];
         u32 fresh = 0;
-        bool complete = true;
-        u32 length = TreeShape::above(width());
-        for (u32 i = 0; i < width() / 2 && complete; ++i) {
-            level[i] = nodes.template find<operation>(vector.pair(2 * i), fresh);
-            complete = level[i] != NodeTable::missing;
-        }
-        if (width() % 2 == 1) level[length - 1] = vector.word(width() - 1);
-        for (; length > 2 && complete; length = TreeShape::above(length)) {
-            for (u32 i = 0; i < length / 2 && complete; ++i) {
-                level[i] = nodes.template find<operation>(pair_of(level[2 * i], level[2 * i + 1]), fresh);
-                complete = level[i] != NodeTable::missing;
-            }
-            if (length % 2 == 1) level[length / 2] = level[length - 1];
-        }
+        bool complete;
+        if constexpr (Shape::has_rows)
+            complete = key_by_rows<operation>(vector, key, fresh);
+        else
+            complete = key_in_word_order<operation>(vector, key, fresh);
         if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
-        if (complete) key = pack(pair_of(level[0], level[1]));
+        if (complete) key = pack(key.value);
         return complete;
     }
 
@@ -137,17 +131,22 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // The root pair of a vector that is a change of the stored vector at `parent` (tree_change.cuh); false if the node table is full.
+    // The root pair of a vector that is a change of the stored vector at `parent` (tree_change.cuh); false if the node table is full. Of an
+    // interleaved tree: as for any vector.
     template <class Vector>
     WARPSET_FN bool key_of_changed(u64 parent, const Vector& vector, Key& key) const
     {
-        u64 pairs[TreeShape::levels(static_width == 0 ? TreeShape::max_width : static_width)];
-        u64 root;
-        u32 fresh = 0;
-        const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, root, fresh);
-        key = pack(root);
-        if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
-        return complete;
+        if constexpr (takes_changes) {
+            u64 pairs[Shape::levels(most_words)];
+            u64 root;
+            u32 fresh = 0;
+            const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, root, fresh);
+            key = pack(root);
+            if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
+            return complete;
+        } else {
+            return this->template key<Operation::FindOrPut>(vector, key);
+        }
     }
 
     // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. As find_or_put, and cheaper. Whatever
@@ -170,7 +169,7 @@ struct TreeTable {
     // Word `word` of the vector in a slot; false if there is none, or its nodes are not to be seen yet.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
-        const TreeShape::Path path = shape().path(word);
+        const typename Shape::Path path = shape().path(word);
         u64 root;
         if (!read_root(slot, root)) return false;
         value = half(root, path.sides & 1);
@@ -196,11 +195,11 @@ struct TreeTable {
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
-        u64 pairs[TreeShape::levels(static_width == 0 ? TreeShape::max_width : static_width)];  // on the way to the word before
+        u64 pairs[Shape::levels(most_words)];  // on the way to the word before
         if (!read_root(slot, pairs[0])) return false;
         u32 depth = 0, sides = 0;
         for (u32 word = first; word < width(); word += step) {
-            const TreeShape::Path path = shape().path(word);
+            const typename Shape::Path path = shape().path(word);
             if (word != first) depth = platform::lowest_bit(sides ^ path.sides);
             for (; depth + 1 < path.length; ++depth)
                 if (!read_node(half(pairs[depth], path.sides >> depth & 1), pairs[depth + 1])) return false;
@@ -220,10 +219,11 @@ struct TreeTable {
     WARPSET_FN u32 node_probes(u64 slot) const
     {
         u32 probes = 0;
+        u64 root = 0;
+        read_root(slot, root);
         for (u32 word = 0; word < width(); ++word) {
-            const TreeShape::Path path = shape().path(word);
-            u32 value = 0;
-            roots.read_word(slot, path.sides & 1, value);
+            const typename Shape::Path path = shape().path(word);
+            u32 value = half(root, path.sides & 1);
             for (u32 step = 1; step < path.length; ++step) {
                 u64 node = 0;
                 read_node(value, node);
@@ -249,6 +249,52 @@ struct TreeTable {
         if (!nodes.is_reference(reference)) return false;
         node = nodes.load(reference);
         return node != NodeTable::empty || reference == nodes.zero();
+    }
+
+private:
+    static constexpr u32 most_words = static_width == 0 ? Shape::max_width : static_width;
+
+    // Row by row, each in place of the one below.
+    template <Operation operation, class Vector>
+    WARPSET_FN bool key_by_rows(const Vector& vector, Key& key, u32& fresh) const
+    {
+        u32 row[Shape::above(most_words)];
+        bool complete = true;
+        u32 length = Shape::above(width());
+        for (u32 i = 0; i < width() / 2 && complete; ++i) {
+            row[i] = nodes.template find<operation>(vector.pair(2 * i), fresh);
+            complete = row[i] != NodeTable::missing;
+        }
+        if (width() % 2 == 1) row[length - 1] = vector.word(width() - 1);
+        for (; length > 2 && complete; length = Shape::above(length)) {
+            for (u32 i = 0; i < length / 2 && complete; ++i) {
+                row[i] = nodes.template find<operation>(pair_of(row[Shape::left(length, i)], row[Shape::right(length, i)]), fresh);
+                complete = row[i] != NodeTable::missing;
+            }
+            if (length % 2 == 1) row[length / 2] = row[Shape::left(length, length / 2)];
+        }
+        if (complete) key.value = pair_of(row[0], row[1]);
+        return complete;
+    }
+
+    // Word by word: what a word completes, from its lowest pair on up, is found; the halves to the left of the way to it wait.
+    template <Operation operation, class Vector>
+    WARPSET_FN bool key_in_word_order(const Vector& vector, Key& key, u32& fresh) const
+    {
+        u32 waiting[Shape::levels(most_words)];
+        u32 half = 0;
+        for (u32 word = 0; word < width(); ++word) {
+            const typename Shape::Path path = shape().path(word);
+            u32 depth = path.length - 1;
+            half = vector.word(word);
+            for (; depth > 0 && (path.sides >> depth & 1); --depth) {
+                half = nodes.template find<operation>(pair_of(waiting[depth], half), fresh);
+                if (half == NodeTable::missing) return false;
+            }
+            if (!(path.sides >> depth & 1)) waiting[depth] = half;
+        }
+        key.value = pair_of(waiting[0], half);
+        return true;
     }
 };
 

@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use warpset::Strategy;
 
 /// The exit code for a table that was too full for some vector; 1 is for every other error.
 pub const EXIT_FULL: u8 = 2;
@@ -66,6 +67,11 @@ pub struct Options {
     /// The kind of table.
     #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]
     pub table: TableKind,
+
+    /// How a tree table's kernels make trees [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr, Clr64; and his
+    /// non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has an effect: np, ip, or halves.
+    #[arg(long, value_name = "NAME", help_heading = "Table")]
+    pub strategy: Option<Strategy>,
 
     /// Slots of the table, rounded up [default: as --fill says]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
@@ -129,10 +135,13 @@ impl Options {
     /// The options, checked for what depends on the value of another, too.
     fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let options = Self::try_parse_from(arguments)?;
-        match (options.table, options.nodes) {
-            (TableKind::Bucket, Some(_)) => Err(Self::command()
-                .error(ErrorKind::ArgumentConflict, "'--nodes <SLOTS>' is of tree tables only: it needs '--table tree'")),
-            _ => Ok(options),
+        let of_trees = [("--nodes <SLOTS>", options.nodes.is_some()), ("--strategy <NAME>", options.strategy.is_some())];
+        match of_trees.into_iter().find(|(_, given)| *given && options.table != TableKind::Tree) {
+            Some((option, _)) => {
+                let message = format!("'{option}' is of tree tables only: it needs '--table tree'");
+                Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+            }
+            None => Ok(options),
         }
     }
 
@@ -194,6 +203,17 @@ mod tests {
             assert!(parse(&["--table", "tree", "--nodes", nodes]).is_err(), "{nodes}");
         }
         assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree]"));
+    }
+
+    #[test]
+    fn strategies_are_of_tree_tables() {
+        let options = parse(&["--table", "tree", "--strategy", "ld_np_s_sm"]).unwrap();
+        assert_eq!(options.strategy, Some(Strategy::LdNpSSm));
+        assert_eq!(parse(&["--table", "tree"]).unwrap().strategy, None);
+        let error = parse(&["--strategy", "Clr64"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
+        assert!(error.to_string().contains("'--strategy <NAME>' is of tree tables only"), "{error}");
+        assert!(parse(&["--table", "tree", "--strategy", "2_np"]).unwrap_err().to_string().contains("1_np_sm"));
     }
 
     #[test]

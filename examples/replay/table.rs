@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use indicatif::HumanBytes;
-use warpset::{Bucket, Device, Error, Request, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, Device, Error, Request, Storage, Strategy, TableBuilder, Tree, VectorTable};
 
 /// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
 /// which no node is rejected.
@@ -20,12 +20,19 @@ pub trait Kind: Storage + Sized {
     /// Makes a node table of so many slots, if there is one.
     fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
 
+    /// Makes trees by this strategy, if there are any.
+    fn with_strategy(builder: TableBuilder<Self>, strategy: Strategy) -> TableBuilder<Self>;
+
     /// Nodes of one vector.
     fn nodes_of(width: usize) -> u64;
 }
 
 impl Kind for Bucket {
     fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+        builder
+    }
+
+    fn with_strategy(builder: TableBuilder<Self>, _: Strategy) -> TableBuilder<Self> {
         builder
     }
 
@@ -39,6 +46,10 @@ impl Kind for Tree {
         builder.nodes(nodes)
     }
 
+    fn with_strategy(builder: TableBuilder<Self>, strategy: Strategy) -> TableBuilder<Self> {
+        builder.strategy(strategy)
+    }
+
     fn nodes_of(width: usize) -> u64 {
         (width as u64).saturating_sub(2)
     }
@@ -47,23 +58,25 @@ impl Kind for Tree {
 /// The table that the options ask for.
 pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
-    let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, device), Ok)?;
+    let strategy = options.strategy.unwrap_or_default();
+    let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device), Ok)?;
     let builder = VectorTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
-    Ok(S::with_nodes(builder, nodes).build(device)?)
+    Ok(S::with_strategy(S::with_nodes(builder, nodes), strategy).build(device)?)
 }
 
 /// A table like this one, as large as it is now, with other seeds.
 #[cfg(feature = "cuda")]
 pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
     let stats = table.stats()?;
-    S::with_nodes(VectorTable::builder(stats.width).capacity(stats.slots), stats.node_slots).build(table.device())
+    let builder = S::with_nodes(VectorTable::builder(stats.width).capacity(stats.slots), stats.node_slots);
+    S::with_strategy(builder, table.spec().strategy()).build(table.device())
 }
 
 /// Slots of a node table for these vectors; 1, the fewest there can be, if they need none.
 ///
 /// How many nodes vectors share shows only when they are put: a first table, large enough if they share none, counts them. Used
 /// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that fits.
-fn node_slots<S: Kind>(vectors: &Vectors, device: &Device) -> Result<u64> {
+fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);
     if most == 0 {
@@ -74,7 +87,8 @@ fn node_slots<S: Kind>(vectors: &Vectors, device: &Device) -> Result<u64> {
         let (needed, free) = ((capacity + nodes) * 8, free_memory());
         // The system grants more than it has; a GPU does not.
         ensure!(device.is_gpu() || needed <= free, "{} are needed, but {} are free", HumanBytes(needed), HumanBytes(free));
-        let table = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes).build(device)?;
+        let builder = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes);
+        let table = S::with_strategy(builder, strategy).build(device)?;
         let progress = Progress::new("counting nodes", vectors.count() as u64);
         let mut report = |done, _| progress.set(done);
         table.find_or_put_many_with(&vectors.words, Request::new().progress(&mut report))?.complete(&table)?;
@@ -117,17 +131,20 @@ mod tests {
         let device = Device::cpu_with_threads(2);
         for width in [1, 2, 3, 4, 7, 8] {
             let mut vectors = vectors(width, 1000);
-            assert_eq!(node_slots::<Bucket>(&vectors, &device).unwrap(), 1);
+            assert_eq!(node_slots::<Bucket>(&vectors, Strategy::Default, &device).unwrap(), 1);
             // No two words are equal, so no two nodes are.
             let expected = slots_for(1000 * (width.max(2) - 2) as u64, NODE_FILL);
-            assert_eq!(node_slots::<Tree>(&vectors, &device).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap(), expected, "width {width}");
             vectors.words.fill(5);
-            assert!(node_slots::<Tree>(&vectors, &device).unwrap() <= 6, "width {width}: a pair a level, or none");
+            assert!(
+                node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap() <= 6,
+                "width {width}: a pair a level, or none"
+            );
         }
         // The pair of two zeros takes no slot.
         let zeros = Vectors { words: vec![0; 6], width: 3, distinct: None, origin: String::new() };
-        assert_eq!(node_slots::<Tree>(&zeros, &device).unwrap(), 1);
-        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, &device).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&zeros, Strategy::Default, &device).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, Strategy::Default, &device).unwrap(), 1);
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl CpuStore {
             counts: &raw mut counts as u64,
             parents: input.parents.map_or(0, |parents| parents.as_ptr() as u64),
             changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
+            workspace: 0,
         };
         // Each thread takes a piece at a time; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {

@@ -10,7 +10,7 @@ use crate::bijection::Bijection;
 use crate::compact;
 use crate::device::{Device, Machine};
 use crate::spec::{MAX_NODE_BUCKETS, Spec, buckets_for, probe_limit};
-use crate::{Batch, Error, Outcome, Reference, Result, Tally};
+use crate::{Batch, Error, Outcome, Reference, Result, Strategy, Tally};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::ops::Range;
@@ -147,7 +147,7 @@ impl Parameters {
             let compact = CompactTreeView { roots: layout.view(family, at.slots, at.stored), nodes };
             return Views { compact, slot_bits: self.spec.slot_bits, ..Views::zeroed() };
         }
-        Views { tree: TreeView { roots, nodes }, ..Views::zeroed() }
+        Views { tree: TreeView { roots, nodes }, pairing: self.spec.strategy.pairing() as u32, ..Views::zeroed() }
     }
 
     /// Bytes of the table of slots.
@@ -176,6 +176,7 @@ pub(crate) struct Options {
     pub key_bits: u32,
     /// Of a compact table; none: the fewest that will do.
     pub slot_bits: Option<u32>,
+    pub strategy: Strategy,
     pub width: usize,
     pub capacity: u64,
     /// Slots of the node table; none: as many as there are for vectors.
@@ -191,10 +192,10 @@ impl Options {
     /// What a table of at least so many slots is compiled for. (How many bits a compact root has depends on the size of the node table.)
     fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
         let chunk_bytes = device.chunk_bytes();
-        let is_tree = Spec::of_tree(self.width, chunk_bytes).is_ok_and(|spec| self.tree && spec.tree);
+        let of_tree = || Spec::of_tree(self.width, self.strategy, chunk_bytes);
+        let is_tree = of_tree().is_ok_and(|spec| self.tree && spec.tree);
         if !self.compact || (self.tree && !is_tree) {
-            let make = if self.tree { Spec::of_tree } else { Spec::new };
-            return make(self.width, chunk_bytes);
+            return if self.tree { of_tree() } else { Spec::new(self.width, chunk_bytes) };
         }
         if !self.tree && self.width != 2 {
             return Err(Error::KeyWords { width: self.width });

@@ -141,7 +141,8 @@ pub struct Views {
     pub compact: CompactTreeView,
     /// Of a compact table; else 0.
     pub slot_bits: u32,
-    pub padding: u32,
+    /// Of a tree table: `warpset::Pairing` of tree_shape.cuh.
+    pub pairing: u32,
 }
 
 impl Views {
@@ -199,6 +200,7 @@ pub(crate) struct BatchView {
     pub counts: u64,
     pub parents: u64,
     pub changed: u64,
+    pub workspace: u64,
 }
 
 /// What the compiled kernels of a spec know of it: layout.cuh is the only place where it is computed.
@@ -213,6 +215,8 @@ pub(crate) struct Geometry {
     pub search_scratch_bytes: u32,
     pub table_view_bytes: u32,
     pub batch_view_bytes: u32,
+    /// Of a warp, in device memory.
+    pub search_workspace_bytes: u32,
 }
 
 impl Geometry {
@@ -276,6 +280,6 @@ const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
     assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
     assert!(size_of::<CompactTreeView>() == 256);
-    assert!(size_of::<BatchView>() == 64);
+    assert!(size_of::<BatchView>() == 72);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

@@ -52,6 +52,37 @@ const TREES: &[(u32, u32, u32)] = &[
     (33, 16, 64),
 ];
 
+/// The default, and the other build strategies (src/strategy.rs): lanes, pairing and workspace, by the numbers in tree_strategy.cuh.
+const DEFAULT: (&str, [u32; 3]) = ("", [0, 0, 0]);
+const STRATEGIES: &[(&str, [u32; 3])] = &[
+    ("_c", [2, 2, 4]),
+    ("_c64", [1, 2, 4]),
+    ("_clr", [2, 2, 5]),
+    ("_clr64", [1, 2, 5]),
+    ("_1_np_gm", [1, 0, 2]),
+    ("_1_np_sm", [1, 0, 0]),
+    ("_1_np_s_sm", [1, 0, 1]),
+    ("_1_ip_gm", [1, 1, 2]),
+    ("_1_ip_sm", [1, 1, 0]),
+    ("_l_np_gm", [3, 0, 2]),
+    ("_l_np_sm", [3, 0, 0]),
+    ("_l_np_lm", [3, 0, 3]),
+    ("_l_ip_gm", [3, 1, 2]),
+    ("_l_ip_sm", [3, 1, 0]),
+    ("_ld_np_gm", [4, 0, 2]),
+    ("_ld_np_sm", [4, 0, 0]),
+    ("_ld_np_s_sm", [4, 0, 1]),
+    ("_ld_ip_gm", [4, 1, 2]),
+    ("_ld_ip_sm", [4, 1, 0]),
+];
+
+/// Of each of them: an odd row of words, and one above; a tree that is whole.
+const STRATEGY_TREES: &[(u32, u32, u32)] = &[(7, 8, 64), (16, 16, 32)];
+
+/// More leaves than a warp has lanes: registers, groups and rows of several rounds.
+const WIDE: &[(&str, &[(u32, u32, u32)])] =
+    &[("_l_np_lm", &[(70, 16, 32)]), ("_l_ip_sm", &[(67, 8, 64)]), ("_ld_np_s_sm", &[(37, 16, 32)])];
+
 fn main() {
     // Another folder of headers, to try changed ones (tests/mutants.rs).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
@@ -71,18 +102,27 @@ fn main() {
     // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
     let mut bindings = String::new();
-    for (tree, kind, specs) in [(0, "bucket", BUCKETS), (1, "tree", TREES)] {
+    let of = |strategy, specs: &[(u32, u32, u32)]| specs.iter().map(|spec| (*spec, strategy)).collect::<Vec<_>>();
+    let mut strategies: Vec<_> = STRATEGIES.iter().flat_map(|strategy| of(*strategy, STRATEGY_TREES)).collect();
+    for (name, specs) in WIDE {
+        strategies.extend(of(*STRATEGIES.iter().find(|strategy| strategy.0 == *name).expect("a strategy"), specs));
+    }
+    let kinds = [("bucket", of(DEFAULT, BUCKETS)), ("tree", of(DEFAULT, TREES)), ("strategy", strategies)];
+    for (kind, specs) in kinds {
+        let tree = u32::from(kind != "bucket");
         let (mut declarations, mut list) = (String::new(), String::new());
-        for (width, chunk, line) in specs {
-            let spec = format!("{kind}_{width}_{chunk}_{line}");
-            if !wanted.split(',').any(|beginning| spec.starts_with(beginning)) {
+        for ((width, chunk, line), (strategy, [lanes, pairing, workspace])) in specs {
+            let spec = format!("{kind}_{width}_{chunk}_{line}{strategy}");
+            if !wanted.split(',').any(|start| spec.starts_with(start)) {
                 continue;
             }
             let name = format!("warpset_simt_{spec}");
             let file = out.join(format!("{name}.cpp"));
             let source = format!(
                 "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define \
-                 WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS 0\n#define WARPSET_SLOT_BITS 64\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
+                 WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS 0\n#define WARPSET_SLOT_BITS 64\n#define WARPSET_LANES \
+                 {lanes}\n#define WARPSET_PAIRING {pairing}\n#define WARPSET_WORKSPACE {workspace}\n#define WARPSET_SIMT_STRATEGY \
+                 \"{strategy}\"\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
             );
             write_if_changed(&file, &source);
             build.file(file);
@@ -93,7 +133,7 @@ fn main() {
             bindings,
             "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs of {kind} tables that are compiled.\n// SAFETY: constants that C++ \
              defines, and nobody writes.\npub static {}S: &[&Kernels] = &[\n{list}];\n\n",
-            kind.to_uppercase()
+            if kind == "strategy" { "STRATEGY_TREE".into() } else { kind.to_uppercase() }
         )
         .expect("writing to a string");
     }

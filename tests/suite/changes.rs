@@ -8,7 +8,7 @@ use crate::common::{
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use std::collections::HashSet;
-use warpset::{Device, Error, Outcome, Reference, Request, VectorTable};
+use warpset::{Device, Error, Outcome, Reference, Request, TableBuilder, VectorTable};
 
 tests_of_all_kinds![
     walks_are_the_same_with_and_without_parents,
@@ -47,15 +47,20 @@ fn step(rng: &mut impl Rng, width: usize, known: &[u32], count: usize, least: u3
     step
 }
 
-/// A breadth-first walk, into one table as changes and into another as vectors: they must agree in all but the places.
 fn walks_are_the_same_with_and_without_parents<S: Kind>(device: &Device) {
-    for (at, width) in all_widths().into_iter().enumerate() {
+    walks::<S>(device, all_widths().into_iter(), |builder| builder);
+}
+
+/// A breadth-first walk, into one table as changes and into another as vectors: they must agree in all but the places.
+pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
+    for (at, width) in widths.enumerate() {
         // A pair of zeros is a node that takes no slot. But words that could be references to nodes may share slots with such, so only
         // without them is the number of nodes that of distinct pairs.
         let (masked, least) = (at % 2 == 0, if at % 4 < 2 { 0 } else { 1 << 31 });
         let mut rng = StdRng::seed_from_u64(width as u64);
         let (steps, count) = (4, scaled(3000, 150));
-        let [changed, whole] = [(); 2].map(|()| roomy::<S>(width, (steps * count) as u64 + 10).build(device).unwrap());
+        let builder = chosen(roomy::<S>(width, (steps * count) as u64 + 10));
+        let [changed, whole] = [(); 2].map(|()| builder.clone().build(device).unwrap());
         let mut known: Vec<u32> = [vec![least; width], (least..least + width as u32).collect()].concat();
         let start = changed.find_or_put_many_with(&known, Request::new().references(true)).unwrap();
         whole.find_or_put_many(&known).unwrap();

@@ -11,7 +11,7 @@ use crate::common::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::ops::RangeInclusive;
-use warpset::Device;
+use warpset::{Device, TableBuilder};
 
 tests_of_all_kinds![
     widths_1_to_8,
@@ -24,31 +24,31 @@ tests_of_all_kinds![
 ];
 
 fn widths_1_to_8<S: Kind>(device: &Device) {
-    sweep::<S>(device, 1..=8);
+    sweep::<S>(device, swept(1..=8), |builder| builder);
 }
 
 fn widths_9_to_16<S: Kind>(device: &Device) {
-    sweep::<S>(device, 9..=16);
+    sweep::<S>(device, swept(9..=16), |builder| builder);
 }
 
 fn widths_17_to_28<S: Kind>(device: &Device) {
-    sweep::<S>(device, 17..=28);
+    sweep::<S>(device, swept(17..=28), |builder| builder);
 }
 
 fn widths_29_to_40<S: Kind>(device: &Device) {
-    sweep::<S>(device, 29..=40);
+    sweep::<S>(device, swept(29..=40), |builder| builder);
 }
 
 fn widths_41_to_100<S: Kind>(device: &Device) {
-    sweep::<S>(device, 41..=100);
+    sweep::<S>(device, swept(41..=100), |builder| builder);
 }
 
 fn widths_127_to_160<S: Kind>(device: &Device) {
-    sweep::<S>(device, 127..=160);
+    sweep::<S>(device, swept(127..=160), |builder| builder);
 }
 
 fn widths_192_to_256<S: Kind>(device: &Device) {
-    sweep::<S>(device, 192..=256);
+    sweep::<S>(device, swept(192..=256), |builder| builder);
 }
 
 /// Everything that a case depends on, so that a failing one can be read and repeated.
@@ -99,7 +99,12 @@ fn history() -> impl Strategy<Value = History> {
     )
 }
 
-fn run<S: Kind>(device: &Device, width: usize, history: &History) -> Result<(), TestCaseError> {
+fn run<S: Kind>(
+    device: &Device,
+    width: usize,
+    history: &History,
+    chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>,
+) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
     // (bucket_table.cuh), and the vectors here are barred from half of the classes at most.
@@ -108,7 +113,7 @@ fn run<S: Kind>(device: &Device, width: usize, history: &History) -> Result<(), 
         _ if history.grows => 1,
         _ => pool.len() as u64 * 2,
     };
-    let builder = roomy::<S>(width, capacity).seed(history.table_seed).grows(history.grows);
+    let builder = chosen(roomy::<S>(width, capacity)).seed(history.table_seed).grows(history.grows);
     let builder = match history.luck {
         Luck::Usual => builder,
         Luck::HashMask(mask) if S::SEARCHES_ALL => builder.hash_mask(mask),
@@ -120,13 +125,19 @@ fn run<S: Kind>(device: &Device, width: usize, history: &History) -> Result<(), 
     played.map_err(|violation| TestCaseError::fail(violation.to_string()))
 }
 
-/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them); a failing one is made small before it is shown.
-fn sweep<S: Kind>(device: &Device, widths: RangeInclusive<usize>) {
+/// The widths in a range that are swept.
+fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
+    all_widths().into_iter().filter(move |width| widths.contains(width))
+}
+
+/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` chooses more about; a failing one is made
+/// small before it is shown.
+pub fn sweep<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
     let cases = if fast() { 2 } else { 8 };
     let config = Config { cases, max_shrink_iters: 400, failure_persistence: None, ..Config::default() };
-    for width in all_widths().into_iter().filter(|width| widths.contains(width)) {
-        let ran = TestRunner::new(config.clone()).run(&history(), |history| run::<S>(device, width, &history));
+    for width in widths {
+        let ran = TestRunner::new(config.clone()).run(&history(), |history| run::<S>(device, width, &history, &chosen));
         ran.unwrap_or_else(|failure| panic!("width {width} on {device}: {failure}"));
     }
 }

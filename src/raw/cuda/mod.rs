@@ -4,6 +4,7 @@ mod memory;
 pub(crate) mod nvrtc;
 mod staging;
 mod store;
+mod workspace;
 
 pub(crate) use store::CudaStore;
 
@@ -207,6 +208,13 @@ impl Gpu {
 }
 
 impl Kernels {
+    /// Bytes of device memory that the warps of a search work in.
+    fn workspace_bytes(&self, gpu: &Gpu) -> u64 {
+        let blocks = gpu.multiprocessors * self.find_or_put.resident_blocks.max(self.find.resident_blocks);
+        let warps = u64::from(blocks * self.geometry.search_threads / 32);
+        warps * u64::from(self.geometry.search_workspace_bytes)
+    }
+
     fn load(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Self> {
         let function = |name: &str| module.load_function(name).map_err(cuda("finding a kernel"));
         let geometry = Self::read_geometry(gpu, module, spec)?;
@@ -224,7 +232,7 @@ impl Kernels {
         Ok(Self {
             geometry,
             find_or_put: search("warpset_find_or_put")?,
-            find_or_put_changed: if spec.tree { Some(search("warpset_find_or_put_changed")?) } else { None },
+            find_or_put_changed: if spec.takes_changes() { Some(search("warpset_find_or_put_changed")?) } else { None },
             find: search("warpset_find")?,
             clear: function("warpset_clear")?,
             get: function("warpset_get")?,

@@ -5,7 +5,7 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 20] = [
+pub(crate) const HEADERS: [(&str, &str); 24] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
@@ -14,9 +14,13 @@ pub(crate) const HEADERS: [(&str, &str); 20] = [
     ("warpset/bucket_table.cuh", include_str!("../../../cuda/warpset/bucket_table.cuh")),
     ("warpset/node_table.cuh", include_str!("../../../cuda/warpset/node_table.cuh")),
     ("warpset/tree_shape.cuh", include_str!("../../../cuda/warpset/tree_shape.cuh")),
+    ("warpset/tree_strategy.cuh", include_str!("../../../cuda/warpset/tree_strategy.cuh")),
     ("warpset/tree_change.cuh", include_str!("../../../cuda/warpset/tree_change.cuh")),
     ("warpset/tree_table.cuh", include_str!("../../../cuda/warpset/tree_table.cuh")),
     ("warpset/tree_intake.cuh", include_str!("../../../cuda/warpset/tree_intake.cuh")),
+    ("warpset/root_intake.cuh", include_str!("../../../cuda/warpset/root_intake.cuh")),
+    ("warpset/row_intake.cuh", include_str!("../../../cuda/warpset/row_intake.cuh")),
+    ("warpset/recursive_intake.cuh", include_str!("../../../cuda/warpset/recursive_intake.cuh")),
     ("warpset/change_intake.cuh", include_str!("../../../cuda/warpset/change_intake.cuh")),
     ("warpset/warp_search.cuh", include_str!("../../../cuda/warpset/warp_search.cuh")),
     ("warpset/bijection.cuh", include_str!("../../../cuda/warpset/bijection.cuh")),
@@ -65,6 +69,7 @@ fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
 pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u32)) -> Result<Vec<u8>> {
     ensure_present()?;
     let (architecture, real) = architecture(capability)?;
+    let (_, lanes, pairing, workspace) = spec.strategy.policies();
     let options = vec![
         format!("--gpu-architecture={architecture}"),
         "--std=c++17".into(),
@@ -77,6 +82,9 @@ pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u3
         format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
         format!("-DWARPSET_KEY_BITS={}", spec.key_bits),
         format!("-DWARPSET_SLOT_BITS={}", spec.slot_bits),
+        format!("-DWARPSET_LANES={}", lanes as u32),
+        format!("-DWARPSET_PAIRING={}", pairing as u32),
+        format!("-DWARPSET_WORKSPACE={}", workspace as u32),
     ];
     let program = Program::new(name, source)?;
     if let Err(status) = program.compile(&options) {

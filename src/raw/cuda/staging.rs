@@ -134,6 +134,7 @@ impl Stage {
             counts: at(true, parts.counts),
             parents: at(input.parents.is_some(), parts.parents),
             changed: at(input.changed.is_some(), parts.changed),
+            workspace: 0,
         };
         launch(&batch, stream)?;
         // SAFETY: these parts of the pinned memory are not touched before `finish` has waited for the stream.

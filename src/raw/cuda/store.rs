@@ -2,6 +2,7 @@
 
 use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
+use super::workspace::Workspace;
 use super::{Gpu, Kernels, cuda};
 use crate::raw::view::{BatchView, Counts, ProbeTotals, Views};
 use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search};
@@ -24,6 +25,8 @@ pub(crate) struct CudaStore {
     stored: DeviceMemory,
     /// Whether touching only the ways to changed words is faster than looking for all nodes.
     changes_pay: bool,
+    /// Of a strategy that works in global memory.
+    workspace: Option<Workspace>,
 }
 
 /// The addresses of a kernel's arguments, which a launch copies.
@@ -43,6 +46,8 @@ impl CudaStore {
         let node_bytes = parameters.node_bytes();
         let nodes = if node_bytes > 0 { Some(DeviceMemory::new(gpu, node_bytes)?) } else { None };
         let stored = DeviceMemory::new(gpu, 16)?;
+        let workspace_bytes = kernels.workspace_bytes(gpu);
+        let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { seeds.write_async(0, &parameters.seeds, gpu.stream.cu_stream())? };
         let view = parameters.views(&Addresses {
@@ -66,6 +71,7 @@ impl CudaStore {
             _nodes: nodes,
             stored,
             changes_pay,
+            workspace,
         };
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
@@ -114,6 +120,21 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        let launch = |workspace| {
+            let batch = BatchView { workspace, ..*batch };
+            // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
+            unsafe { self.launch_search(search, &batch, stream) }
+        };
+        match &self.workspace {
+            Some(workspace) => workspace.lend(&self.gpu, stream, launch),
+            None => launch(0),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
+    unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
         let kernel = match (search, &self.kernels.find_or_put_changed) {
             // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
             (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.changes_pay => changed,
@@ -256,6 +277,7 @@ impl CudaStore {
                 new_references: 0,
                 parents: 0,
                 changed: 0,
+                workspace: 0,
             };
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are

@@ -27,6 +27,8 @@ typedef void warpset_simt_kernel(const void* argument);
 
 struct warpset_simt_table_kernels {
     warpset::u32 tree, width, chunk_bytes, line_bytes;
+    warpset::u32 pairing;       // of a tree
+    const char* strategy;  // for names
     const warpset::u32* geometry;
     warpset::u32 cache_bytes[2];  // shared memory for a block of one and of two warps that put by blocks
     warpset_simt_kernel *find_or_put, *find_or_put_changed, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script;

@@ -53,8 +53,8 @@ warpset::Found change(const Table&, const Script&, const warpset_simt_operation&
     return {warpset::Outcome::Unwritten, warpset::no_reference};
 }
 
-template <class Roots, warpset::u32 width>
-warpset::Found change(const warpset::TreeTable<Roots, width>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
+template <class Roots, warpset::u32 width, class Strategy>
+warpset::Found change(const warpset::TreeTable<Roots, width, Strategy>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
 {
     using warpset::Outcome;
     using warpset::u32;

@@ -2,7 +2,8 @@
 //
 // Arguments have the view of a tree table, which begins with that of a bucket table. Slots and their chunks are those of the roots.
 //
-// Compiled once for each spec, with the macros of warpset/table.cuh and WARPSET_SIMT_NAME, the name of the structure it defines.
+// Compiled once for each spec, with the macros of warpset/table.cuh, WARPSET_SIMT_NAME, the name of the structure it defines, and
+// WARPSET_SIMT_STRATEGY, the end of the table's name.
 #include "table_kernels.cu"
 
 #include "script.h"
@@ -15,10 +16,14 @@ using warpset::WordVector;
 
 #if WARPSET_TREE
 const View& view_of(const TreeView& view) { return view; }
+#else
+const View& view_of(const TreeView& view) { return view.roots; }
+#endif
+
+#if WARPSET_TREE && WARPSET_PAIRING != 1
 void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_changed(view, batch); }
 #else
 void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
-const View& view_of(const TreeView& view) { return view.roots; }
 #endif
 
 struct Batch {
@@ -26,14 +31,16 @@ struct Batch {
     BatchView batch;
 };
 
-using Cache = warpset::BlockCache<Table, 64>;  // as many rows as two warps have lanes
+// As many rows as two warps have lanes. Interleaved trees have none.
+constexpr bool has_cache = Table::takes_changes || !Table::has_nodes;
+using Cache = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, 64>;
 
 // Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what found none again.
-void put_by_blocks(const View& view, const BatchView& batch)
+template <class Table>
+void put_by_blocks_of(const Table& table, const BatchView& batch)
 {
     using warpset::platform::Block;
     using warpset::platform::Grid;
-    const Table table = Table::of(view);
     Cache cache(Block::scratch());
     cache.clear();
     for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
@@ -51,6 +58,11 @@ void put_by_blocks(const View& view, const BatchView& batch)
         } while (full);
     }
     cache.find_or_put(table, batch.new_references, batch.counts);
+}
+
+void put_by_blocks(const View& view, const BatchView& batch)
+{
+    if constexpr (has_cache) put_by_blocks_of(Table::of(view), batch);
 }
 
 struct Get {
@@ -119,8 +131,10 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     WARPSET_WIDTH,
     WARPSET_CHUNK_BYTES,
     WARPSET_LINE_BYTES,
+    WARPSET_PAIRING,
+    WARPSET_SIMT_STRATEGY,
     warpset_geometry,
-    {Cache::bytes(1), Cache::bytes(2)},
+    {has_cache ? Cache::bytes(1) : 0, has_cache ? Cache::bytes(2) : 0},
     [](const void* a) { auto& x = as<Batch>(a); warpset_find_or_put(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); put_changed(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); put_by_blocks(view_of(x.view), x.batch); },

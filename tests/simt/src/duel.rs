@@ -162,6 +162,7 @@ impl Program for Duel {
                     counts: std::ptr::null_mut(),
                     parents: std::ptr::null(),
                     changed: std::ptr::null(),
+                    workspace: memory.allocate(format!("workspace {number}"), Use::Shared, self.kernels.workspace_of_warp()),
                 };
                 batches.push(BatchArgument { view: table.view, batch });
             }

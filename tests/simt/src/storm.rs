@@ -155,7 +155,7 @@ impl Program for Storm {
                 if self.kernels.is_tree() && !finds && rng.random() {
                     batch.be_changes(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
                 }
-                batch.by_blocks = !finds && rng.random_bool(0.4);
+                batch.by_blocks = !finds && self.kernels.scratch_of_block(1) > 0 && rng.random_bool(0.4);
                 grids.push(self.search(&mut rng, &batch));
                 case.batches.push(batch);
             }
@@ -508,6 +508,8 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
         parents: std::ptr::null(),
         changed: std::ptr::null(),
+        // A search has up to two warps.
+        workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * table.kernels.workspace_of_warp()),
     };
     Batch {
         finds,

@@ -3,7 +3,7 @@
 use crate::hunt::Wrong;
 use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
@@ -15,6 +15,9 @@ pub struct Kernels {
     pub width: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
+    /// Of a tree: `warpset::Pairing`.
+    pub pairing: u32,
+    strategy: *const c_char,
     geometry: &'static Geometry,
     cache_bytes: [u32; 2],
     pub find_or_put: Kernel,
@@ -46,6 +49,7 @@ struct Geometry {
     search_scratch_bytes: u32,
     view_bytes: u32,
     batch_view_bytes: u32,
+    search_workspace_bytes: u32,
 }
 
 /// See cuda/warpset/bucket_table.cuh.
@@ -95,6 +99,7 @@ pub struct BatchView {
     pub counts: *mut [u64; 5],
     pub parents: *const u64,
     pub changed: *const u32,
+    pub workspace: *mut u8,
 }
 
 /// Arguments of the kernels, see cpp/table.inl.
@@ -211,7 +216,9 @@ fn spec(specs: &[&'static Kernels], width: u32, chunk: u32, line: u32) -> &'stat
 impl Kernels {
     pub fn name(&self) -> String {
         let kind = if self.is_tree() { "tree" } else { "bucket" };
-        format!("{kind}-{}-{}-{}", self.width, self.chunk_bytes, self.line_bytes)
+        // SAFETY: a constant text of C++.
+        let strategy = unsafe { CStr::from_ptr(self.strategy) }.to_string_lossy();
+        format!("{kind}-{}-{}-{}{strategy}", self.width, self.chunk_bytes, self.line_bytes)
     }
 
     pub fn is_tree(&self) -> bool {
@@ -245,6 +252,11 @@ impl Kernels {
     /// Shared memory that a block of so many warps needs to put by blocks.
     pub fn scratch_of_block(&self, warps: usize) -> usize {
         self.cache_bytes[warps - 1] as usize
+    }
+
+    /// Device memory that a warp of the search kernels needs.
+    pub fn workspace_of_warp(&self) -> usize {
+        self.geometry.search_workspace_bytes as usize
     }
 
     pub fn table_bytes(&self, buckets: u64) -> usize {

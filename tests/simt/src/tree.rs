@@ -1,8 +1,7 @@
-//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down, by
-//! halving, where `tree_shape.cuh` goes up, level by level.
+//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down, where
+//! `tree_shape.cuh` mostly goes up.
 //!
-//! A tree of `size` words, a power of two, has its first half to the left and the rest to the right. Where there is no rest, the left
-//! half stands for all of it.
+//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there, rounded up.
 
 use crate::checks::Pool;
 use crate::hunt::Wrong;
@@ -12,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 pub struct Nodes {
     width: usize,
+    shape: Tree,
     slots: Vec<u64>,
     numbers: HashMap<u64, u32>,
 }
@@ -33,7 +33,8 @@ impl Nodes {
                 return Err(wrong("node replication", detail, vec![about(other as usize), about(slot)]));
             }
         }
-        let nodes = Self { width: pool.width, slots, numbers };
+        let shape = Tree::new(table.kernels.pairing, pool.width);
+        let nodes = Self { width: pool.width, shape, slots, numbers };
         let mut wanted = HashSet::new();
         for vector in 0..pool.len() {
             nodes.walk(pool.vector(vector), &mut wanted);
@@ -57,29 +58,27 @@ impl Nodes {
 
     /// The vector of a root pair, if all its nodes are there.
     pub fn vector(&self, root: [u32; 2]) -> Option<Vec<u32>> {
-        let half = self.width.next_power_of_two() / 2;
-        let mut words = Vec::new();
-        self.collect(root[0], half, half, &mut words)?;
-        self.collect(root[1], self.width - half, half, &mut words)?;
+        let mut words = vec![0; self.width];
+        let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
+        self.collect(left, root[0], &mut words)?;
+        self.collect(right, root[1], &mut words)?;
         Some(words)
     }
 
-    /// Adds the `count` words that `value` stands for.
-    fn collect(&self, value: u32, count: usize, size: usize, words: &mut Vec<u32>) -> Option<()> {
-        if size == 1 {
-            words.push(value);
-            return Some(());
+    /// Writes down the words that `value` stands for.
+    fn collect(&self, tree: &Tree, value: u32, words: &mut [u32]) -> Option<()> {
+        match tree {
+            Tree::Word(at) => words[*at] = value,
+            Tree::Pair(left, right) => {
+                let node = *self.slots.get(value as usize)?;
+                if node == 0 && self.numbers[&0] != value {
+                    return None;
+                }
+                self.collect(left, node as u32, words)?;
+                self.collect(right, (node >> 32) as u32, words)?;
+            }
         }
-        let half = size / 2;
-        if count <= half {
-            return self.collect(value, count, half, words);
-        }
-        let node = *self.slots.get(value as usize)?;
-        if node == 0 && self.numbers[&0] != value {
-            return None;
-        }
-        self.collect(node as u32, half, half, words)?;
-        self.collect((node >> 32) as u32, count - half, half, words)
+        Some(())
     }
 
     /// The root pair of a vector, if all its nodes are there.
@@ -89,25 +88,70 @@ impl Nodes {
 
     /// The same; adds all nodes of the vector that could be put: those whose own nodes are there.
     fn walk(&self, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<[u32; 2]> {
-        let half = vector.len().next_power_of_two() / 2;
-        let (left, right) = vector.split_at(half);
-        let (left, right) = (self.value(left, half, wanted), self.value(right, half, wanted));
+        let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
+        let (left, right) = (self.value(left, vector, wanted), self.value(right, vector, wanted));
         Some([left?, right?])
     }
 
-    /// What stands for these words.
-    fn value(&self, words: &[u32], size: usize, wanted: &mut HashSet<u64>) -> Option<u32> {
-        if size == 1 {
-            return Some(words[0]);
-        }
-        let half = size / 2;
-        if words.len() <= half {
-            return self.value(words, half, wanted);
-        }
-        let (left, right) = words.split_at(half);
-        let (left, right) = (self.value(left, half, wanted), self.value(right, half, wanted));
+    /// What stands for the words of a tree.
+    fn value(&self, tree: &Tree, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<u32> {
+        let (left, right) = match tree {
+            Tree::Word(at) => return Some(vector[*at]),
+            Tree::Pair(left, right) => (self.value(left, vector, wanted), self.value(right, vector, wanted)),
+        };
         let node = u64::from(left?) | u64::from(right?) << 32;
         wanted.insert(node);
         self.numbers.get(&node).copied()
+    }
+}
+
+/// Which words are paired.
+enum Tree {
+    Word(usize),
+    Pair(Box<Tree>, Box<Tree>),
+}
+
+impl Tree {
+    /// Of so many words, by the number of a pairing in tree_shape.cuh.
+    fn new(pairing: u32, width: usize) -> Self {
+        match pairing {
+            0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),
+            1 => {
+                // Lengths of the rows from that above the words on.
+                let mut rows = vec![width.div_ceil(2)];
+                while rows[rows.len() - 1] > 1 {
+                    rows.push(rows[rows.len() - 1].div_ceil(2));
+                }
+                Self::interleaved(width, &rows, 0)
+            }
+            2 => Self::cut(0, width, |count| count.div_ceil(2)),
+            _ => panic!("there is no pairing {pairing}"),
+        }
+    }
+
+    /// The words from `first` on, of which the first `left_of(count)` are on the left.
+    fn cut(first: usize, count: usize, left_of: fn(usize) -> usize) -> Self {
+        if count == 1 {
+            return Self::Word(first);
+        }
+        let left = left_of(count);
+        Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
+    }
+
+    /// What is at a place of the last of these rows: in the row before, that place, and the one as far behind it as this row is long.
+    fn interleaved(width: usize, rows: &[usize], place: usize) -> Self {
+        let [before @ .., length] = rows else { panic!("there is a row") };
+        match before.last() {
+            None if 2 * place + 1 < width => Self::pair(Self::Word(2 * place), Self::Word(2 * place + 1)),
+            None => Self::Word(2 * place),
+            Some(longer) if place + length < *longer => {
+                Self::pair(Self::interleaved(width, before, place), Self::interleaved(width, before, place + length))
+            }
+            Some(_) => Self::interleaved(width, before, place),
+        }
+    }
+
+    fn pair(left: Self, right: Self) -> Self {
+        Self::Pair(Box::new(left), Box::new(right))
     }
 }

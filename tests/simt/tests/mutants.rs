@@ -238,14 +238,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the missing node of a leaf (by one thread)",
         file: "warpset/tree_table.cuh",
-        from: "(vector.pair(2 * i), fresh);\n            complete = level[i] != NodeTable::missing;\n",
+        from: "(vector.pair(2 * i), fresh);\n            complete = row[i] != NodeTable::missing;\n",
         to: "(vector.pair(2 * i), fresh);\n",
     },
     Mutant {
         what: "the missing node of an inner node (by one thread)",
         file: "warpset/tree_table.cuh",
-        from: "level[2 * i + 1]), fresh);\n                complete = level[i] != NodeTable::missing;\n",
-        to: "level[2 * i + 1]), fresh);\n",
+        from: "row[Shape::right(length, i)]), fresh);\n                complete = row[i] != NodeTable::missing;\n",
+        to: "row[Shape::right(length, i)]), fresh);\n",
     },
     Mutant {
         what: "the missing node below a node (by a warp)",
@@ -262,13 +262,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the exception for a word that looks like a missing node (by a warp)",
         file: "warpset/tree_intake.cuh",
-        from: "const bool right_is_word = word_moved_to(length) && 2 * place + 1 == length - 1;",
+        from: "const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);",
         to: "const bool right_is_word = false;",
     },
     Mutant {
         what: "the place of a word that looks like a missing node (by a warp)",
         file: "warpset/tree_intake.cuh",
-        from: "const bool right_is_word = word_moved_to(length) && 2 * place + 1 == length - 1;",
+        from: "const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);",
         to: "const bool right_is_word = 2 * place + 1 == length - 1;",
     },
     Mutant {
@@ -493,6 +493,96 @@ const MUTANTS: &[Mutant] = &[
         from: "        if (row >= rows) return false;\n",
         to: "",
     },
+    Mutant {
+        what: "the exception for a word that looks like a missing node (by rows)",
+        file: "warpset/row_intake.cuh",
+        from: "(Table::half(pair, 1) == NodeTable::missing && !Shape::is_word(width, length, right));",
+        to: "Table::half(pair, 1) == NodeTable::missing;",
+    },
+    Mutant {
+        what: "the missing node below a node (by rows)",
+        file: "warpset/row_intake.cuh",
+        from: "!of_words && is_missing(pair, length, right) ? NodeTable::missing : ",
+        to: "",
+    },
+    Mutant {
+        what: "the missing node below a root (by rows)",
+        file: "warpset/row_intake.cuh",
+        from: "is_missing(root, 2, 1) ? NodeTable::missing : root;",
+        to: "root;",
+    },
+    Mutant {
+        what: "the barrier between the reads and the writes of a round",
+        file: "warpset/row_intake.cuh",
+        from: "            sync();\n            if (mine) halves.write(",
+        to: "            if (mine) halves.write(",
+    },
+    Mutant {
+        what: "the barrier after the writes of a round",
+        file: "warpset/row_intake.cuh",
+        from: "task.place, half);\n            sync();\n",
+        to: "task.place, half);\n",
+    },
+    Mutant {
+        what: "the barrier before the halves of the next vectors are written",
+        file: "warpset/row_intake.cuh",
+        from: "NodeTable::missing : root;\n            Warp::sync();\n",
+        to: "NodeTable::missing : root;\n",
+    },
+    Mutant {
+        what: "the workspace of a warp's own, in global memory",
+        file: "warpset/row_intake.cuh",
+        from: "batch.workspace + platform::Grid::warp() * workspace_bytes",
+        to: "batch.workspace",
+    },
+    Mutant {
+        what: "the order of the rows of a vector: shuffled halves lie where others' do",
+        file: "warpset/row_intake.cuh",
+        from: "(in_order & ~63u) | (in_order & 1) << 5 |",
+        to: "(in_order & ~63u) |",
+    },
+    Mutant {
+        what: "the half that moves up, in the middle of a row",
+        file: "warpset/row_intake.cuh",
+        from: "if (mine) halves.write(",
+        to: "if (paired) halves.write(",
+    },
+    Mutant {
+        what: "the barrier before roots are handed over",
+        file: "warpset/root_intake.cuh",
+        from: "bool missing = false;\n        Warp::sync();\n",
+        to: "bool missing = false;\n",
+    },
+    Mutant {
+        what: "the barrier after roots have been handed over",
+        file: "warpset/root_intake.cuh",
+        from: "        Warp::sync();\n        return missing;\n",
+        to: "        return missing;\n",
+    },
+    Mutant {
+        what: "the missing node in a recursion: its number becomes a half",
+        file: "warpset/recursive_intake.cuh",
+        from: "complete = complete && reference != NodeTable::missing;",
+        to: "",
+    },
+    Mutant {
+        what: "the other lane's judgement of a slot",
+        file: "warpset/node_table.cuh",
+        from: "const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) == 3;",
+        to: "const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) != 0;",
+    },
+    Mutant {
+        what: "the whole read of a slot by one lane: each reads its half of both",
+        file: "warpset/node_table.cuh",
+        from: "const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);",
+        to: "const u32 from_other = half(searching ? load(at + 1 - side) : empty, side);",
+    },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap of a node returned (by two lanes)",
+        file: "warpset/node_table.cuh",
+        from: "} else if (found == empty || found == node) {",
+        to: "} else {",
+    },
 ];
 
 /// The changes are of the headers as they are.
@@ -518,11 +608,16 @@ fn survives(mutant: &Mutant) -> bool {
     copy_folder(&headers(), &copy);
     fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
 
-    // Headers that only trees use concern only their tests; of changes and blocks a few specs are enough.
+    // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
     let (tests, specs): (&[&str], _) = if uses(&["change_intake", "block_cache"]) {
         (&["--test", "tree"], "tree_3_8,tree_4_8,tree_8,tree_17")
-    } else if uses(&["tree", "node"]) {
+    } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
+        // Two more for the duels.
+        (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32")
+    } else if uses(&["node_table", "tree_shape", "tree_table"]) {
+        (&["--test", "tree"], "strategy,tree")
+    } else if uses(&["tree", "change"]) {
         (&["--test", "tree"], "tree")
     } else {
         (&["--test", "bucket", "--test", "tree"], "")

@@ -1,16 +1,17 @@
-//! The tree table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of tiny
-//! cases.
+//! The tree table's kernels and headers on the simulated GPU: random storms of operations for every spec and every build strategy, and every
+//! schedule of tiny cases.
 //!
 //! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
 
 mod support;
 
 use libtest_mimic::{Arguments, Trial};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
-use support::{Few, layouts, share, storms, trial};
+use support::{Few, layouts, share, storms, storms_of_lanes, storms_of_warps, trial};
 use warpset_simt::duel::{Alike, Call, Duel};
 use warpset_simt::hunt::{Program, Strategy};
-use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, TAKE, TREES, tree};
+use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREES, tree};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(TREES))];
@@ -18,6 +19,20 @@ fn main() -> ExitCode {
         // About as many steps for each width.
         let wide = 1 + u64::from(kernels.width) / 8;
         trials.extend(storms(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
+    }
+    trials.push(Trial::test("layouts_of_strategies", || layouts(STRATEGY_TREES)));
+    for kernels in STRATEGY_TREES {
+        let wide = 1 + u64::from(kernels.width) / 8;
+        trials.extend(storms_of_warps(kernels, 30 / wide));
+    }
+    // What a lane does by itself depends on the pairing alone.
+    for pairing in [1, 2] {
+        let kernels: Vec<_> = STRATEGY_TREES.iter().filter(|kernels| kernels.pairing == pairing).collect();
+        let widths: BTreeSet<u32> = kernels.iter().map(|kernels| kernels.width).collect();
+        for width in widths.into_iter().filter(|width| *width < 32) {
+            let kernels = kernels.iter().find(|kernels| kernels.width == width).expect("one of them");
+            trials.extend(storms_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8)));
+        }
     }
     trials.extend(duels());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

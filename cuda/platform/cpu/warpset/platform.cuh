@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #define WARPSET_FN inline
+#define WARPSET_CALLED __attribute__((noinline))
 #define WARPSET_UNROLL
 #define WARPSET_UNROLL_BY(n)
 

@@ -4,6 +4,7 @@
 // provides the same names:
 //
 //   WARPSET_FN, WARPSET_KERNEL, WARPSET_EXPORT,     function, entry point, constant that the host reads,
+//   WARPSET_CALLED                                  function that is not inlined,
 //   WARPSET_UNROLL                                  full unrolling (the CPU has neither entry points nor such constants)
 //   u8 u32 u64 u128                                 words; u128 is 16-byte aligned, `low` first in memory
 //   load_relaxed, compare_and_swap_relaxed          one scalar atomic access of 4, 8 or 16 bytes
@@ -30,6 +31,7 @@
 #pragma once
 
 #define WARPSET_FN __device__ __forceinline__
+#define WARPSET_CALLED __device__ __noinline__
 #define WARPSET_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define WARPSET_EXPORT extern "C" __device__
 #define WARPSET_UNROLL _Pragma("unroll")

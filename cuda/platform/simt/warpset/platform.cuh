@@ -9,6 +9,7 @@
 #pragma once
 
 #define WARPSET_FN inline
+#define WARPSET_CALLED __attribute__((noinline))
 #define WARPSET_EXPORT static
 #define WARPSET_KERNEL(threads, blocks) [[maybe_unused]] static void
 #define WARPSET_UNROLL

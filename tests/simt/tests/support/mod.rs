@@ -28,18 +28,29 @@ pub struct Few {
 }
 
 pub fn storms(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
-    let mut trials = Vec::new();
     // Where loads see only the newest value, operations are also checked to be linearizable.
-    let kinds = [
-        (Scale::Lanes, true, few.lanes, 100_000),
-        (Scale::Lanes, false, few.sequential, 100_000),
-        (Scale::Warps, true, few.warps, 20_000),
-    ];
-    for (scale, stale, few, many) in kinds {
-        for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
-            let name = format!("storm::{}::{strategy}", Storm::new(kernels, scale, stale).name());
-            trials.push(trial(name, move || (Box::new(Storm::new(kernels, scale, stale)), strategy, share(few, many))));
-        }
+    let mut trials = storms_of_lanes(kernels, few.lanes);
+    trials.extend(storms_of(kernels, Scale::Lanes, false, few.sequential, 100_000));
+    trials.extend(storms_of_warps(kernels, few.warps));
+    trials
+}
+
+/// Lanes that act each for itself.
+pub fn storms_of_lanes(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
+    storms_of(kernels, Scale::Lanes, true, few, 100_000)
+}
+
+/// Warps with batches, and all that may go on beside them.
+pub fn storms_of_warps(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
+    storms_of(kernels, Scale::Warps, true, few, 20_000)
+}
+
+/// For each scheduler.
+fn storms_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
+        let name = format!("storm::{}::{strategy}", Storm::new(kernels, scale, stale).name());
+        trials.push(trial(name, move || (Box::new(Storm::new(kernels, scale, stale)), strategy, share(few, many))));
     }
     trials
 }

@@ -1,0 +1,102 @@
+// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6: as root pairs,
+// made depth first, with references in the call stack.
+//
+// The thesis' steps are parameters:
+//   - the base case (6.3.1): a call for each word, which gives the word (Stack), or for each pair of words (StackOfLeaves);
+//   - what a lane looks at (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two; NodeTable::find_by_two), or all 64 (One).
+// His buckets of more lanes than that are not here: our node table has buckets of two slots, which one or two lanes read at once.
+//
+// The calls are real ones, of functions that are not inlined: one for each depth, so that the compiler knows how much stack they take. It is in
+// local memory, which L1 holds as far as it can.
+#pragma once
+
+#include "warpset/root_intake.cuh"
+
+namespace warpset {
+
+// The tree of one vector, by one lane or two.
+template <class Shape, u32 width, Operation operation, Lanes lanes, Workspace workspace>
+struct Recursion {
+    NodeTable nodes;
+    const u32* words;      // of the vector
+    bool complete;         // nothing is looked for once a node is missing, or if there is no vector
+    u32 fresh;             // nodes that this lane has put
+
+    // What stands for `count` words from `first` on, 1 to 2^depth: a word, or a reference. Two lanes: all of a warp call it, converged.
+    template <u32 depth>
+    WARPSET_CALLED u32 subtree(u32 first, u32 count)
+    {
+        if constexpr (depth == 0) {
+            return word(first);
+        } else {
+            if (count == 1) return word(first);
+            if constexpr (workspace == Workspace::StackOfLeaves) {
+                if (count == 2) return find(word(first), word(first + 1));
+            }
+            const u32 left = subtree<depth - 1>(first, Shape::above(count));
+            const u32 right = subtree<depth - 1>(first + Shape::above(count), Shape::nodes_above(count));
+            return find(left, right);
+        }
+    }
+
+    WARPSET_FN u64 root()
+    {
+        constexpr u32 depth = Shape::levels(width) - 1;
+        const u32 left = subtree<depth>(0, Shape::above(width));
+        const u32 right = subtree<depth>(Shape::above(width), Shape::nodes_above(width));
+        return complete ? left | static_cast<u64>(right) << 32 : NodeTable::missing;
+    }
+
+private:
+    WARPSET_FN u32 word(u32 index) const { return complete ? words[index] : 0; }
+
+    WARPSET_FN u32 find(u32 left, u32 right)
+    {
+        const u64 node = left | static_cast<u64>(right) << 32;
+        u32 reference = NodeTable::missing;
+        if constexpr (lanes == Lanes::Two) reference = nodes.template find_by_two<operation>(node, complete, fresh);
+        else if (complete) reference = nodes.template find<operation>(node, fresh);
+        complete = complete && reference != NodeTable::missing;
+        return reference;
+    }
+};
+
+template <class RootShape, u32 width, Lanes lanes, Workspace workspace, Operation operation>
+struct Intake<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation, Offer::Vectors> 
+    : RootIntake<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation> {
+    static_assert(lanes == Lanes::One || lanes == Lanes::Two, "a node is looked at by one lane or two");
+    static_assert(workspace == Workspace::Stack || workspace == Workspace::StackOfLeaves, "recursion has a call stack");
+    using Table = TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>;
+    using Base = RootIntake<Table, operation>;
+    using Base::fresh;
+    using Base::roots;
+    using Base::table;
+    using typename Base::Search;
+    using Warp = platform::Warp;
+
+    static constexpr u32 group = lanes == Lanes::Two ? 2 : 1;
+    static constexpr u32 vectors_at_once = Warp::size / group;
+    static constexpr u32 workspace_bytes = 0;
+    static constexpr u32 scratch_bytes = Base::roots_bytes;
+
+    WARPSET_FN Intake(const Table& table, u8* scratch) : Base(table, scratch) {}
+
+    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
+    // for a lane whose vector has no root: for want of a node.
+    WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
+    {
+        const u32 lane = Warp::lane();
+        WARPSET_UNROLL_BY(1)
+        for (u32 first = 0; first < count; first += vectors_at_once) {
+            const u32 vector = first + lane / group;
+            const u32* words = batch.vectors + (static_cast<u64>(next) + vector) * width;
+            Recursion<typename Table::Shape, width, operation, lanes, workspace> tree{table.nodes, words, vector < count, 0};
+            const u64 root = tree.root();
+            fresh += tree.fresh;
+            if (vector < count && lane % group == 0) roots[vector] = root;
+        }
+        return Base::hand_over(search, takers);
+    }
+};
+
+}  // namespace warpset

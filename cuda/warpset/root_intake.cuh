@@ -1,0 +1,48 @@
+// What the intakes of the build strategies share: root pairs that a warp has made on their way to the lanes that search for them.
+#pragma once
+
+#include "warpset/batch.cuh"
+#include "warpset/tree_table.cuh"
+
+namespace warpset {
+
+template <class Table, Operation operation>
+struct RootIntake {
+    using Search = WarpSearch<typename Table::Roots, operation>;
+    using Warp = platform::Warp;
+    static constexpr u32 roots_bytes = Warp::size * 8;
+
+    const Table& table;
+    u64* roots;     // of the r-th vector taken, number r; its left half is `missing` if there is none
+    u32 fresh = 0;  // nodes that this lane has put
+
+    WARPSET_FN RootIntake(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}
+
+    // All vectors can be taken.
+    WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
+    WARPSET_FN void make_alone(const BatchView&, u32) const {}
+
+    // When all root pairs are made: writes them to the scratch memory of the lanes set in `takers`, in order. True for a lane whose vector has
+    // none: for want of a node.
+    WARPSET_FN bool hand_over(const Search& search, u32 takers) const
+    {
+        const u32 lane = Warp::lane();
+        bool missing = false;
+        Warp::sync();
+        if (takers >> lane & 1) {
+            const u64 root = roots[platform::population_count(takers & ((1u << lane) - 1))];
+            // The left half of a root pair is a reference: these vectors have three words or more.
+            missing = Table::half(root, 0) == NodeTable::missing;
+            *reinterpret_cast<u64*>(search.vector_of(lane)) = root;
+        }
+        Warp::sync();
+        return missing;
+    }
+
+    WARPSET_FN void finish() const
+    {
+        if (fresh != 0) platform::add_relaxed(table.nodes.view.stored, fresh);
+    }
+};
+
+}  // namespace warpset

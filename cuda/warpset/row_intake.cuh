@@ -1,0 +1,195 @@
+// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as root pairs,
+// made row by row, each row of halves in place of the one below.
+//
+// One loop, `make_row`, in rounds: in a round each lane has one *task*, a pair of one vector, and the warp goes on to the next when all
+// lanes are done (but for Lanes::One). Policies say
+//   - which task (`task`): a vector has a *group* of lanes, of one lane (One) or of as many as it has leaves, up to a warp (Group), which
+//     idle as rows get shorter; or the tasks of all vectors lie in a row, and lanes take them in order (ShrinkingGroup). The thesis shrinks over a block of
+//     256 threads with a barrier of the block a row; here a warp has 32 vectors in hand, which fill it at every row, and needs no such barrier;
+//   - which halves make a pair (TreeShape);
+//   - where halves are (`Memory`, `Registers`).
+//
+// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written; lanes of one
+// round read before any of them writes (`sync`).
+#pragma once
+
+#include "warpset/root_intake.cuh"
+
+namespace warpset {
+
+template <class RootShape, u32 width, Lanes lanes, Pairing pairing, Workspace workspace, Operation operation>
+struct Intake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Vectors> 
+    : RootIntake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation> {
+    static_assert(lanes == Lanes::One || lanes == Lanes::Group || lanes == Lanes::ShrinkingGroup, "another intake's");
+    static_assert(workspace != Workspace::ShuffledShared || (pairing == Pairing::Neighboured && lanes != Lanes::Group),
+                  "other accesses have no bank conflicts");
+    static_assert(workspace != Workspace::Registers || (pairing == Pairing::Neighboured && lanes == Lanes::Group),
+                  "halves are in registers of a group's lanes");
+    using Table = TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>;
+    using Shape = typename Table::Shape;
+    using Base = RootIntake<Table, operation>;
+    using Base::fresh;
+    using Base::roots;
+    using Base::table;
+    using typename Base::Search;
+    using Warp = platform::Warp;
+
+    static constexpr u32 leaves = Shape::above(width);  // and a word, if the width is odd
+    static constexpr bool shrinks = lanes == Lanes::ShrinkingGroup;
+    static constexpr u32 group = lanes != Lanes::Group ? 1 : leaves < Warp::size ? power_of_two_at_least(leaves) : Warp::size;
+    static constexpr u32 vectors_at_once = Warp::size / group;
+
+    static constexpr bool in_registers = workspace == Workspace::Registers, in_global = workspace == Workspace::Global;
+    // Rounded up to whole blocks of the shuffled order, and to 16 bytes.
+    static constexpr u32 halves_bytes = (vectors_at_once * leaves + 63) / 64 * 64 * 4;
+    static constexpr u32 workspace_bytes = in_global ? halves_bytes : 0;
+    static constexpr u32 scratch_bytes = Base::roots_bytes + (in_global || in_registers ? 0 : halves_bytes);
+
+    WARPSET_FN Intake(const Table& table, u8* scratch) : Base(table, scratch) {}
+
+    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
+    // for a lane whose vector has no root: for want of a node.
+    WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
+    {
+        const u32 lane = Warp::lane();
+        const u32* words = batch.vectors + static_cast<u64>(next) * width;
+        WARPSET_UNROLL_BY(1)
+        for (u32 first = 0; first < count; first += vectors_at_once) {
+            const u32 vectors = count - first < vectors_at_once ? count - first : vectors_at_once;
+            Halves halves(*this, batch);
+            make_row<true>(words + first * width, halves, width, vectors);
+            WARPSET_UNROLL_BY(1)
+            for (u32 length = leaves; length > 2; length = Shape::above(length)) make_row<false>(nullptr, halves, length, vectors);
+            const u32 vector = lane / group;
+            const bool mine = vector < vectors;
+            const u64 root = Table::pair_of(halves.read(mine, vector, 2, 0), halves.read(mine, vector, 2, 1));
+            if (mine && lane % group == 0) roots[first + vector] = is_missing(root, 2, 1) ? NodeTable::missing : root;
+            Warp::sync();
+        }
+        return Base::hand_over(search, takers);
+    }
+
+private:
+    // A pair of a row that is to be made: at which place, of which vector of those that are made at once.
+    struct Task {
+        u32 vector, place;
+    };
+
+    // The task of this lane in a round, if there is such a vector and place.
+    WARPSET_FN static Task task(u32 round, u32 above)
+    {
+        const u32 lane = Warp::lane();
+        if constexpr (shrinks) return {(round * Warp::size + lane) / above, (round * Warp::size + lane) % above};
+        return {lane / group, round * group + lane % group};
+    }
+
+    WARPSET_FN static u32 rounds(u32 above, u32 vectors)
+    {
+        return shrinks ? (vectors * above + Warp::size - 1) / Warp::size : (above + group - 1) / group;
+    }
+
+    // Makes the row above one of `length` halves, or of words, for all vectors.
+    template <bool of_words, class Halves>
+    WARPSET_FN void make_row(const u32* words, Halves& halves, u32 length, u32 vectors)
+    {
+        const u32 above = Shape::above(length);
+        WARPSET_UNROLL_BY(1)
+        for (u32 round = 0; round < rounds(above, vectors); ++round) {
+            const Task task = this->task(round, above);
+            const bool mine = task.vector < vectors && task.place < above;
+            const u32 left = of_words ? 2 * task.place : Shape::left(length, task.place);
+            const u32 right = of_words ? left + 1 : Shape::right(length, task.place);
+            const bool paired = mine && right < length;
+            u64 pair;
+            if constexpr (of_words) pair = mine ? words_at(words + task.vector * width + left, paired) : 0;
+            else pair = Table::pair_of(halves.read(mine, task.vector, length, left), halves.read(paired, task.vector, length, right));
+            u32 half = Table::half(pair, 0);  // moves up if it is alone
+            if (paired) half = !of_words && is_missing(pair, length, right) ? NodeTable::missing : table.nodes.template find<operation>(pair, fresh);
+            sync();
+            if (mine) halves.write(task.vector, above, task.place, half);
+            sync();
+        }
+    }
+
+    // Between the lanes that share the halves of a vector.
+    WARPSET_FN static void sync()
+    {
+        if constexpr (lanes != Lanes::One) Warp::sync();
+    }
+
+    // One or two words of the input.
+    WARPSET_FN static u64 words_at(const u32* words, bool pair)
+    {
+        // A lane by itself comes back for the rest of a sector: kept in L1.
+        if constexpr (lanes == Lanes::One) return Table::pair_of(words[0], pair ? words[1] : 0);
+        if constexpr (width % 2 == 0) return platform::load_input(reinterpret_cast<const u64*>(words));
+        return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
+    }
+
+    // Whether a pair of halves of a row of `length`, the right one at place `right`, lacks a node.
+    WARPSET_FN static bool is_missing(u64 pair, u32 length, u32 right)
+    {
+        // Only a right half is ever a word: the last one.
+        return Table::half(pair, 0) == NodeTable::missing ||
+               (Table::half(pair, 1) == NodeTable::missing && !Shape::is_word(width, length, right));
+    }
+
+    // Halves in shared or global memory.
+    struct Memory {
+        u32* halves;
+
+        WARPSET_FN Memory(const Intake& intake, const BatchView& batch)
+        {
+            if constexpr (in_global) halves = reinterpret_cast<u32*>(batch.workspace + platform::Grid::warp() * workspace_bytes);
+            else halves = reinterpret_cast<u32*>(intake.roots + Warp::size);
+        }
+
+        // The half at a place of a row of `length` of a vector; 0 if it is not wanted.
+        WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 place) const { return wanted ? halves[at(vector, length, place)] : 0; }
+        WARPSET_FN void write(u32 vector, u32 length, u32 place, u32 half) { halves[at(vector, length, place)] = half; }
+
+    private:
+        WARPSET_FN static u32 at(u32 vector, u32 length, u32 place)
+        {
+            // Rows of lanes that share their work lie one behind another, others at equal distances.
+            const u32 in_order = vector * (shrinks ? length : leaves) + place;
+            if constexpr (workspace != Workspace::ShuffledShared) return in_order;
+            // Lanes read halves 2i and 2i + 1. Each its own vector's: all lanes' halves of one place side by side. Of one row: of each 64
+            // halves, the even ones before the odd ones.
+            if constexpr (!shrinks) return place * Warp::size + vector;
+            return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
+        }
+    };
+
+    // Halves in registers of the lanes of a group: place p of a row is in register p / group of lane p % group.
+    struct Registers {
+        static constexpr u32 count = (leaves + group - 1) / group;
+        u32 halves[count] = {};
+
+        WARPSET_FN Registers(const Intake&, const BatchView&) {}
+
+        // As in memory. All lanes call it, converged.
+        WARPSET_FN u32 read(bool wanted, u32, u32, u32 place) const
+        {
+            const u32 group_start = Warp::lane() / group * group;
+            u32 half = 0;
+            WARPSET_UNROLL
+            for (u32 i = 0; i < count; ++i) {
+                const u32 of_lane = Warp::shuffle(halves[i], group_start + place % group);
+                if (wanted && place / group == i) half = of_lane;
+            }
+            return half;
+        }
+        // The place is one of this lane's.
+        WARPSET_FN void write(u32, u32, u32 place, u32 half)
+        {
+            WARPSET_UNROLL
+            for (u32 i = 0; i < count; ++i)
+                if (place / group == i) halves[i] = half;
+        }
+    };
+
+    using Halves = typename Choose<in_registers, Registers, Memory>::Type;
+};
+
+}  // namespace warpset

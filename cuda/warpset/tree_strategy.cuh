@@ -1,0 +1,46 @@
+// The build strategies of tree tables: how the kernels of a table make root pairs of vectors, chosen when they are compiled.
+//
+// Only the pairing is of the table: which trees there are (tree_shape.cuh). Lanes and workspace are of the warps that make them, and have no
+// effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of strategies with
+// one pairing could share a table.
+//
+// Intake (batch.cuh) has a specialisation for
+//   - the default, Lanes::Stream (tree_intake.cuh);
+//   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x workspace (row_intake.cuh);
+//   - the recursive ones of his chapter 6: Halved, {One, Two} x {Stack, StackOfLeaves} (recursive_intake.cuh).
+// The names and the legal combinations are in src/strategy.rs.
+#pragma once
+
+#include "warpset/tree_shape.cuh"
+
+namespace warpset {
+
+// Who makes the tree of a vector. The numbers are those of `Lanes` in src/strategy.rs.
+enum class Lanes : u32 {
+    Stream = 0,          // the whole warp, those of 32 vectors at once; lanes go on to the next node as they are done
+    One = 1,             // a lane by itself
+    Two = 2,             // two lanes, each of which looks at 32 bits of every node
+    Group = 3,           // as many lanes as the tree has leaves, up to a warp
+    ShrinkingGroup = 4,  // for each row as many as it has nodes: lanes that one vector does not need are of the next
+};
+
+// Where a tree under construction is. The numbers are those of `Workspace` in src/strategy.rs.
+enum class Workspace : u32 {
+    Shared = 0,
+    ShuffledShared = 1,  // shared memory in an order without bank conflicts
+    Global = 2,
+    Registers = 3,
+    Stack = 4,          // the call stack, in local memory, with a call for each word
+    StackOfLeaves = 5,  // the same, with a call for each pair of words
+};
+
+template <Lanes lanes_of_vector, Pairing pairing_of_halves, Workspace place_of_halves>
+struct Strategy {
+    static constexpr Lanes lanes = lanes_of_vector;
+    static constexpr Pairing pairing = pairing_of_halves;
+    static constexpr Workspace workspace = place_of_halves;
+};
+
+using DefaultStrategy = Strategy<Lanes::Stream, Pairing::Neighboured, Workspace::Shared>;
+
+}  // namespace warpset

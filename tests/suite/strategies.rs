@@ -1,0 +1,166 @@
+//! Build strategies of tree tables: all of them are the same set. On a CPU only the pairing has an effect.
+
+use super::{changes, histories};
+use crate::common::checker::{Checker, OrFail};
+use crate::common::histories::{play, thorough};
+use crate::common::vectors::{Family, Pool, all_widths, distinct};
+use crate::common::{kinds::roomy, scaled, tests};
+use std::collections::HashMap;
+use warpset::{Device, Pairing, Strategy, Tree, TreeTable};
+
+tests![
+    thorough_histories_of_every_strategy,
+    random_histories_of_every_pairing,
+    changes_in_trees_of_every_pairing,
+    nodes_are_those_of_the_pairing,
+    too_few_nodes_for_every_strategy,
+    narrow_vectors_of_every_strategy,
+];
+
+/// A strategy for each pairing that is not the default's.
+const PAIRINGS: [Strategy; 2] = [Strategy::OneIpSm, Strategy::Clr64];
+
+/// Widths for a strategy: on a GPU three, other ones for each, since kernels are compiled for each. Odd ones, at which words and nodes
+/// move up; a power of two; more leaves than a warp has lanes.
+fn widths(device: &Device, strategy: Strategy) -> Vec<usize> {
+    let groups = [[3, 5, 6, 7, 9], [4, 8, 16, 32, 64], [17, 33, 67, 130, 255]];
+    let number = Strategy::ALL.iter().position(|of| *of == strategy).expect("one of them");
+    if device.is_gpu() { groups.map(|group| group[number % group.len()]).into() } else { groups.concat() }
+}
+
+fn thorough_histories_of_every_strategy(device: &Device) {
+    for strategy in Strategy::ALL {
+        for width in widths(device, strategy) {
+            for family in [Family::Random, Family::FewWords] {
+                let pool = Pool::of(family, width, 60);
+                let table = roomy::<Tree>(width, 300).strategy(strategy).build(device).unwrap();
+                assert_eq!(table.spec().strategy(), strategy);
+                play(&mut Checker::new(&table, &pool), &table, &pool, &thorough()).or_fail(format!("{strategy}, width {width}"));
+            }
+            // Batches that keep many warps busy, and duplicates between them.
+            let pool = Pool::distinct(width, scaled(20_000 / width, 300));
+            let table = roomy::<Tree>(width, 2 * pool.len() as u64).strategy(strategy).build(device).unwrap();
+            let mut checker = Checker::new(&table, &pool);
+            checker.offer(&pool.shuffled(3, 1)).or_fail(format!("{strategy}, width {width}"));
+            checker.check().or_fail(format!("{strategy}, width {width}"));
+        }
+    }
+}
+
+fn random_histories_of_every_pairing(device: &Device) {
+    for strategy in PAIRINGS {
+        let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
+        histories::sweep::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
+    }
+}
+
+fn changes_in_trees_of_every_pairing(device: &Device) {
+    for strategy in PAIRINGS {
+        let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
+        changes::walks::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
+    }
+}
+
+/// Numbers for the pairs of trees, equal ones for equal pairs; none for pairs of zeros and for roots.
+#[derive(Default)]
+struct Model(HashMap<(u64, u64), u64>);
+
+impl Model {
+    const ZEROS: u64 = u64::MAX;
+
+    fn number(&mut self, left: u64, right: u64) -> u64 {
+        if (left, right) == (0, 0) {
+            return Self::ZEROS;
+        }
+        let next = self.0.len() as u64 + (1 << 33); // like no word
+        *self.0.entry((left, right)).or_insert(next)
+    }
+
+    /// From the root down: what stands for the words, of which the first `left_of(count)` are on the left.
+    fn cut(&mut self, words: &[u32], left_of: fn(usize) -> usize) -> u64 {
+        if let [word] = words {
+            return u64::from(*word);
+        }
+        let (left, right) = words.split_at(left_of(words.len()));
+        let (left, right) = (self.cut(left, left_of), self.cut(right, left_of));
+        self.number(left, right)
+    }
+
+    fn add(&mut self, pairing: Pairing, words: &[u32]) {
+        match pairing {
+            Pairing::Interleaved => {
+                let mut row: Vec<u64> = Vec::new();
+                for pair in words.chunks(2) {
+                    let half =
+                        if let [left, right] = pair { self.number((*left).into(), (*right).into()) } else { pair[0].into() };
+                    row.push(half);
+                }
+                while row.len() > 2 {
+                    let (front, back) = row.split_at(row.len().div_ceil(2));
+                    let back = back.iter().copied().map(Some).chain([None]);
+                    row = front
+                        .iter()
+                        .zip(back)
+                        .map(|(left, right)| right.map_or(*left, |right| self.number(*left, right)))
+                        .collect();
+                }
+            }
+            Pairing::Neighboured | Pairing::Halved => {
+                let left_of = if pairing == Pairing::Halved {
+                    |count: usize| count.div_ceil(2)
+                } else {
+                    |count: usize| count.next_power_of_two() / 2
+                };
+                let (left, right) = words.split_at(left_of(words.len()));
+                self.cut(left, left_of);
+                self.cut(right, left_of);
+            }
+        }
+    }
+}
+
+/// As many as there are distinct pairs, and a strategy of one pairing does not find fewer or more than another.
+fn nodes_are_those_of_the_pairing(device: &Device) {
+    for strategy in Strategy::ALL {
+        for width in widths(device, strategy) {
+            // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of nodes.
+            let count = scaled(1000, 200);
+            let words: Vec<u32> = distinct(width, 3, count).iter().map(|word| (1 << 31) | (word % 5)).collect();
+            let mut model = Model::default();
+            words.chunks(width).for_each(|vector| model.add(strategy.pairing(), vector));
+            let builder = TreeTable::builder(width).capacity(2 * count as u64).nodes((count * width) as u64);
+            let table = builder.strategy(strategy).build(device).unwrap();
+            let new = table.find_or_put_many(&words).unwrap().tally.new;
+            assert_eq!(table.nodes().unwrap(), model.0.len() as u64, "{strategy}, width {width}");
+            assert_eq!(table.find_or_put_many(&words).unwrap().tally.seen, count as u64, "{strategy}, width {width}");
+            assert_eq!((table.len().unwrap(), table.nodes().unwrap()), (new, model.0.len() as u64), "{strategy}, width {width}");
+        }
+    }
+}
+
+/// A vector without room for its nodes is Full, and that is said; what is stored stays, and is found.
+fn too_few_nodes_for_every_strategy(device: &Device) {
+    for strategy in Strategy::ALL {
+        for width in widths(device, strategy).into_iter().filter(|width| *width < 100) {
+            let pool = Pool::distinct(width, 400);
+            let nodes = 20 * width as u64;
+            let table = TreeTable::builder(width).capacity(1000).nodes(nodes).strategy(strategy).build(device).unwrap();
+            let mut checker = Checker::of_small(&table, &pool);
+            for part in pool.all().chunks(7) {
+                checker.offer(part).or_fail(format!("{strategy}, width {width}"));
+            }
+            assert!(!checker.stored().is_empty() && !checker.rejected().is_empty(), "{strategy}, width {width}");
+            checker.offer(&pool.all()).or_fail(format!("{strategy}, width {width}"));
+            checker.check().or_fail(format!("{strategy}, width {width}"));
+        }
+    }
+}
+
+/// Vectors of one or two words have no trees.
+fn narrow_vectors_of_every_strategy(device: &Device) {
+    for (strategy, width) in Strategy::ALL.into_iter().flat_map(|strategy| [(strategy, 1), (strategy, 2)]) {
+        let table = TreeTable::builder(width).capacity(100).strategy(strategy).build(device).unwrap();
+        assert_eq!(table.spec().strategy(), Strategy::Default);
+        assert_eq!(table.find_or_put_many(&distinct(width, 1, 50)).unwrap().tally.new, 50);
+    }
+}
