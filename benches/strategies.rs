@@ -2,14 +2,15 @@
 //!
 //! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, 0.73} x {duplication 2 into an empty table; the same again, all
 //! seen} x {every strategy; the thesis' recursive and non-recursive tables}, as in thesis 4.2 (Bergsma 2019). All in one process, on the same
-//! vectors: 2^26 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full for the default's nodes; the
-//! thesis' one table has as many bytes as our two. Medians of 3 by device events, after a run that compiles and warms up. Every count is checked.
+//! vectors: 2^25 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full for the default's nodes; the
+//! thesis' one table has as many bytes as our two. Medians of 3 by device events. Every count is checked.
 //!
 //! `cargo bench --bench strategies` prints a Markdown table for each compression, in 10^9 vectors a second: find-or-put into an empty table /
 //! all seen. WARPSET_BENCH_WIDTHS=4,8 measures only these.
 
 mod support;
 
+use rayon::prelude::*;
 use support::thesis_tree::ThesisTree;
 use support::{Bench, Compression, Result, Vectors, measure_table};
 use warpset::{Pairing, Strategy, TreeTable};
@@ -18,8 +19,7 @@ const REPEATS: usize = 3;
 const FILL: f64 = 0.7;
 const NODE_FILL: f64 = 0.5;
 
-/// A row of the table for each of these, a cell for each width.
-#[derive(Default)]
+/// What is measured of one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the table.
 struct Column {
     ratios: [f64; 2],
     cells: Vec<String>,
@@ -27,13 +27,14 @@ struct Column {
 
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
-    let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(26), |text| text.parse())?;
+    let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(25), |text| text.parse())?;
     let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("4,8,16,32".into());
     let widths = widths.split(',').map(str::parse).collect::<std::result::Result<Vec<usize>, _>>()?;
     println!(
         "{}, 2^{log2} vectors, duplication 2, fill {FILL}, node table {NODE_FILL} full, G/s new / seen, medians of {REPEATS}",
         bench.device
     );
+    compile(&bench, &widths)?;
     for compression in [Compression::NearMinimum, Compression::Ratio073] {
         let mut columns = Vec::new();
         for width in &widths {
@@ -57,6 +58,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Makes the kernels of all strategies, on all cores: one after another they would take longer than the measurements.
+fn compile(bench: &Bench, widths: &[usize]) -> Result<()> {
+    let specs: Vec<_> = widths.iter().flat_map(|width| Strategy::ALL.map(|strategy| (*width, strategy))).collect();
+    specs.into_par_iter().try_for_each(|(width, strategy)| {
+        TreeTable::builder(width).capacity(1).strategy(strategy).build(&bench.device).map(drop)
+    })?;
+    Ok(())
+}
+
 /// Measures all strategies, and the thesis' tables, for one width and compression.
 fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
     let (width, count) = (vectors.width, vectors.count as u64);
@@ -75,8 +85,8 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
     assert_eq!(distinct, also_distinct, "all strategies are the same set");
     let slots = (distinct as f64 / FILL) as u64;
     let node_slots = |nodes: u64| (nodes as f64 / NODE_FILL) as u64;
-    let mut column = Column::default();
-    column.ratios = [neighboured, interleaved].map(|nodes| (nodes + distinct) as f64 * 2.0 / (distinct * width as u64) as f64);
+    let ratios = [neighboured, interleaved].map(|nodes| (nodes + distinct) as f64 * 2.0 / (distinct * width as u64) as f64);
+    let mut column = Column { ratios, cells: Vec::new() };
     let mut cell = |[fresh, seen]: [f64; 2]| {
         let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
         column.cells.push(format!("{:.2} / {:.2}", rate(fresh), rate(seen)));
@@ -85,7 +95,6 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
         // Halved trees of these widths are neighboured ones.
         let nodes = if strategy.pairing() == Pairing::Interleaved { interleaved } else { neighboured };
         let table = table(slots, node_slots(nodes), strategy)?;
-        bench.find_or_put(&table, vectors)?;
         cell(measure_table(bench, &table, vectors, distinct, REPEATS)?);
         // A pair of words and one of references may be equal by chance, and then are one node.
         let found = table.nodes()?;

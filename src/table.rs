@@ -236,14 +236,14 @@ impl<S: Nodes> TableBuilder<S> {
         self
     }
 
-    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::Default`], which measures best.
+    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::Default`].
     ///
     /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On a CPU
     /// only the [`pairing`](Strategy::pairing) has an effect. Changes of stored vectors ([`Request::changed`]) save nothing where it is
     /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
     ///
-    /// Those in global memory take up to 32 bytes a word and warp: on an H200, 10 MB at 16 words, 80 MB at 256. Batches of such a table
-    /// take turns on the GPU, also if they are on several streams.
+    /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at 256. Batches of
+    /// such a table take turns on the GPU, also if they are on several streams.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -55,24 +55,26 @@ impl<'a> ThesisTree<'a> {
         })
     }
 
-    /// Median milliseconds for the vectors in an empty table, and again when all are seen, with the best of the grids. Checks that
-    /// `distinct` are new.
+    /// Median milliseconds for the vectors in an empty table, and again when all are seen, each with the grid that is best in one
+    /// run. Checks that `distinct` are new.
     pub fn measure(&mut self, vectors: &mut Vectors, distinct: u64, repeats: usize) -> Result<[f64; 2]> {
-        let mut best = [f64::INFINITY; 2];
+        let (mut fresh, mut seen) = (Vec::new(), Vec::new());
         for blocks in BLOCKS {
-            let (mut fresh, mut seen) = (Vec::new(), Vec::new());
-            for _ in 0..repeats {
-                self.bench.stream.memset_zeros(&mut self.entries)?;
-                fresh.push(self.run(vectors, blocks)?);
-            }
-            let outcomes = self.bench.stream.clone_dtoh(&vectors.outcomes)?;
-            let new = outcomes.iter().filter(|outcome| **outcome == 1).count() as u64;
-            assert_eq!(new, distinct, "every distinct vector is new once");
-            for _ in 0..repeats {
-                seen.push(self.run(vectors, blocks)?);
-            }
-            best = [best[0].min(median(fresh)), best[1].min(median(seen))];
+            fresh.push((self.fresh(vectors, blocks)?, blocks));
+            seen.push((self.run(vectors, blocks)?, blocks));
         }
-        Ok(best)
+        let best = |times: &[(f64, u32)]| times.iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("there are grids").1;
+        let (fresh_blocks, seen_blocks) = (best(&fresh), best(&seen));
+        let fresh = (0..repeats).map(|_| self.fresh(vectors, fresh_blocks)).collect::<Result<Vec<f64>>>()?;
+        let outcomes = self.bench.stream.clone_dtoh(&vectors.outcomes)?;
+        let new = outcomes.iter().filter(|outcome| **outcome == 1).count() as u64;
+        assert_eq!(new, distinct, "every distinct vector is new once");
+        let seen = (0..repeats).map(|_| self.run(vectors, seen_blocks)).collect::<Result<Vec<f64>>>()?;
+        Ok([median(fresh), median(seen)])
+    }
+
+    fn fresh(&mut self, vectors: &mut Vectors, blocks: u32) -> Result<f64> {
+        self.bench.stream.memset_zeros(&mut self.entries)?;
+        self.run(vectors, blocks)
     }
 }

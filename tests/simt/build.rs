@@ -4,9 +4,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Width in words, chunk and line in bytes. Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
+/// Width in words, chunk and line in bytes.
+type Spec = (u32, u32, u32);
+
+/// Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
 /// buckets of several rows, classes of EMPTY in more than a word.
-const BUCKETS: &[(u32, u32, u32)] = &[
+const BUCKETS: &[Spec] = &[
     (1, 16, 32),
     (1, 8, 64),
     (2, 16, 32),
@@ -37,7 +40,7 @@ const BUCKETS: &[(u32, u32, u32)] = &[
 
 /// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees; nodes that move
 /// up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4 and 8.
-const TREES: &[(u32, u32, u32)] = &[
+const TREES: &[Spec] = &[
     (3, 16, 32),
     (3, 8, 64),
     (4, 8, 32),
@@ -77,11 +80,10 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
 ];
 
 /// Of each of them: an odd row of words, and one above; a tree that is whole.
-const STRATEGY_TREES: &[(u32, u32, u32)] = &[(7, 8, 64), (16, 16, 32)];
+const STRATEGY_TREES: &[Spec] = &[(7, 8, 64), (16, 16, 32)];
 
 /// More leaves than a warp has lanes: registers, groups and rows of several rounds.
-const WIDE: &[(&str, &[(u32, u32, u32)])] =
-    &[("_l_np_lm", &[(70, 16, 32)]), ("_l_ip_sm", &[(67, 8, 64)]), ("_ld_np_s_sm", &[(37, 16, 32)])];
+const WIDE: &[(&str, &[Spec])] = &[("_l_np_lm", &[(70, 16, 32)]), ("_l_ip_sm", &[(67, 8, 64)]), ("_ld_np_s_sm", &[(37, 16, 32)])];
 
 fn main() {
     // Another folder of headers, to try changed ones (tests/mutants.rs).
@@ -102,7 +104,7 @@ fn main() {
     // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
     let mut bindings = String::new();
-    let of = |strategy, specs: &[(u32, u32, u32)]| specs.iter().map(|spec| (*spec, strategy)).collect::<Vec<_>>();
+    let of = |strategy, specs: &[Spec]| specs.iter().map(|spec| (*spec, strategy)).collect::<Vec<_>>();
     let mut strategies: Vec<_> = STRATEGIES.iter().flat_map(|strategy| of(*strategy, STRATEGY_TREES)).collect();
     for (name, specs) in WIDE {
         strategies.extend(of(*STRATEGIES.iter().find(|strategy| strategy.0 == *name).expect("a strategy"), specs));

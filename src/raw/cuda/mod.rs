@@ -170,15 +170,16 @@ impl Gpu {
 
     /// The kernels of a spec; compiled the first time they are asked for.
     pub(crate) fn kernels(&self, spec: Spec) -> Result<Arc<Kernels>> {
-        let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(kernels) = kernels.get(&spec) {
+        let lock = || self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(kernels) = lock().get(&spec) {
             return Ok(kernels.clone());
         }
+        // Not locked meanwhile: other threads may compile for other specs. Those of one that several ask for at once are compiled by each,
+        // and the first ones are kept.
         let (name, source) = nvrtc::TABLE_KERNELS;
         let module = self.compile(name, source, spec)?;
         let compiled = Arc::new(Kernels::load(self, &module, spec)?);
-        kernels.insert(spec, compiled.clone());
-        Ok(compiled)
+        Ok(lock().entry(spec).or_insert(compiled).clone())
     }
 
     /// Enqueues a kernel.
