@@ -63,7 +63,7 @@ pub type TreeTable = VectorTable<Tree>;
 /// A table of `u64` keys of few bits, in slots of fewer: of each key only what its place does not tell is stored (Cleary 1984).
 ///
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
-/// takes, and the table can be filled to 0.95 of its bytes. Everything else is as in a [`BucketTable`] of two words, the low one first: a
+/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the second level is larger). Everything else is as in a [`BucketTable`] of two words, the low one first: a
 /// [`TypedTable`] of them, whose [`table`](TypedTable::table) has sizes, statistics, growth, device batches. Concurrent
 /// find-or-put, one `New` for each key, references that are stable; keys never move.
 ///
@@ -305,7 +305,8 @@ impl<S: Storage> TableBuilder<S> {
     /// How many slots the table has at least. Default: 2^20.
     ///
     /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
-    /// 1,024 buckets. Searches get longer with the fill: see the README's table of figures.
+    /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer with the
+    /// fill: see the README's table of figures.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self

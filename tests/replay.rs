@@ -194,7 +194,13 @@ fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
     assert_eq!(report["gops"] == report["gops_end_to_end"], report["device"] == "CPU (2 threads)", "{report}");
     let is_tree = report["table"].as_str().unwrap().starts_with("tree table");
     let nodes = number("nodes");
-    let in_use = if is_tree { 8.0 + (8 * nodes) as f64 / distinct as f64 } else { 4.0 * width as f64 };
+    let root = report["table"]
+        .as_str()
+        .unwrap()
+        .split("slots of ")
+        .nth(1)
+        .map_or(8.0, |bits| bits.split(' ').next().unwrap().parse::<f64>().unwrap() / 8.0);
+    let in_use = if is_tree { root + (8 * nodes) as f64 / distinct as f64 } else { 4.0 * width as f64 };
     assert!((real("bytes_in_use_per_vector") / in_use - 1.0).abs() < 1e-6, "{report}");
     assert!(real("bytes_per_vector") >= in_use, "{report}");
     let ratio = if is_tree { (nodes + distinct) as f64 * 2.0 / (distinct * width) as f64 } else { 1.0 };
@@ -219,8 +225,37 @@ fn files_of_any_width_are_replayed_and_verified() {
                 assert_consistent(&report, 10_000, distinct as u64, width as u64);
                 assert_eq!(report["verified"], true);
             }
+            let trees = ["--table", "tree", "--roots", "compact", "--verify"].map(OsStr::new);
+            let report = json([path.as_os_str()].into_iter().chain(trees));
+            assert_consistent(&report, 10_000, distinct as u64, width as u64);
+            assert_eq!(
+                (&report["verified"], report["table"].as_str().unwrap().contains("-bit roots")),
+                (&true.into(), width > 2)
+            );
         }
     }
+}
+
+#[test]
+fn keys_are_replayed_and_verified() {
+    for (arguments, spec) in [
+        (&["--count", "20k"][..], "64-bit keys in slots of 64 bits"),
+        // Each word one of 200 values.
+        (&["--count", "4k", "--internal-duplication", "20", "--floor", "--repeat", "2"], "keys in slots of"),
+    ] {
+        for device in devices() {
+            let report = json_on(device, [&["--table", "root", "--width", "2", "--verify"][..], arguments].concat());
+            assert!(report["table"].as_str().unwrap().contains(spec), "{report}");
+            assert_eq!((&report["verified"], report["full"].as_u64()), (&true.into(), Some(0)), "{report}");
+        }
+    }
+    for width in ["1", "3", "8"] {
+        let sentence = refused(["--table", "root", "--width", width]);
+        assert!(sentence.contains(&format!("vectors of 2 words, not of {width}")), "{sentence}");
+    }
+    // Before anything is put.
+    assert!(refused(["--table", "root", "--width", "2", "--key-bits", "40"]).contains("does not fit the table's 40 bits a key"));
+    assert!(refused(["--table", "root", "--width", "2", "--key-bits", "65"]).contains("they have 20 to 64"));
 }
 
 #[test]

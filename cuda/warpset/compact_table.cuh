@@ -12,6 +12,12 @@
 // rests differ. The values of `rest` are as few as they can be, for every B, and it takes two multiplications to find them, no division. A
 // slot holds rest and function number f in one code, f W + rest: so as many functions as fit, F = floor(2^slot_bits / W), are used, up to 128.
 //
+// Keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16; here W and B are powers of two, so that bits can be drawn (W = 2^30, F = 4):
+//
+//   key 54 bits --function f--> hash  | bucket: 24 bits | rest: 30 bits        |
+//                               slot                    | f: 2 | rest: 30 bits |     32 bits: f W + rest
+//   bucket, 64 bytes                  | slot 0 | slot 1 | ... | slot 14 | slot 15 |  round 0 may take the first 15, round 1 the last too
+//
 // EMPTY is 0, which is also the code of f = 0 and rest = 0: a key whose code would be EMPTY under a function skips that function. That is
 // fixed by the key, so all equal keys do.
 //
@@ -59,6 +65,14 @@
 //
 // So the second level has such a share of the first 2^19 slots more (src/compact.rs), and room for six standard deviations: tables of
 // every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
+//
+// A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none, so with 4 functions
+// 0.74^4 = 30 % of these look-ups end in the second level, by one look more. A mark in each bucket that a key has left for the second level
+// would save it, and cost a bit of every code: half of the functions. Not done.
+//
+// Slots of other widths do not pay, by calculation: a slot must lie in one word that is compared and swapped. Of slots of 24 bits 64 hold two and
+// of 40 or 48 bits one, no more than of 32 or 64; only words of 128 bits (sm_90, no CPU) would hold five of 24 (25.6 bits each) or
+// three of 40 (42.7).
 //
 // With one round, 4 functions leave 1.6 % for a second level, which then costs more memory than there is: full at 0.93. Buckets of 128 bytes
 // take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200).

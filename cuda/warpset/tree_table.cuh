@@ -127,7 +127,7 @@ struct TreeTable {
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
-        Key root;
+        Key root{};
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
@@ -154,7 +154,7 @@ struct TreeTable {
     template <class Vector>
     WARPSET_FN Found find_or_put_changed(u64 parent, const Vector& vector) const
     {
-        Key root;
+        Key root{};
         return key_of_changed(parent, vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
@@ -162,7 +162,7 @@ struct TreeTable {
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
     {
-        Key root;
+        Key root{};
         return key<Operation::Find>(vector, root) ? roots.find(root) : Found{Outcome::Absent, no_reference};
     }
 

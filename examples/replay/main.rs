@@ -27,7 +27,7 @@ mod vectors;
 mod verify;
 
 use anyhow::{Context, Result};
-use options::{EXIT_FULL, Options, TableKind};
+use options::{EXIT_FULL, Options, Roots, TableKind};
 use progress::Progress;
 use report::{Pass, Report};
 use std::io::Write;
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, Bucket, Error, Request, Storage, Tree, VectorTable};
+use warpset::{Batch, Bucket, CompactTree, Error, Request, Root, Storage, Tree, VectorTable};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
@@ -55,9 +55,13 @@ fn main() -> ExitCode {
 fn replay(options: &Options) -> Result<()> {
     let device = options.device.open()?;
     let vectors = input(options)?;
-    match options.table {
-        TableKind::Bucket => replay_into(&table::make::<Bucket>(options, &vectors, &device)?, options, &vectors),
-        TableKind::Tree => replay_into(&table::make::<Tree>(options, &vectors, &device)?, options, &vectors),
+    match (options.table, options.roots) {
+        (TableKind::Bucket, _) => replay_into(&table::make::<Bucket>(options, &vectors, &device)?, options, &vectors),
+        (TableKind::Tree, Roots::Plain) => replay_into(&table::make::<Tree>(options, &vectors, &device)?, options, &vectors),
+        (TableKind::Tree, Roots::Compact) => {
+            replay_into(&table::make::<CompactTree>(options, &vectors, &device)?, options, &vectors)
+        }
+        (TableKind::Root, _) => replay_into(&table::make::<Root>(options, &vectors, &device)?, options, &vectors),
     }
 }
 

@@ -18,6 +18,9 @@ there can be, little more than roots; 1 saves nothing, and vectors that share no
 their own roots: theirs is a bucket table. The memory of a vector in a tree table is reported with all free slots, and without them:
 its root and its share of the nodes.
 
+A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
+places do not tell. They are as small as they may be to be filled to 95 %.
+
 Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
 Exits with 0, with 2 if the table was too full for some vector, and with 1 on any other error.";
 
@@ -72,6 +75,13 @@ pub struct Options {
     /// non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has an effect: np, ip, or halves.
     #[arg(long, value_name = "NAME", help_heading = "Table")]
     pub strategy: Option<Strategy>,
+    /// How a tree table stores its roots.
+    #[arg(long, value_enum, default_value = "plain", help_heading = "Table")]
+    pub roots: Roots,
+
+    /// Bits of the keys of a root table: 20 to 64. [default: as many as the largest key has]
+    #[arg(long, value_name = "BITS", help_heading = "Table")]
+    pub key_bits: Option<u32>,
 
     /// Slots of the table, rounded up [default: as --fill says]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
@@ -135,13 +145,20 @@ impl Options {
     /// The options, checked for what depends on the value of another, too.
     fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let options = Self::try_parse_from(arguments)?;
-        let of_trees = [("--nodes <SLOTS>", options.nodes.is_some()), ("--strategy <NAME>", options.strategy.is_some())];
-        match of_trees.into_iter().find(|(_, given)| *given && options.table != TableKind::Tree) {
-            Some((option, _)) => {
-                let message = format!("'{option}' is of tree tables only: it needs '--table tree'");
+        let needs = |option: &str, table: &str| {
+            let message = format!("'{option}' is of {table} tables only: it needs '--table {table}'");
+            Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+        };
+        match options.table {
+            TableKind::Bucket | TableKind::Root if options.nodes.is_some() => needs("--nodes <SLOTS>", "tree"),
+            TableKind::Bucket | TableKind::Root if options.strategy.is_some() => needs("--strategy <NAME>", "tree"),
+            TableKind::Tree if options.strategy.is_some() && options.roots == Roots::Compact => {
+                let message = "'--strategy <NAME>' is of trees with plain roots: '--roots compact' has the default only";
                 Err(Self::command().error(ErrorKind::ArgumentConflict, message))
             }
-            None => Ok(options),
+            TableKind::Bucket | TableKind::Root if options.roots == Roots::Compact => needs("--roots compact", "tree"),
+            TableKind::Bucket | TableKind::Tree if options.key_bits.is_some() => needs("--key-bits <BITS>", "root"),
+            _ => Ok(options),
         }
     }
 
@@ -161,6 +178,16 @@ pub enum TableKind {
     Bucket,
     /// Vectors as trees of pairs that equal parts share.
     Tree,
+    /// Vectors of two words as keys, low word first, of which slots hold a part.
+    Root,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Roots {
+    /// As pairs of 32-bit references, in a bucket table.
+    Plain,
+    /// As keys of a compact table.
+    Compact,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -199,10 +226,21 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
             assert!(error.to_string().contains("it needs '--table tree'"), "{error}");
         }
+        for (arguments, table) in [
+            (&["--nodes", "10", "--table", "root"][..], "tree"),
+            (&["--roots", "compact"], "tree"),
+            (&["--roots", "compact", "--table", "root"], "tree"),
+            (&["--key-bits", "40"], "root"),
+            (&["--key-bits", "40", "--table", "tree"], "root"),
+        ] {
+            assert!(parse(arguments).unwrap_err().to_string().contains(&format!("it needs '--table {table}'")), "{arguments:?}");
+        }
+        assert_eq!(parse(&["--table", "tree", "--roots", "compact"]).unwrap().roots, Roots::Compact);
+        assert_eq!(parse(&["--table", "root", "--key-bits", "40"]).unwrap().key_bits, Some(40));
         for nodes in ["-1", "1.5", "many", "2^60"] {
             assert!(parse(&["--table", "tree", "--nodes", nodes]).is_err(), "{nodes}");
         }
-        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree]"));
+        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree, root]"));
     }
 
     #[test]

@@ -171,7 +171,11 @@ impl Report<'_> {
 
     /// Bytes of a vector, or of its root.
     fn slot_bytes(&self) -> u64 {
-        if self.spec.is_tree() { NODE_BYTES } else { self.spec.width() as u64 * 4 }
+        match self.spec.key_and_slot_bits() {
+            Some((_, slot_bits)) => slot_bits as u64 / 8,
+            None if self.spec.is_tree() => NODE_BYTES,
+            None => self.spec.width() as u64 * 4,
+        }
     }
 
     /// Nodes stored / their slots, where there are some.

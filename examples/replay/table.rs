@@ -1,4 +1,4 @@
-//! Makes the table of a replay, of either kind.
+//! Makes the table of a replay, of whichever kind.
 
 use super::memory::free_memory;
 use super::options::Options;
@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use indicatif::HumanBytes;
-use warpset::{Bucket, Device, Error, Request, Storage, Strategy, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Device, Error, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable};
 
 /// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
 /// which no node is rejected.
@@ -15,31 +15,36 @@ const NODE_FILL: f64 = 0.7;
 /// A node table has no more slots than this: its nodes are known by 32 bits.
 const MOST_NODES: u64 = (1 << 32) - 2;
 
-/// What a tree table has, and a bucket table has not.
+/// What tables of some kinds have, and others have not.
 pub trait Kind: Storage + Sized {
     /// Makes a node table of so many slots, if there is one.
-    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
-
-    /// Makes trees by this strategy, if there are any.
-    fn with_strategy(builder: TableBuilder<Self>, strategy: Strategy) -> TableBuilder<Self>;
-
-    /// Nodes of one vector.
-    fn nodes_of(width: usize) -> u64;
-}
-
-impl Kind for Bucket {
     fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
         builder
     }
 
+    /// Makes trees by this strategy, if there are any that have a choice.
     fn with_strategy(builder: TableBuilder<Self>, _: Strategy) -> TableBuilder<Self> {
         builder
     }
 
+    /// Nodes of one vector.
     fn nodes_of(_: usize) -> u64 {
         0
     }
+
+    /// Chooses the bits of keys, if vectors are keys.
+    fn with_keys_of(builder: TableBuilder<Self>, _: &Options, _: &Vectors) -> Result<TableBuilder<Self>> {
+        Ok(builder)
+    }
+
+    /// The same bits of keys and slots as those of a table of this spec, if slots hold parts of vectors.
+    #[cfg(feature = "cuda")]
+    fn with_bits_of(builder: TableBuilder<Self>, _: Spec) -> TableBuilder<Self> {
+        builder
+    }
 }
+
+impl Kind for Bucket {}
 
 impl Kind for Tree {
     fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
@@ -55,21 +60,54 @@ impl Kind for Tree {
     }
 }
 
+impl Kind for CompactTree {
+    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+        builder.nodes(nodes)
+    }
+
+    fn nodes_of(width: usize) -> u64 {
+        Tree::nodes_of(width)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn with_bits_of(builder: TableBuilder<Self>, spec: Spec) -> TableBuilder<Self> {
+        spec.key_and_slot_bits().map_or(builder.clone(), |(_, slot_bits)| builder.slot_bits(slot_bits))
+    }
+}
+
+impl Kind for Root {
+    fn with_keys_of(builder: TableBuilder<Self>, options: &Options, vectors: &Vectors) -> Result<TableBuilder<Self>> {
+        let width = vectors.width;
+        ensure!(width == 2, "the keys of a root table have up to 64 bits: vectors of 2 words, not of {width}");
+        let all = vectors.words.chunks_exact(2).fold(0, |all, key| all | u64::from(key[0]) | u64::from(key[1]) << 32);
+        let bits = (u64::BITS - all.leading_zeros()).max(*Spec::KEY_BITS.start());
+        Ok(builder.key_bits(options.key_bits.unwrap_or(bits)))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn with_bits_of(builder: TableBuilder<Self>, spec: Spec) -> TableBuilder<Self> {
+        let (key_bits, slot_bits) = spec.key_and_slot_bits().expect("slots hold parts of keys");
+        builder.key_bits(key_bits).slot_bits(slot_bits)
+    }
+}
+
 /// The table that the options ask for.
 pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
     let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device), Ok)?;
     let builder = VectorTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
-    Ok(S::with_strategy(S::with_nodes(builder, nodes), strategy).build(device)?)
+    let builder = S::with_strategy(S::with_keys_of(builder, options, vectors)?, strategy);
+    Ok(S::with_nodes(builder, nodes).build(device)?)
 }
 
 /// A table like this one, as large as it is now, with other seeds.
 #[cfg(feature = "cuda")]
 pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
     let stats = table.stats()?;
-    let builder = S::with_nodes(VectorTable::builder(stats.width).capacity(stats.slots), stats.node_slots);
-    S::with_strategy(builder, table.spec().strategy()).build(table.device())
+    let builder = S::with_bits_of(VectorTable::builder(stats.width).capacity(stats.slots), table.spec());
+    let builder = S::with_strategy(builder, table.spec().strategy());
+    S::with_nodes(builder, stats.node_slots).build(table.device())
 }
 
 /// Slots of a node table for these vectors; 1, the fewest there can be, if they need none.
@@ -135,6 +173,7 @@ mod tests {
             // No two words are equal, so no two nodes are.
             let expected = slots_for(1000 * (width.max(2) - 2) as u64, NODE_FILL);
             assert_eq!(node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<CompactTree>(&vectors, Strategy::Default, &device).unwrap(), expected, "width {width}");
             vectors.words.fill(5);
             assert!(
                 node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap() <= 6,

@@ -1,15 +1,12 @@
-//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of `BUCKETS` and `TREES`, and the negative controls.
+//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of the lists below, and the negative controls.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Width in words, chunk and line in bytes.
-type Spec = (u32, u32, u32);
-
-/// Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
+/// Width in words, chunk and line in bytes. Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
 /// buckets of several rows, classes of EMPTY in more than a word.
-const BUCKETS: &[Spec] = &[
+const BUCKETS: &[(u32, u32, u32)] = &[
     (1, 16, 32),
     (1, 8, 64),
     (2, 16, 32),
@@ -40,7 +37,7 @@ const BUCKETS: &[Spec] = &[
 
 /// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees; nodes that move
 /// up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4 and 8.
-const TREES: &[Spec] = &[
+const TREES: &[(u32, u32, u32)] = &[
     (3, 16, 32),
     (3, 8, 64),
     (4, 8, 32),
@@ -79,11 +76,56 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// Of each of them: an odd row of words, and one above; a tree that is whole.
-const STRATEGY_TREES: &[Spec] = &[(7, 8, 64), (16, 16, 32)];
+/// Of each of them: an odd row of words, and one above.
+const STRATEGY_TREES: &[(u32, u32, u32)] = &[(7, 8, 64)];
 
-/// More leaves than a warp has lanes: registers, groups and rows of several rounds.
-const WIDE: &[(&str, &[Spec])] = &[("_l_np_lm", &[(70, 16, 32)]), ("_l_ip_sm", &[(67, 8, 64)]), ("_ld_np_s_sm", &[(37, 16, 32)])];
+/// Trees that are whole, of each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
+const WIDE: &[(&str, &[(u32, u32, u32)])] = &[
+    ("_clr", &[(16, 16, 32)]),
+    ("_1_ip_gm", &[(16, 16, 32)]),
+    ("_l_np_lm", &[(16, 16, 32), (70, 16, 32)]),
+    ("_l_ip_sm", &[(67, 8, 64)]),
+    ("_ld_np_s_sm", &[(16, 16, 32), (37, 16, 32)]),
+];
+
+/// Bits a key and bits a slot of compact tables. Slots: alone in a word, two in a word, in the way of others or not; codes that are all
+/// of a slot's bits; keys of all bits of two words.
+const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (33, 32), (40, 64), (64, 64)];
+
+/// Words, bits a root and bits a slot of trees with compact roots. Roots that are two references, or (3, 5, 33 words) one and a word.
+const COMPACT_TREES: &[(u32, u32, u32)] =
+    &[(3, 44, 64), (4, 14, 16), (4, 24, 32), (5, 44, 64), (7, 24, 32), (8, 24, 32), (16, 24, 32), (33, 44, 64)];
+
+/// One spec: its kind, the numbers of its name, the end of it, and its macros: tree, width, chunk, line, key bits, slot bits; lanes, pairing, workspace.
+#[derive(Clone)]
+struct Spec {
+    kind: &'static str,
+    numbers: Vec<u32>,
+    strategy: &'static str,
+    shape: [u32; 6],
+    makes: [u32; 3],
+}
+
+fn specs() -> Vec<Spec> {
+    let spec = |kind, numbers: &[u32], shape| {
+        let (strategy, makes) = DEFAULT;
+        Spec { kind, numbers: numbers.to_vec(), strategy, shape, makes }
+    };
+    let of_vectors = |kind, tree, specs: &[(u32, u32, u32)]| {
+        let spec = |&(width, chunk, line)| spec(kind, &[width, chunk, line], [tree, width, chunk, line, 0, 64]);
+        specs.iter().map(spec).collect::<Vec<_>>()
+    };
+    let mut all = [of_vectors("bucket", 0, BUCKETS), of_vectors("tree", 1, TREES)].concat();
+    all.extend(COMPACTS.iter().map(|&(key, slot)| spec("compact", &[key, slot], [0, 2, 8, 64, key, slot])));
+    let compact_tree = |&(width, key, slot)| spec("tree_compact", &[width, key, slot], [1, width, 8, 64, key, slot]);
+    all.extend(COMPACT_TREES.iter().map(compact_tree));
+    for &(strategy, makes) in STRATEGIES {
+        let wide = WIDE.iter().filter(|(name, _)| *name == strategy).flat_map(|(_, specs)| specs.iter());
+        let trees: Vec<_> = STRATEGY_TREES.iter().chain(wide).copied().collect();
+        all.extend(of_vectors("strategy", 1, &trees).into_iter().map(|spec| Spec { strategy, makes, ..spec }));
+    }
+    all
+}
 
 fn main() {
     // Another folder of headers, to try changed ones (tests/mutants.rs).
@@ -104,17 +146,14 @@ fn main() {
     // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
     let mut bindings = String::new();
-    let of = |strategy, specs: &[Spec]| specs.iter().map(|spec| (*spec, strategy)).collect::<Vec<_>>();
-    let mut strategies: Vec<_> = STRATEGIES.iter().flat_map(|strategy| of(*strategy, STRATEGY_TREES)).collect();
-    for (name, specs) in WIDE {
-        strategies.extend(of(*STRATEGIES.iter().find(|strategy| strategy.0 == *name).expect("a strategy"), specs));
-    }
-    let kinds = [("bucket", of(DEFAULT, BUCKETS)), ("tree", of(DEFAULT, TREES)), ("strategy", strategies)];
-    for (kind, specs) in kinds {
-        let tree = u32::from(kind != "bucket");
+    let specs = specs();
+    for kind in ["bucket", "tree", "compact", "tree_compact", "strategy"] {
         let (mut declarations, mut list) = (String::new(), String::new());
-        for ((width, chunk, line), (strategy, [lanes, pairing, workspace])) in specs {
-            let spec = format!("{kind}_{width}_{chunk}_{line}{strategy}");
+        for Spec { numbers, strategy, shape, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
+            let [tree, width, chunk, line, key_bits, slot_bits] = shape;
+            let [lanes, pairing, workspace] = makes;
+            let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            let spec = format!("{kind}_{}{strategy}", numbers.join("_"));
             if !wanted.split(',').any(|start| spec.starts_with(start)) {
                 continue;
             }
@@ -122,7 +161,7 @@ fn main() {
             let file = out.join(format!("{name}.cpp"));
             let source = format!(
                 "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define \
-                 WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS 0\n#define WARPSET_SLOT_BITS 64\n#define WARPSET_LANES \
+                 WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS {key_bits}\n#define WARPSET_SLOT_BITS {slot_bits}\n#define WARPSET_LANES \
                  {lanes}\n#define WARPSET_PAIRING {pairing}\n#define WARPSET_WORKSPACE {workspace}\n#define WARPSET_SIMT_STRATEGY \
                  \"{strategy}\"\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"
             );

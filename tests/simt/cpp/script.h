@@ -4,9 +4,16 @@
 #include "harness.h"
 #include "warpset/tree_table.cuh"
 
+// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored by `View`
+// in src/table.rs.
+struct Views {
+    warpset::TreeView tree;
+    warpset::CompactView compact;
+};
+
 // Each lane does `operations_a_lane` of them.
 struct Script {
-    warpset::TreeView view;
+    Views view;
     const warpset::u32* vectors;
     warpset::u64 count;  // of vectors
     warpset_simt_operation* operations;

@@ -1,6 +1,6 @@
 // The table of one spec on the simulated GPU: its kernels (cuda/table_kernels.cu, unchanged) and what tests ask of it.
 //
-// Arguments have the view of a tree table, which begins with that of a bucket table. Slots and their chunks are those of the roots.
+// Arguments have the views of all kinds of tables. Slots and their chunks are those of the roots.
 //
 // Compiled once for each spec, with the macros of warpset/table.cuh, WARPSET_SIMT_NAME, the name of the structure it defines, and
 // WARPSET_SIMT_STRATEGY, the end of the table's name.
@@ -11,14 +11,7 @@
 
 namespace {
 
-using warpset::TreeView;
 using warpset::WordVector;
-
-#if WARPSET_TREE
-const View& view_of(const TreeView& view) { return view; }
-#else
-const View& view_of(const TreeView& view) { return view.roots; }
-#endif
 
 #if WARPSET_TREE && WARPSET_PAIRING != 1
 void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_changed(view, batch); }
@@ -26,8 +19,21 @@ void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put
 void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
 #endif
 
+View view_of(const Views& views)
+{
+#if WARPSET_TREE && WARPSET_KEY_BITS
+    return {views.compact, views.tree.nodes};
+#elif WARPSET_TREE
+    return views.tree;
+#elif WARPSET_KEY_BITS
+    return views.compact;
+#else
+    return views.tree.roots;
+#endif
+}
+
 struct Batch {
-    TreeView view;
+    Views view;
     BatchView batch;
 };
 
@@ -66,7 +72,7 @@ void put_by_blocks(const View& view, const BatchView& batch)
 }
 
 struct Get {
-    TreeView view;
+    Views view;
     const u64* references;
     u64 count;
     u32* vectors;
@@ -74,7 +80,7 @@ struct Get {
 };
 
 struct Export {
-    TreeView view;
+    Views view;
     u64 first, last;
     u32* vectors;
     u64* references;
@@ -82,15 +88,20 @@ struct Export {
 };
 
 struct Measure {
-    TreeView view;
+    Views view;
     u64 first, last;
     u64* lengths;
     warpset::ProbeTotals* totals;
     u32 bins;
 };
 
+#if WARPSET_KEY_BITS
+// Of compact tables the tests know that by themselves (src/compact.rs).
+void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
+bool is_barred(const Views&, const u32*, u64) { return false; }
+#else
 // For the tests, outside of any launch: where a chunk of a slot is, and what it holds while it is undecided.
-void chunk_of_slot(const TreeView& view, u64 slot, u32 chunk, warpset_simt_chunk* result)
+void chunk_of_slot(const Views& view, u64 slot, u32 chunk, warpset_simt_chunk* result)
 {
     const Table table = Table::of(view_of(view));
     struct Nothing {
@@ -101,19 +112,20 @@ void chunk_of_slot(const TreeView& view, u64 slot, u32 chunk, warpset_simt_chunk
     const u64 bucket = slot / layout.slots_per_bucket();
     const u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
     table.root_table().with_chunk(bucket, place, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
-        result->offset = static_cast<u64>(reinterpret_cast<const warpset::u8*>(address) - view.roots.slots);
+        result->offset = static_cast<u64>(reinterpret_cast<const warpset::u8*>(address) - view.tree.roots.slots);
         result->bytes = sizeof empty;
         __builtin_memcpy(result->empty, &empty, sizeof empty);
     });
 }
 
-bool is_barred(const TreeView& view, const u32* words, u64 slot)
+bool is_barred(const Views& view, const u32* words, u64 slot)
 {
     const Table table = Table::of(view_of(view));
     const auto& roots = table.root_table();
     return roots.forbids(roots.forbidden_classes(WordVector{words}), slot / layout.slots_per_bucket(),
                          static_cast<u32>(slot % layout.slots_per_bucket()));
 }
+#endif
 
 template <class Argument>
 const Argument& as(const void* argument)
@@ -131,6 +143,8 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     WARPSET_WIDTH,
     WARPSET_CHUNK_BYTES,
     WARPSET_LINE_BYTES,
+    WARPSET_KEY_BITS,
+    WARPSET_SLOT_BITS,
     WARPSET_PAIRING,
     WARPSET_SIMT_STRATEGY,
     warpset_geometry,
@@ -139,7 +153,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { auto& x = as<Batch>(a); put_changed(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); put_by_blocks(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); warpset_find(view_of(x.view), x.batch); },
-    [](const void* a) { warpset_clear(view_of(as<TreeView>(a))); },
+    [](const void* a) { warpset_clear(view_of(as<Views>(a))); },
     [](const void* a) { auto& x = as<Get>(a); warpset_get(view_of(x.view), x.references, x.count, x.vectors, x.invalid); },
     [](const void* a) {
         auto& x = as<Export>(a);
@@ -150,6 +164,6 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         using warpset::simt::Order;
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
     },
-    [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<TreeView>(view), slot, chunk, result); },
-    [](const void* view, const u32* words, u64 slot) { return is_barred(as<TreeView>(view), words, slot); },
+    [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
+    [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
 };

@@ -72,6 +72,13 @@ impl Contents {
                 return Err(wrong("forbidden slot", detail, slot.about()));
             }
         }
+        for (number, slot) in (0..).zip(&slots).filter(|(_, slot)| slot.is_complete()) {
+            let walk = table.layout.map_or_else(Vec::new, |layout| layout.walk(table.key(&slot.words)));
+            if let Some(free) = walk.into_iter().take_while(|at| *at != number).find(|at| slots[*at as usize].is_free()) {
+                let detail = format!("slot {number} holds {:x?}, whose walk has the free slot {free} before", slot.words);
+                return Err(wrong("left a free slot", detail, [slot.about(), slots[free as usize].about()].concat()));
+            }
+        }
         if !table.kernels.is_tree() {
             return Self::of(slots, pool, killed);
         }

@@ -2,6 +2,7 @@
 //! (and of a tree table one or two buckets of nodes).
 
 use crate::checks::{Contents, Pool, check_scripts};
+use crate::compact::{Layout, Level};
 use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
@@ -72,12 +73,27 @@ impl Duel {
         Self { control: Some((name, kernel)), ..self }
     }
 
+    /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to bucket 1; then the
+    /// second slots, or a second level of one.
+    fn layout(&self) -> Layout {
+        let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
+        let second = Level { buckets: 2, functions: 1, limits: [1, 0, 0], rounds: 1 };
+        let (limits, rounds) = if self.alike == Alike::AllButLast { ([1, 2, 0], 2) } else { ([1, 0, 0], 1) };
+        let first = Level { buckets: 2, functions: 1, limits, rounds };
+        let layout = Layout { key_bits, slot_bits, levels: [first, second], multipliers: [1; 3], step: 1 << (key_bits - 1) | 1 };
+        let functions = layout.most_functions(0).min(2);
+        Layout { levels: [Level { functions, ..first }, second], ..layout }
+    }
+
     fn vectors(&self) -> u32 {
         self.players.iter().flatten().filter(|call| call.0 != SCAN).map(|call| call.1 + 1).max().unwrap_or(0)
     }
 
     fn pool(&self, table: &Table, memory: &Memory) -> Pool {
         let width = self.kernels.width();
+        if self.kernels.is_compact() && !self.kernels.is_tree() {
+            return Pool::new(width, (0..self.vectors()).map(|number| vec![number + 1, 0]));
+        }
         let chunks = table.slot(memory, 0).ranges;
         let (first, last) = (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4);
         let (first, last) = if self.kernels.is_tree() { (1, 1) } else { (first, last) };
@@ -120,12 +136,16 @@ impl Program for Duel {
     }
 
     fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
-        let config = Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1, node_buckets: 2, node_hash_mask: 0 };
+        let layout = self.kernels.is_compact().then(|| self.layout());
+        let config =
+            Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1, node_buckets: 2, node_hash_mask: 0, layout };
         let mut table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
         // All searches begin in bucket 0, and end there; those for nodes go on to bucket 1, if they may.
         table.view.roots.probe_limit = 1;
-        table.slots = self.kernels.slots_per_bucket();
+        if layout.is_none() {
+            table.slots = self.kernels.slots_per_bucket();
+        }
         if self.kernels.is_tree() {
             table.view.nodes.probe_limit = self.node_buckets;
             table.node_slots = 2 * self.node_buckets as usize;

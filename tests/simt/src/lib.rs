@@ -9,6 +9,7 @@
 //! - [`hunt`]: many schedules for one program, and the report of the first that breaks it.
 
 pub mod checks;
+pub mod compact;
 pub mod controls;
 pub mod duel;
 pub mod fault;

@@ -2,6 +2,7 @@
 //! look alike.
 
 use crate::checks::{Contents, Pool, check_scripts};
+use crate::compact::{Layout, Level};
 use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
@@ -437,16 +438,46 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         seed: rng.random(),
         node_buckets: 0,
         node_hash_mask: 0,
+        layout: None,
     };
+    config.layout = kernels.is_compact().then(|| layout(kernels, config.buckets, config.hash_mask, rng));
     if kernels.is_tree() {
         // Two slots a bucket: enough for all nodes of all vectors, or for some.
         let enough = most_vectors(config.buckets * kernels.slots_per_bucket(), scale) as u32 * (kernels.width - 2) / 2 + 1;
         let buckets = if rng.random_bool(0.6) { enough } else { rng.random_range(2..=enough.max(2)) };
         config.node_buckets = next_prime(buckets);
+        // As many as references of a compact root tell apart.
+        let most = if kernels.is_compact() { 1u64 << (kernels.left_bits() - 1) } else { 1 << 31 };
+        assert!(u64::from(config.node_buckets) < most, "{}: {} buckets of nodes", kernels.name(), config.node_buckets);
         let masks = [u32::MAX, u32::MAX, 0, 1 << 31, 3 << 30, 0x8000_0001];
         config.node_hash_mask = *masks.choose(rng).expect("there are masks");
     }
     config
+}
+
+/// Of a compact table in which few slots may be taken, in one round or several; with a second level or none.
+fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -> Layout {
+    let (key_bits, slot_bits) = (kernels.key_bits, kernels.slot_bits);
+    let limits = |slots: u64, rng: &mut Pcg64Mcg| {
+        let most = if rng.random() { 2 } else { slots };
+        let mut limits = [0; 3].map(|_| rng.random_range(1..=most));
+        limits.sort_unstable();
+        (limits, rng.random_range(1..=3))
+    };
+    let (multipliers, step) = match hash_mask {
+        0 => ([1; 3], 0),
+        _ => ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1),
+    };
+    let mut layout = Layout { key_bits, slot_bits, levels: [Level::default(); 2], multipliers, step };
+    for (level, buckets) in [buckets, *[0, 2, 3].choose(rng).expect("there are numbers")].into_iter().enumerate() {
+        if buckets > 0 {
+            layout.levels[level].buckets = buckets;
+            let (limits, rounds) = limits(layout.slots_per_bucket(level), rng);
+            let functions = rng.random_range(1..=layout.most_functions(level).min(4));
+            layout.levels[level] = Level { buckets, functions, limits, rounds };
+        }
+    }
+    layout
 }
 
 fn next_prime(at_least: u32) -> u32 {
@@ -465,6 +496,9 @@ fn most_vectors(slots: u64, scale: Scale) -> usize {
 fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
     let count = rng.random_range(1..=most_vectors(table.slots, scale));
+    if let (Some(layout), false) = (&table.layout, table.kernels.is_tree()) {
+        return Pool::new(width, (0..count).map(|number| key(layout, number as u64, rng)).collect::<Vec<_>>());
+    }
     let style = rng.random_range(0..5);
     let base: Vec<u32> = (0..width).map(|_| rng.random()).collect();
     let classes = (table.kernels.chunks() + 1).next_power_of_two();
@@ -493,6 +527,21 @@ fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
         vector
     };
     Pool::new(width, (0..count).map(|number| vector(number, rng)).collect::<Vec<_>>())
+}
+
+/// A key that is small, or random, or stands at an end of a window; a few have too many bits.
+fn key(layout: &Layout, number: u64, rng: &mut Pcg64Mcg) -> Vec<u32> {
+    let mask = u64::MAX >> (64 - layout.key_bits);
+    let key = match rng.random_range(0..8) {
+        0 if layout.key_bits < 64 => rng.random::<u64>() | 1 << layout.key_bits,
+        0..3 => number,
+        3..6 => rng.random::<u64>() & mask,
+        _ => {
+            let (bucket, code) = (rng.random_range(0..layout.levels[0].buckets), rng.random_range(0..4));
+            layout.key_at(0, bucket, code).unwrap_or(mask)
+        }
+    };
+    vec![key as u32, (key >> 32) as u32]
 }
 
 fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {

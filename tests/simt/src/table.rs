@@ -1,5 +1,6 @@
-//! Tables in simulated memory, bucket and tree tables: their kernels, and what a test can see of them from outside.
+//! Tables in simulated memory, of all kinds: their kernels, and what a test can see of them from outside.
 
+use crate::compact::{CompactView, Layout};
 use crate::hunt::Wrong;
 use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
@@ -15,6 +16,9 @@ pub struct Kernels {
     pub width: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
+    /// Of a compact table, or of a tree's compact roots; else 0.
+    pub key_bits: u32,
+    pub slot_bits: u32,
     /// Of a tree: `warpset::Pairing`.
     pub pairing: u32,
     strategy: *const c_char,
@@ -79,12 +83,13 @@ pub struct NodeView {
     pub width: u32,
 }
 
-/// See `TreeView` in cuda/warpset/tree_table.cuh; kernels of a bucket table get the first part of it.
+/// See `Views` in cpp/script.h. Of compact tables `compact` counts, and of `roots` only where slots and their count are.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     pub roots: TableView,
     pub nodes: NodeView,
+    pub compact: CompactView,
 }
 
 /// See cuda/warpset/batch.cuh.
@@ -203,6 +208,18 @@ pub fn bucket(width: u32, chunk: u32, line: u32) -> &'static Kernels {
     spec(BUCKETS, width, chunk, line)
 }
 
+/// The compact table of a spec of build.rs.
+pub fn compact(key_bits: u32, slot_bits: u32) -> &'static Kernels {
+    let is = |spec: &&&'static Kernels| (spec.key_bits, spec.slot_bits) == (key_bits, slot_bits);
+    COMPACTS.iter().find(is).expect("a spec of build.rs")
+}
+
+/// The tree table with compact roots of a spec of build.rs.
+pub fn compact_tree(width: u32, key_bits: u32, slot_bits: u32) -> &'static Kernels {
+    let is = |spec: &&&'static Kernels| (spec.width, spec.key_bits, spec.slot_bits) == (width, key_bits, slot_bits);
+    TREE_COMPACTS.iter().find(is).expect("a spec of build.rs")
+}
+
 /// The tree table of a spec of build.rs.
 pub fn tree(width: u32, chunk: u32, line: u32) -> &'static Kernels {
     spec(TREES, width, chunk, line)
@@ -215,10 +232,24 @@ fn spec(specs: &[&'static Kernels], width: u32, chunk: u32, line: u32) -> &'stat
 
 impl Kernels {
     pub fn name(&self) -> String {
-        let kind = if self.is_tree() { "tree" } else { "bucket" };
+        let Self { width, chunk_bytes, line_bytes, key_bits, slot_bits, .. } = self;
         // SAFETY: a constant text of C++.
         let strategy = unsafe { CStr::from_ptr(self.strategy) }.to_string_lossy();
-        format!("{kind}-{}-{}-{}{strategy}", self.width, self.chunk_bytes, self.line_bytes)
+        match (self.is_tree(), self.is_compact()) {
+            (false, false) => format!("bucket-{width}-{chunk_bytes}-{line_bytes}"),
+            (true, false) => format!("tree-{width}-{chunk_bytes}-{line_bytes}{strategy}"),
+            (false, true) => format!("compact-{key_bits}-{slot_bits}"),
+            (true, true) => format!("tree-compact-{width}-{key_bits}-{slot_bits}"),
+        }
+    }
+
+    pub fn is_compact(&self) -> bool {
+        self.key_bits != 0
+    }
+
+    /// Bits of the left half of a compact root: of a reference.
+    pub fn left_bits(&self) -> u32 {
+        if (self.width - 1).is_power_of_two() { self.key_bits - 32 } else { self.key_bits / 2 }
     }
 
     pub fn is_tree(&self) -> bool {
@@ -264,7 +295,8 @@ impl Kernels {
     }
 
     pub fn has_the_layouts_of_rust(&self) -> bool {
-        let view = if self.is_tree() { size_of::<View>() } else { size_of::<TableView>() };
+        let roots = if self.is_compact() { size_of::<CompactView>() } else { size_of::<TableView>() };
+        let view = roots + if self.is_tree() { size_of::<NodeView>() } else { 0 };
         self.geometry.view_bytes as usize == view && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
     }
 }
@@ -279,6 +311,8 @@ pub struct Config {
     /// Of a tree table.
     pub node_buckets: u32,
     pub node_hash_mask: u32,
+    /// Of a compact table.
+    pub layout: Option<Layout>,
 }
 
 /// A table in simulated memory.
@@ -290,6 +324,8 @@ pub struct Table {
     pub slots: u64,
     /// Of nodes: those that every search of the node table can come to.
     pub node_slots: usize,
+    /// Of a compact table.
+    pub layout: Option<Layout>,
 }
 
 /// A slot, seen from outside while no lane runs.
@@ -323,8 +359,10 @@ impl Table {
     pub fn allocate(memory: &mut Memory, kernels: &'static Kernels, config: Config) -> Self {
         let mut state = config.seed;
         let seeds: Vec<u64> = (0..2 * (kernels.slot_words() + 1)).map(|_| split_mix(&mut state)).collect();
+        let layout = config.layout;
+        let bytes = layout.map_or_else(|| kernels.table_bytes(config.buckets), |layout| layout.bytes());
         let roots = TableView {
-            slots: memory.allocate("slots", Use::Shared, kernels.table_bytes(config.buckets)),
+            slots: memory.allocate("slots", Use::Shared, bytes),
             buckets: config.buckets,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
             stored: memory.allocate("stored", Use::Shared, 8).cast(),
@@ -333,12 +371,14 @@ impl Table {
             probe_limit: config.buckets.min(1024) as u32,
             width: kernels.slot_words() as u32,
         };
-        let slots = config.buckets * kernels.slots_per_bucket();
+        let slots = layout.map_or(config.buckets * kernels.slots_per_bucket(), |layout| layout.slots());
+        // SAFETY: integers and addresses, for all of which zero is a value; without a layout nobody looks at them.
+        let compact = layout.map_or_else(|| unsafe { std::mem::zeroed() }, |layout| layout.view(roots.slots, roots.stored));
         if !kernels.is_tree() {
             let (slots_of_nodes, stored) = (std::ptr::null_mut(), std::ptr::null_mut());
             let nodes =
                 NodeView { slots: slots_of_nodes, stored, seeds: [0; 3], buckets: 0, probe_limit: 0, hash_mask: 0, width: 0 };
-            return Self { kernels, view: View { roots, nodes }, slots, node_slots: 0 };
+            return Self { kernels, view: View { roots, nodes, compact }, slots, node_slots: 0, layout };
         }
         let node_slots = 2 * config.node_buckets as usize;
         let nodes = NodeView {
@@ -350,7 +390,7 @@ impl Table {
             hash_mask: config.node_hash_mask,
             width: kernels.width,
         };
-        Self { kernels, view: View { roots, nodes }, slots, node_slots }
+        Self { kernels, view: View { roots, nodes, compact }, slots, node_slots, layout }
     }
 
     fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
@@ -362,7 +402,11 @@ impl Table {
 
     /// Makes every slot EMPTY, as the kernel does.
     pub fn clear(&self, memory: &mut Memory) {
-        for (slot, chunk) in (0..self.slots).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
+        if let Some(layout) = self.layout {
+            memory.at_mut(self.view.roots.slots, layout.bytes()).fill(0);
+        }
+        let chunked = if self.layout.is_some() { 0 } else { self.slots };
+        for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
             let place = self.chunk(slot, chunk);
             let words = place.bytes as usize / 4;
             let address = self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>();
@@ -381,6 +425,9 @@ impl Table {
     }
 
     pub fn slot(&self, memory: &Memory, slot: u64) -> Slot {
+        if let Some(layout) = &self.layout {
+            return self.compact_slot(memory, layout, slot);
+        }
         let mut seen = Slot { decided: Vec::new(), words: Vec::new(), ranges: Vec::new() };
         for chunk in 0..self.kernels.chunks() {
             let place = self.chunk(slot, chunk);
@@ -393,8 +440,33 @@ impl Table {
         seen
     }
 
+    /// The same of a compact table. What is no key's code reads as words that no vector has.
+    fn compact_slot(&self, memory: &Memory, layout: &Layout, slot: u64) -> Slot {
+        let range = layout.range(slot);
+        let bytes = memory.at(self.view.roots.slots.wrapping_add(range.start).cast_const(), range.len());
+        let code = bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte));
+        let words = match layout.key_in(slot, code) {
+            None => vec![u32::MAX; 3],
+            Some(key) if self.kernels.is_tree() => {
+                let left = self.kernels.left_bits();
+                vec![(key & ((1 << left) - 1)) as u32, (key >> left) as u32]
+            }
+            Some(key) => vec![key as u32, (key >> 32) as u32],
+        };
+        Slot { decided: vec![code != 0], words, ranges: vec![range] }
+    }
+
+    /// Of a compact table: the key of a vector (or root pair).
+    pub fn key(&self, words: &[u32]) -> u64 {
+        let right = if self.kernels.is_tree() { self.kernels.left_bits() } else { 32 };
+        u64::from(words[0]) | u64::from(words[1]) << right
+    }
+
     /// Whether the table's rules keep this vector (or root pair) out of this slot.
     pub fn bars(&self, words: &[u32], slot: u64) -> bool {
+        if let Some(layout) = &self.layout {
+            return words.len() != 2 || !layout.walk(self.key(words)).contains(&slot);
+        }
         assert_eq!(words.len(), self.kernels.slot_words());
         // SAFETY: there are as many words as a slot has; the function touches nothing else.
         unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }

@@ -1,5 +1,5 @@
 //! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change that
-//! must make a test of tests/bucket.rs or tests/tree.rs fail.
+//! must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
 //!
 //! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled and
 //! run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
@@ -583,6 +583,132 @@ const MUTANTS: &[Mutant] = &[
         from: "} else if (found == empty || found == node) {",
         to: "} else {",
     },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap of a code returned",
+        file: "warpset/compact_table.cuh",
+        from: "                seen = claim(bucket, slot, code);\n                if (seen == empty) return",
+        to: "                if (claim(bucket, slot, code) == empty) return",
+    },
+    Mutant {
+        what: "the other slot of a word when a code is put",
+        file: "warpset/compact_table.cuh",
+        from: "word | code << slot * slot_bits",
+        to: "code << slot * slot_bits",
+    },
+    Mutant {
+        what: "the compare-and-swap of a word of two slots: one that fails counts",
+        file: "warpset/compact_table.cuh",
+        from: "            if (seen == expected) return empty;\n",
+        to: "            if (seen == expected || seen != expected) return empty;\n",
+    },
+    Mutant {
+        what: "the skip of functions under which a key's code is EMPTY",
+        file: "warpset/compact_table.cuh",
+        from: "} while (walk.place.code == empty);",
+        to: "} while (false);",
+    },
+    Mutant {
+        what: "the limit of a round (by one thread)",
+        file: "warpset/compact_table.cuh",
+        from: " && slot < last_slot(walk.round)) {",
+        to: ") {",
+    },
+    Mutant {
+        what: "the function of a code: the product is taken for right",
+        file: "warpset/compact_table.cuh",
+        from: "    return function + (code - function * view.window >= view.window);",
+        to: "    return function;",
+    },
+    Mutant {
+        what: "the rest of a code: the last of three hashes is not tried",
+        file: "warpset/compact_table.cuh",
+        from: "for (u64 before = 0; before < 2 && before < rest; ++before)",
+        to: "for (u64 before = 0; before < 1 && before < rest; ++before)",
+    },
+    Mutant {
+        what: "the start of a window: the product is taken for right",
+        file: "warpset/compact_table.cuh",
+        from: "        if (left >= view.buckets) {",
+        to: "        if (false) {",
+    },
+    Mutant {
+        what: "the numbers of the second level's slots",
+        file: "warpset/compact_table.cuh",
+        from: "        if (found.reference != no_reference) found.reference += first.slots();\n",
+        to: "",
+    },
+    Mutant {
+        what: "the bits of a key (by one thread)",
+        file: "warpset/compact_table.cuh",
+        from: "        if (!hash.has(key)) return",
+        to: "        if (false) return",
+    },
+    Mutant {
+        what: "the count of keys that are stored (by one thread)",
+        file: "warpset/compact_table.cuh",
+        from: "        platform::count_relaxed(stored, found.outcome == Outcome::New);\n",
+        to: "",
+    },
+    Mutant {
+        what: "the code of a key that another has put (by a warp)",
+        file: "warpset/compact_search.cuh",
+        from: "        if (report.same != 0) return settle(",
+        to: "        if (report.same == ~0u) return settle(",
+    },
+    Mutant {
+        what: "the second look at a bucket after a lost claim of a slot (by a warp)",
+        file: "warpset/compact_search.cuh",
+        from: "        slot = look;  // at the bucket again",
+        to: "        table.first.advance(walk, table.hash, scrambled);\n        slot = look;  // at the bucket again",
+    },
+    Mutant {
+        what: "the bits of a key (by a warp)",
+        file: "warpset/compact_search.cuh",
+        from: "        if (!table.hash.has(key)) walk.round = too_wide;\n",
+        to: "",
+    },
+    Mutant {
+        what: "the limit of a round (by a warp)",
+        file: "warpset/compact_search.cuh",
+        from: "report.empty & taken_by_now & ~taken_before",
+        to: "report.empty & ~taken_before",
+    },
+    Mutant {
+        what: "the second level (by a warp)",
+        file: "warpset/compact_search.cuh",
+        from: "        const Found in_second = table.template search_second<operation>(scrambled);",
+        to: "        const Found in_second{operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};",
+    },
+    Mutant {
+        what: "whose bucket a row was of, where two are in flight",
+        file: "warpset/compact_search.cuh",
+        from: "<< (first + i) * owner_bits;",
+        to: "<< i * owner_bits;",
+    },
+    Mutant {
+        what: "the bits of a word in a compact root",
+        file: "warpset/tree_table.cuh",
+        from: "return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;",
+        to: "return roots.hash.bits() / 2;",
+    },
+    Mutant {
+        what: "the barrier after parents have been read in advance",
+        file: "warpset/change_intake.cuh",
+        from: "            read = last - read < Warp::size ? last : read + Warp::size;\n        }\n        Warp::sync();\n",
+        to: "            read = last - read < Warp::size ? last : read + Warp::size;\n        }\n",
+    },
+    Mutant {
+        what: "parents that are not stored, read in advance",
+        file: "warpset/change_intake.cuh",
+        from: "= stored ? pair : NodeTable::missing;",
+        to: "= pair;",
+    },
+    Mutant {
+        what: "the clearing of the second level",
+        file: "warpset/batch.cuh",
+        from: "(table.first.view.buckets + static_cast<u64>(table.second.view.buckets))",
+        to: "(table.first.view.buckets + static_cast<u64>(0))",
+    },
 ];
 
 /// The changes are of the headers as they are.
@@ -610,17 +736,19 @@ fn survives(mutant: &Mutant) -> bool {
 
     // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
-    let (tests, specs): (&[&str], _) = if uses(&["change_intake", "block_cache"]) {
-        (&["--test", "tree"], "tree_3_8,tree_4_8,tree_8,tree_17")
+    let (tests, specs): (&[&str], _) = if uses(&["compact"]) {
+        (&["--test", "compact", "--test", "tree"], "compact,tree")
+    } else if uses(&["change_intake", "block_cache"]) {
+        // Some of the specs are for the duels.
+        (&["--test", "tree"], "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5")
     } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
-        // Two more for the duels.
-        (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32")
+        (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14")
     } else if uses(&["node_table", "tree_shape", "tree_table"]) {
         (&["--test", "tree"], "strategy,tree")
     } else if uses(&["tree", "change"]) {
         (&["--test", "tree"], "tree")
     } else {
-        (&["--test", "bucket", "--test", "tree"], "")
+        (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")
     };
     let output = Command::new(env!("CARGO"))
         .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
@@ -634,7 +762,7 @@ fn survives(mutant: &Mutant) -> bool {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix("... FAILED")).map(str::trim).collect();
-    let named = |line: &&str| line.starts_with("bucket-") || line.starts_with("tree-");
+    let named = |line: &&str| ["bucket-", "compact-", "tree-"].iter().any(|kind| line.starts_with(kind));
     let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
     println!(
         "{}: {}; {} trials fail; {}",

@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use support::{Few, layouts, share, storms, storms_of_lanes, storms_of_warps, trial};
 use warpset_simt::duel::{Alike, Call, Duel};
 use warpset_simt::hunt::{Program, Strategy};
-use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREES, tree};
+use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
 
 fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("layouts", || layouts(TREES))];
-    for kernels in TREES {
+    let mut trials = vec![Trial::test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)))];
+    for kernels in TREES.iter().chain(TREE_COMPACTS) {
         // About as many steps for each width.
         let wide = 1 + u64::from(kernels.width) / 8;
         trials.extend(storms(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
@@ -49,7 +49,7 @@ fn duels() -> Vec<Trial> {
         let name = format!("duel::{}", make().name());
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
-    for kernels in [tree(3, 8, 64), tree(4, 8, 32)] {
+    for kernels in [tree(3, 8, 64), tree(4, 8, 32), compact_tree(3, 44, 64), compact_tree(4, 14, 16)] {
         for node_buckets in [1, 2] {
             for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
                 for stale in [false, true] {

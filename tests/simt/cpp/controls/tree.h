@@ -71,7 +71,7 @@ template <class Nodes, Reading reading>
 void run_tree(const void* argument, Order giving, Order taking)
 {
     const auto& script = *static_cast<const ::Script*>(argument);
-    run_script(Tree<Nodes, reading>(script.view), script, giving, taking);
+    run_script(Tree<Nodes, reading>(script.view.tree), script, giving, taking);
 }
 
 }  // namespace controls

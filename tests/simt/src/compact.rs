@@ -1,0 +1,236 @@
+//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact_table.cuh. It shares nothing with
+//! the kernels: numbers of 128 bits, divisions, and walks written out as lists.
+
+/// See `LevelView` in cuda/warpset/compact_table.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LevelView {
+    pub slots: *mut u8,
+    pub window: u64,
+    pub window_inverse: u64,
+    pub start: u64,
+    pub limits: u64,
+    pub start_fraction: u32,
+    pub buckets: u32,
+    pub functions: u32,
+    pub first_function: u32,
+    pub rounds: u32,
+    pub padding: u32,
+}
+
+/// See cuda/warpset/bijection.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HashView {
+    pub multipliers: [u64; 3],
+    pub inverses: [u64; 3],
+    pub step: u64,
+    pub bits: u32,
+    pub width: u32,
+}
+
+/// See cuda/warpset/compact_table.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CompactView {
+    pub first: LevelView,
+    pub second: LevelView,
+    pub hash: HashView,
+    pub stored: *mut u64,
+}
+
+/// One level; without rounds there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Level {
+    pub buckets: u64,
+    pub functions: u64,
+    /// Of round r: the slots of a bucket that rounds until then may take.
+    pub limits: [u64; 3],
+    pub rounds: usize,
+}
+
+/// Of some keys, in slots of some bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub key_bits: u32,
+    pub slot_bits: u32,
+    pub levels: [Level; 2],
+    pub multipliers: [u64; 3],
+    pub step: u64,
+}
+
+const BUCKET_BYTES: u64 = 64;
+
+impl Layout {
+    fn bits(&self, level: usize) -> u64 {
+        if level == 0 { self.slot_bits.into() } else { 64 }
+    }
+
+    pub fn slots_per_bucket(&self, level: usize) -> u64 {
+        BUCKET_BYTES * 8 / self.bits(level)
+    }
+
+    pub fn slots(&self) -> u64 {
+        (0..2).map(|level| self.levels[level].buckets * self.slots_per_bucket(level)).sum()
+    }
+
+    pub fn bytes(&self) -> usize {
+        (self.levels[0].buckets + self.levels[1].buckets) as usize * BUCKET_BYTES as usize
+    }
+
+    fn window(&self, level: usize) -> u128 {
+        (1u128 << self.key_bits).div_ceil(self.levels[level].buckets.into())
+    }
+
+    /// How many functions fit the slots of a level.
+    pub fn most_functions(&self, level: usize) -> u64 {
+        ((1u128 << self.bits(level)) / self.window(level)).min(1 << 20) as u64
+    }
+
+    fn fold(&self, value: u64) -> u64 {
+        value ^ value >> self.key_bits.div_ceil(2)
+    }
+
+    fn mask(&self) -> u64 {
+        u64::MAX >> (64 - self.key_bits)
+    }
+
+    fn hash(&self, function: u64, key: u64) -> u64 {
+        let times = |value: u64, factor: usize| value.wrapping_mul(self.multipliers[factor]) & self.mask();
+        let scrambled = times(self.fold(times(self.fold(key), 0)), 1);
+        times(self.fold(scrambled.wrapping_add(function.wrapping_mul(self.step)) & self.mask()), 2)
+    }
+
+    fn key(&self, function: u64, hash: u64) -> u64 {
+        let divided = |value: u64, factor: usize| value.wrapping_mul(inverse(self.multipliers[factor])) & self.mask();
+        let scrambled = self.fold(divided(hash, 2)).wrapping_sub(function.wrapping_mul(self.step)) & self.mask();
+        self.fold(divided(self.fold(divided(scrambled, 1)), 0))
+    }
+
+    fn first_function(&self, level: usize) -> u64 {
+        if level == 0 { 0 } else { self.levels[0].functions }
+    }
+
+    /// Bucket and code of a key under a function of a level.
+    fn place(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
+        let hash = u128::from(self.hash(self.first_function(level) + function, key)) * u128::from(self.levels[level].buckets);
+        let rest = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
+        ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + rest) as u64)
+    }
+
+    /// The key that has this place, if there is one.
+    pub fn key_at(&self, level: usize, bucket: u64, code: u64) -> Option<u64> {
+        let (function, rest) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
+        let buckets = u128::from(self.levels[level].buckets);
+        let first = (u128::from(bucket) << self.key_bits).div_ceil(buckets);
+        let hashes =
+            (0..3u128).filter_map(|before| Some(first + rest.checked_sub(before)?)).filter(|hash| *hash >> self.key_bits == 0);
+        let keys = hashes.map(|hash| self.key(self.first_function(level) + function as u64, hash as u64));
+        let fits = |key: &u64| {
+            function < self.levels[level].functions.into() && self.place(level, function as u64, *key) == (bucket, code)
+        };
+        keys.into_iter().find(fits)
+    }
+
+    /// Level, bucket and place there of a slot.
+    fn at(&self, slot: u64) -> (usize, u64, u64) {
+        let first = self.levels[0].buckets * self.slots_per_bucket(0);
+        let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
+        (level, slot / self.slots_per_bucket(level), slot % self.slots_per_bucket(level))
+    }
+
+    /// Where a slot's code is, in bytes.
+    pub fn range(&self, slot: u64) -> std::ops::Range<usize> {
+        let (level, bucket, place) = self.at(slot);
+        let bucket = bucket + if level == 1 { self.levels[0].buckets } else { 0 };
+        let start = (bucket * BUCKET_BYTES + place * self.bits(level) / 8) as usize;
+        start..start + self.bits(level) as usize / 8
+    }
+
+    /// The key in a slot that holds this code.
+    pub fn key_in(&self, slot: u64, code: u64) -> Option<u64> {
+        let (level, bucket, _) = self.at(slot);
+        self.key_at(level, bucket, code)
+    }
+
+    /// The slots of a key's walk, in order. None of a key of too many bits.
+    pub fn walk(&self, key: u64) -> Vec<u64> {
+        let mut walk = Vec::new();
+        if key & !self.mask() != 0 {
+            return walk;
+        }
+        let mut before = 0;
+        for level in 0..2 {
+            let Level { buckets, functions, limits, rounds } = self.levels[level];
+            for round in 0..rounds {
+                let from = if round == 0 { 0 } else { limits[round - 1] };
+                for function in 0..functions {
+                    let (bucket, code) = self.place(level, function, key);
+                    // The code of a slot that is EMPTY.
+                    if code != 0 {
+                        walk.extend((from..limits[round]).map(|place| before + bucket * self.slots_per_bucket(level) + place));
+                    }
+                }
+            }
+            before += buckets * self.slots_per_bucket(level);
+        }
+        walk
+    }
+
+    /// As kernels get it.
+    pub fn view(&self, slots: *mut u8, stored: *mut u64) -> CompactView {
+        let level = |level: usize, slots| {
+            let Level { buckets, functions, limits, rounds } = self.levels[level];
+            let (window, buckets) = if buckets == 0 { (1, 1) } else { (self.window(level) as u64, u128::from(buckets)) };
+            let start = (1u128 << 96) / buckets;
+            LevelView {
+                slots,
+                window,
+                window_inverse: u64::MAX / window,
+                start: (start >> 32) as u64,
+                limits: (0..rounds).map(|round| limits[round] << (8 * round)).sum(),
+                start_fraction: start as u32,
+                buckets: self.levels[level].buckets as u32,
+                functions: functions as u32,
+                first_function: self.first_function(level) as u32,
+                rounds: rounds as u32,
+                padding: 0,
+            }
+        };
+        let second = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
+        let (multipliers, inverses) = (self.multipliers, self.multipliers.map(inverse));
+        let hash = HashView { multipliers, inverses, step: self.step, bits: self.key_bits, width: 2 };
+        CompactView { first: level(0, slots), second: level(1, second), hash, stored }
+    }
+}
+
+/// Of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
+fn inverse(odd: u64) -> u64 {
+    (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_give_their_keys_back() {
+        for key_bits in [8, 12, 20, 33, 64] {
+            for (buckets, second) in [(2, 2), (3, 2), (5, 3)] {
+                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2 };
+                let levels = [level(buckets), level(second)];
+                let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
+                let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };
+                for number in 0..1000u64 {
+                    let key = (number * number * 0x1234_5679 + number) & layout.mask();
+                    for (level, function) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                        let (bucket, code) = layout.place(level, function, key);
+                        if u128::from(code) < 2 * layout.window(level) && layout.window(level) < 1 << 63 {
+                            assert_eq!(layout.key_at(level, bucket, code), Some(key), "{key_bits} bits, level {level}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

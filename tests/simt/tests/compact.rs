@@ -1,0 +1,63 @@
+//! The compact table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of tiny
+//! cases.
+//!
+//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+use support::{Few, layouts, share, storms, trial};
+use warpset_simt::duel::{Alike, Call, Duel};
+use warpset_simt::hunt::{Program, Strategy};
+use warpset_simt::table::{COMPACTS, FIND, PUT, compact};
+
+fn main() -> ExitCode {
+    let mut trials = vec![Trial::test("layouts", || layouts(COMPACTS))];
+    for kernels in COMPACTS {
+        trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+    }
+    trials.extend(duels());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+const A: u32 = 0;
+const B: u32 = 1;
+const C: u32 = 2;
+
+/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One slot a
+/// bucket, in one round, or two rounds; two buckets, and a second level of one slot.
+fn duels() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let mut add = |make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
+        let name = format!("duel::{}", make().name());
+        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+    };
+    for kernels in [compact(12, 16), compact(15, 16), compact(20, 32), compact(33, 32), compact(64, 64)] {
+        for rounds in [Alike::Nothing, Alike::AllButLast] {
+            for stale in [false, true] {
+                for players in players() {
+                    let make = move || Duel::of_lanes(kernels, rounds, players.clone(), stale);
+                    add(Box::new(make), share(20_000, 5_000_000));
+                }
+                for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
+                    let make = move || Duel::of_warps(kernels, rounds, batches.clone(), stale);
+                    add(Box::new(make), share(40, 20_000));
+                }
+            }
+        }
+    }
+    trials
+}
+
+fn players() -> Vec<Vec<Vec<Call>>> {
+    vec![
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, B), (PUT, A)]],
+        vec![vec![(PUT, A), (FIND, A)], vec![(PUT, A), (FIND, A)]],
+        vec![vec![(PUT, A), (FIND, B)], vec![(PUT, B), (FIND, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, A)], vec![(PUT, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, B)], vec![(PUT, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, B)], vec![(PUT, C)]],
+    ]
+}
