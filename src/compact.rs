@@ -87,7 +87,7 @@ impl Level {
             window: self.window,
             window_inverse: u64::MAX / self.window.max(1),
             start: (whole / buckets) as u64,
-            start_fraction: ((whole % buckets << 32) / buckets) as u32,
+            start_fraction: (((whole % buckets) << 32) / buckets) as u32,
             limits: self.limits.iter().rev().fold(0, |limits, sixteenths| limits << 8 | limit(*sixteenths)),
             buckets: self.buckets as u32,
             functions: self.functions as u32,
@@ -228,7 +228,7 @@ mod tests {
                     return *at < 2;
                 }
                 let hash = u128::from(family.hash((level.first_function + *function) as u32, *key));
-                let bucket = &mut taken[*at][(hash * u128::from(level.buckets) >> layout.key_bits) as usize];
+                let bucket = &mut taken[*at][((hash * u128::from(level.buckets)) >> layout.key_bits) as usize];
                 if *bucket < level.limits[*round] * level.slots_per_bucket / 16 {
                     *bucket += 1;
                     return false;

@@ -28,6 +28,9 @@ pub mod how_it_is_checked {}
 #[doc = include_str!("docs/build_strategies.md")]
 pub mod build_strategies {}
 
+#[doc = include_str!("docs/model_checking.md")]
+pub mod model_checking {}
+
 #[cfg(feature = "cuda")]
 pub use cudarc;
 #[cfg(feature = "cuda")]

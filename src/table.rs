@@ -294,7 +294,7 @@ impl TableBuilder<CompactTree> {
     /// time the table grows.
     ///
     /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words: 32 and
-    /// once those bits), 20 at least; what fits a slot is as for [`RootTable`]. A node table of 2^29 - 2^6 slots makes roots of 58 bits.
+    /// once those bits), 20 at least; what fits a slot is as for [`RootTable`]. A node table of 2^29 - 2^7 slots makes roots of 58 bits.
     pub fn slot_bits(mut self, slot_bits: u32) -> Self {
         self.options.slot_bits = Some(slot_bits);
         self

@@ -21,7 +21,7 @@ fn executable(name: &str) -> PathBuf {
     path
 }
 
-const TABLES: [&str; 2] = ["bucket", "tree"];
+const TABLES: [&str; 3] = ["bucket", "tree", "tree-compact"];
 
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/explore/models").join(name).with_extension("dve")
@@ -161,6 +161,11 @@ fn faults_of_a_model_come_with_a_path() {
         assert_eq!((code, report["path"]["length"].as_u64(), report["complete"].as_bool()), (Some(1), Some(3), Some(false)));
         let found = report["violation"].as_str().unwrap();
         assert!(found.ends_with(":6:10: the array a has 3 elements, but its index is 3"), "{found}");
+    }
+    // A fault ends it even if something else was found before.
+    for condition in ["i < 1", "i < 3", "1 / (2 - i) < 9"] {
+        let (code, report) = json(&path, &["--keep-going", "--invariant", condition]);
+        assert_eq!((code, report["end"].as_str()), (Some(1), Some("found")), "{condition}");
     }
 }
 

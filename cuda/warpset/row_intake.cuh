@@ -10,7 +10,7 @@
 //   - where halves are (`Memory`, `Registers`).
 //
 // In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written; lanes of one
-// round read before any of them writes (`sync`).
+// round read before any of them writes (`sync`), which also keeps the next vectors' halves from being written before these's are read.
 #pragma once
 
 #include "warpset/root_intake.cuh"
@@ -64,7 +64,6 @@ struct Intake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, 
             const bool mine = vector < vectors;
             const u64 root = Table::pair_of(halves.read(mine, vector, 2, 0), halves.read(mine, vector, 2, 1));
             if (mine && lane % group == 0) roots[first + vector] = is_missing(root, 2, 1) ? NodeTable::missing : root;
-            Warp::sync();
         }
         return Base::hand_over(search, takers);
     }

@@ -36,7 +36,7 @@ use dve::Dve;
 use engine::{Counts, End, Engine, Exploration, Limits};
 use interpreter::Interpreter;
 use ir::Source;
-use options::{EXIT_ERROR, EXIT_FOUND, EXIT_INCOMPLETE, EngineKind, Options};
+use options::{EXIT_ERROR, EXIT_FOUND, EXIT_INCOMPLETE, EngineKind, Options, TableKind};
 use path::Path;
 use progress::Progress;
 use record::Recorder;
@@ -45,7 +45,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 use successors::{Interpreted, Successors};
-use warpset::{Bucket, Device, Storage, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Device, Nodes, Storage, TableBuilder, Tree, VectorTable};
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -80,10 +80,17 @@ fn run(options: &Options) -> Result<ExitCode> {
     let time = Time { parse: start.elapsed(), ..Time::default() };
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
     let device = options.device.open()?;
-    match options.table.is_tree(dve.model.layout.words) {
-        false => explore::<Bucket>(options, &dve, &checks, &device, time),
-        true => explore::<Tree>(options, &dve, &checks, &device, time),
+    let words = dve.model.layout.words;
+    match options.table.of(words) {
+        TableKind::Tree => explore(options, &dve, &checks, &device, with_nodes::<Tree>(options, words), time),
+        TableKind::TreeCompact => explore(options, &dve, &checks, &device, with_nodes::<CompactTree>(options, words), time),
+        _ => explore(options, &dve, &checks, &device, VectorTable::<Bucket>::builder(words), time),
     }
+}
+
+fn with_nodes<S: Nodes>(options: &Options, words: usize) -> TableBuilder<S> {
+    let builder = VectorTable::builder(words);
+    options.nodes.map_or(builder.clone(), |nodes| builder.nodes(nodes))
 }
 
 /// What the model asserts, and the command line asks for.
@@ -100,16 +107,23 @@ fn checks(options: &Options, dve: &Dve) -> Result<Checks> {
     Ok(checks)
 }
 
-fn explore<S: Storage>(options: &Options, dve: &Dve, checks: &Checks, device: &Device, mut time: Time) -> Result<ExitCode> {
+fn explore<S: Storage>(
+    options: &Options,
+    dve: &Dve,
+    checks: &Checks,
+    device: &Device,
+    builder: TableBuilder<S>,
+    mut time: Time,
+) -> Result<ExitCode> {
     let model = &dve.model;
     let start = Instant::now();
-    let table = VectorTable::<S>::builder(model.layout.words).capacity(options.capacity).build(device)?;
+    let table = builder.capacity(options.capacity).build(device)?;
     let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
     let run = Run { options, table: &table, interpreted: &interpreted };
     match options.engine.on(device, options.record.is_some()) {
         #[cfg(feature = "cuda")]
         EngineKind::Gpu => {
-            let engine = gpu::Engine::new(&table, model, &interpreted, checks, options.cycles)?;
+            let mut engine = gpu::Engine::new(&table, model, &interpreted, checks, options.cycles)?;
             time.prepare = start.elapsed();
             run.with(&interpreted, "compiled for the GPU", time, |limits, observer| {
                 let (exploration, cycles) = engine.run(&model.initial_state(), limits, observer)?;

@@ -82,6 +82,10 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", default_value = "2^20", value_parser = parse_count, help_heading = "Table")]
     pub capacity: u64,
 
+    /// Slots for the nodes of a tree table at the beginning [default: as many as --capacity]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    pub nodes: Option<u64>,
+
     /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 % of
     /// what is free]
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
@@ -112,6 +116,8 @@ pub enum TableKind {
     Bucket,
     /// As trees of pairs that equal parts share.
     Tree,
+    /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
+    TreeCompact,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -134,12 +140,12 @@ impl EngineKind {
 }
 
 impl TableKind {
-    /// Whether states of so many words are stored as trees.
-    pub fn is_tree(self, words: usize) -> bool {
+    /// What `auto` means for states of so many words.
+    pub fn of(self, words: usize) -> Self {
         match self {
-            Self::Auto => words >= 8,
-            Self::Bucket => false,
-            Self::Tree => true,
+            Self::Auto if words >= 8 => Self::Tree,
+            Self::Auto => Self::Bucket,
+            other => other,
         }
     }
 }

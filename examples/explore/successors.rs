@@ -13,7 +13,7 @@ pub trait Successors: Sync {
 
     /// Checks the states, which are so many times `width` words, and adds their successors to the expansion, with multiplicity.
     ///
-    /// Stops at a state that has a fault: none of its successors is added, nor any of later states.
+    /// Stops at a state that has a fault, in a condition or a step: none of its successors is added, nor any of later states.
     fn expand(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion);
 }
 
@@ -28,7 +28,7 @@ pub struct Expansion {
     pub deadlocks: u64,
     /// Stores that had to wrap their value.
     pub overflows: u64,
-    /// The first state for which something is wrong, by its number, and what.
+    /// The first state for which something is wrong, by its number, and what; but the fault, if there is one.
     pub violation: Option<(usize, Violation)>,
 }
 
@@ -40,7 +40,9 @@ impl Expansion {
     }
 
     pub fn violate(&mut self, state: usize, violation: Violation) {
-        self.violation.get_or_insert((state, violation));
+        if self.violation.is_none() || matches!(violation, Violation::Fault(_)) {
+            self.violation = Some((state, violation));
+        }
     }
 }
 
@@ -63,7 +65,7 @@ impl Successors for Interpreted<'_> {
                 match self.interpreter.value(&condition.must_hold, state) {
                     Ok(0) => expansion.violate(number, Violation::Condition(at)),
                     Ok(_) => {}
-                    Err(fault) => expansion.violate(number, Violation::Fault(fault)),
+                    Err(fault) => return expansion.violate(number, Violation::Fault(fault)),
                 }
             }
             let before = (expansion.parents.len(), expansion.successors.len());
@@ -76,8 +78,7 @@ impl Successors for Interpreted<'_> {
                 Err(fault) => {
                     expansion.parents.truncate(before.0);
                     expansion.successors.truncate(before.1);
-                    expansion.violate(number, Violation::Fault(fault));
-                    return;
+                    return expansion.violate(number, Violation::Fault(fault));
                 }
             }
             if expansion.parents.len() == before.0 {

@@ -1,8 +1,9 @@
 // What the generated next-state functions are called through as CPU code. `MODEL` is their text.
 
 #define EXPLORE_FN inline
+#define EXPLORE_OUT_OF_LINE inline
 #define EXPLORE_DATA static constexpr
-#define EXPLORE_UNROLL
+#define EXPLORE_NO_UNROLL
 
 #include MODEL
 

@@ -1,8 +1,9 @@
 //! Expressions as C++ text.
 
+use super::super::ir::range::{Range, range, unbounded};
 use super::super::ir::{Binary, Expression, Model, Place, Unary};
 use super::names::Names;
-use super::range::{Range, range, unbounded};
+use super::shared::Shared;
 
 /// Where expressions stand.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub struct Scope<'m> {
     pub transition: usize,
     /// The state that is read: `from` or `to`.
     pub state: &'static str,
+    /// Conditions on `from` that are functions of their own.
+    pub shared: Option<&'m Shared<'m>>,
 }
 
 /// Whether evaluating it may be a fault.
@@ -48,7 +51,10 @@ impl Scope<'_> {
                 format!("(at_{}({}) == {location})", self.names.process(*process), self.state)
             }
             Expression::Unary { operator, operand } => self.unary(*operator, operand),
-            Expression::Binary { operator, operands, .. } => self.binary(*operator, &operands[0], &operands[1]),
+            Expression::Binary { operator, operands, .. } => match self.shared.and_then(|shared| shared.number(expression)) {
+                Some(number) => format!("shared_{number}(from)"),
+                None => self.binary(*operator, &operands[0], &operands[1]),
+            },
         }
     }
 
@@ -73,6 +79,16 @@ impl Scope<'_> {
 
     fn binary(self, operator: Binary, left: &Expression, right: &Expression) -> String {
         let (a, b) = (self.text(left), self.text(right));
+        // Without jumps, where it makes no difference what is evaluated: threads of a warp stay together, and compilers, which take minutes for
+        // conditions of a thousand parts with jumps, a second.
+        let truth =
+            |text: &str, of| if range(self.model, of).is_in(Range::TRUTH) { text.into() } else { format!("({text} != 0)") };
+        let together = |sign: &str| format!("({} {sign} {})", truth(&a, left), truth(&b, right));
+        match operator {
+            Binary::And if !can_fault(self.model, right) => return together("&"),
+            Binary::Or if !can_fault(self.model, right) => return together("|"),
+            _ => {}
+        }
         let (left, right) = (range(self.model, left), range(self.model, right));
         let wraps = !unbounded(operator, left, right).is_in(Range { low: i32::MIN.into(), high: i32::MAX.into() });
         let infix = |sign: &str| format!("({a} {sign} {b})");

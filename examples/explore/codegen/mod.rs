@@ -8,8 +8,8 @@
 //! bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)
 //! ```
 //!
-//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not, `to` may
-//! be anything. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the same choice in
+//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not, `to`
+//! is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the same choice in
 //! different states run the same code, but for where the process is: so the 32 states of a warp are best gone through together.
 //!
 //! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a state.
@@ -20,13 +20,18 @@
 mod expression;
 mod names;
 pub mod on_cpu;
-mod range;
+mod pairs;
+mod shared;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use super::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
+use shared::Shared;
 use std::fmt::Write;
+use steps::Context;
 
 const PRELUDE: &str = include_str!("state.cuh");
 
@@ -34,14 +39,26 @@ const PRELUDE: &str = include_str!("state.cuh");
 pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     let names = Names::new(model);
     let mut source = String::from(PRELUDE);
-    let mut choices = Vec::new();
+    let (mut choices, mut pairs) = (Vec::new(), Vec::new());
     writeln!(source, "\nnamespace explore {{\n\nconstexpr u32 state_words = {};\n", model.layout.words).unwrap();
     fields(model, &names, &mut source);
+    let shared = &Shared::of_guards(model);
+    for (number, condition) in shared.conditions.iter().enumerate() {
+        let scope = Scope { model, names: &names, transition: 0, state: "from", shared: None };
+        let text = scope.text(condition);
+        writeln!(
+            source,
+            "template <class State>\nEXPLORE_OUT_OF_LINE i32 shared_{number}(const State from) {{ return {text}; }}\n"
+        )
+        .unwrap();
+    }
+    let context = Context { model, names: &names, shared };
     for process in 0..model.processes.len() {
-        let (text, most) = steps::of_process(model, &names, process);
+        let (text, most) = steps::of_process(context, process, &mut pairs);
         choices.push(most);
         source.push_str(&text);
     }
+    source.push_str(&pairs::text(context, &pairs));
     dispatch(model, &names, &choices, &mut source);
     violations(model, &names, conditions, &mut source);
     source.push_str("}  // namespace explore\n");
@@ -108,13 +125,13 @@ fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
         writeln!(to, "    case {unit}: return {count};").unwrap();
     }
     to.push_str("    default: return 0;\n    }\n}\n\ntemplate <class State>\n");
-    to.push_str(
-        "EXPLORE_FN bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)\n{\n    switch (unit) {\n",
-    );
+    to.push_str("EXPLORE_FN bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)\n{\n");
+    to.push_str("    u32 result = no_step;\n    switch (unit) {\n");
     for unit in (0..model.processes.len()).filter(|unit| choices[*unit] > 0) {
-        writeln!(to, "    case {unit}: return steps_of_{}(choice, from, to, notes);", names.process(unit)).unwrap();
+        writeln!(to, "    case {unit}: result = steps_of_{}(choice, from, to, notes); break;", names.process(unit)).unwrap();
     }
-    to.push_str("    default: return false;\n    }\n}\n\n");
+    to.push_str("    }\n    if (result < first_pair) return result == a_step;\n");
+    to.push_str("    return take_pair(result - first_pair, from, to, notes);\n}\n\n");
 }
 
 /// `violated`
@@ -127,10 +144,11 @@ fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut
     )
     .unwrap();
     writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
-    to.push_str("EXPLORE_FN u32 violated(const State& from, Notes& notes)\n{\n");
+    // All are evaluated: a fault in one counts, whatever another is.
+    writeln!(to, "EXPLORE_FN u32 violated(const State& from, Notes& notes)\n{{\n    u32 first = {none};").unwrap();
     for (id, condition) in conditions.iter().enumerate() {
-        let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from" };
-        writeln!(to, "    if (!{}) return {id};", scope.text(condition)).unwrap();
+        let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from", shared: None };
+        writeln!(to, "    if (!{} && first == {none}) first = {id};", scope.text(condition)).unwrap();
     }
-    writeln!(to, "    (void)from, (void)notes;\n    return {none};\n}}\n").unwrap();
+    to.push_str("    (void)from, (void)notes;\n    return first;\n}\n\n");
 }

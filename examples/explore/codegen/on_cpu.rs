@@ -113,15 +113,14 @@ impl Successors for Compiled<'_> {
             if self.interpreted.checks.deadlocks {
                 suspects.push(counts.deadlocked);
             }
-            if counts.has_fault != 0 {
-                suspects.push(counts.states);
-            }
-            if let Some(first) = suspects.into_iter().filter(|number| *number != u64::MAX).min() {
-                let number = done + first as usize;
+            let first = suspects.into_iter().filter(|number| *number != u64::MAX).min();
+            let faulty = (counts.has_fault != 0).then_some(counts.states);
+            for number in first.into_iter().chain(faulty) {
+                let number = done + number as usize;
                 let violation = self.look_at(states, number).expect("the interpreter finds what compiled code does");
                 expansion.violate(number, violation);
             }
-            if counts.has_fault != 0 {
+            if faulty.is_some() {
                 return;
             }
             done += counts.states as usize;

@@ -1,7 +1,8 @@
 // What generated next-state functions are written in: fields of packed states, arithmetic that wraps, faults and overflows.
 //
 // It compiles with NVRTC and with a C++17 compiler and includes nothing. Whoever includes it defines EXPLORE_FN (what a function begins with),
-// EXPLORE_DATA (what a constant array begins with), EXPLORE_UNROLL and EXPLORE_OUT_OF_LINE; and provides the type of states: `words[i]`, and
+// EXPLORE_OUT_OF_LINE (the
+// same, for a large one that is called from several places), EXPLORE_DATA (what a constant array begins with) and EXPLORE_NO_UNROLL (before loops); and provides the type of states: `words[i]`, and
 // for arrays of several words `select<first, count>(i)` and `replace<first, count>(i, word)` of `words[first + i]`.
 
 namespace explore {
@@ -17,6 +18,9 @@ struct Notes {
 };
 
 constexpr u32 fault_index = 1, fault_division = 2;
+
+// What comes of a choice: no step, one that has been taken, or one of two processes that is still to be tried.
+constexpr u32 no_step = 0, a_step = 1, first_pair = 2;
 
 EXPLORE_FN void note_fault(Notes& notes, u32 fault, u32 transition)
 {

@@ -4,6 +4,7 @@
 //! process declares; assertions and transitions.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::ir::bounds;
 use super::super::ir::expression::Binary;
 use super::super::ir::{
     Action, Assertion, Assignment, Channel, Expression, Layout, Location, LocationId, Model, Place, Process, ProcessId, Source,
@@ -114,7 +115,7 @@ impl Lowering {
         };
         if !matches!(meaning, Meaning::Constant(_)) {
             let name = name.as_str().into();
-            self.variables.push(Variable { name, process, ty, is_array: size.is_some(), initial: values, is_written: false });
+            self.variables.push(Variable::new(name, process, ty, size.is_some(), values));
         }
         let names = match process {
             Some(process) => &mut self.names.locals[process],
@@ -185,7 +186,7 @@ impl Lowering {
 
     fn buffer(&mut self, name: &str, types: &[Option<Type>], capacity: usize) -> Buffer {
         let mut add = |name: String, ty, is_array, elements| {
-            self.variables.push(Variable { name, process: None, ty, is_array, initial: vec![0; elements], is_written: false });
+            self.variables.push(Variable::new(name, None, ty, is_array, vec![0; elements]));
             self.variables.len() - 1
         };
         let arrays = types.iter().enumerate();
@@ -344,7 +345,8 @@ impl Lowering {
             }
             transition.effects.iter().for_each(|effect| self.variables[effect.target.variable].is_written = true);
         }
-        let of_variable = |variable: &Variable| variable.initial.len() * usize::from(variable.ty.bits).next_power_of_two();
+        bounds::bound(&self.processes, &self.channels, &self.transitions, &mut self.variables);
+        let of_variable = |variable: &Variable| variable.initial.len() * variable.values.bits().next_power_of_two() as usize;
         let written = self.variables.iter().filter(|variable| variable.is_written);
         let bits = written.map(of_variable).sum::<usize>() + 8 * self.processes.len();
         let too_large = |words: usize| {

@@ -132,7 +132,7 @@ fn errors_know_similar_names() {
 
 #[test]
 fn states_that_no_table_holds_are_refused() {
-    let text = with("byte x[1020];", "trans a -> b { effect x[0] = 1; };");
+    let text = with("byte x[1020];", "trans a -> b { effect x[0] = x[0] + 1; };");
     assert!(read(&text).is_ok());
     for size in [1025, 2048, 65536] {
         assert!(read(&text.replace("1020", &size.to_string())).unwrap_err().contains("256 are possible"));

@@ -32,8 +32,8 @@ using warpset::platform::load_relaxed;
 
 static_assert(state_words == WARPSET_WIDTH, "the table is for the model's states");
 
-// A state in registers.
-struct State {
+// A state in registers: for few words. An element of an array is chosen among all the words that the array lies in.
+struct RegisterState {
     u32 words[state_words];
 
     template <u32 first, u32 count>
@@ -54,6 +54,31 @@ struct State {
             if (i == at) words[first + at] = word;
     }
 };
+
+// A state in shared memory, word by word: those of a block's threads lie side by side. Any number of words and elements cost the same code.
+template <u32 threads>
+struct SharedState {
+    struct Column {
+        u32* top;
+        EXPLORE_FN u32& operator[](u32 word) const { return top[word * threads]; }
+    };
+    Column words;
+
+    template <u32 first, u32 count>
+    EXPLORE_FN u32 select(u32 i) const
+    {
+        return words[first + i];
+    }
+
+    template <u32 first, u32 count>
+    EXPLORE_FN void replace(u32 i, u32 word)
+    {
+        words[first + i] = word;
+    }
+};
+
+// Whether successors are made in registers.
+constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
 // Mirrored by `Search` in gpu/mod.rs. What the host sets, and where the search is.
 struct Search {
@@ -87,7 +112,7 @@ struct Block {
     static constexpr u32 rows = threads * EXPLORE_ROWS_A_THREAD;
     using Cache = warpset::BlockCache<Table, rows>;
     static constexpr u32 states_at = (Cache::bytes(threads / Warp::size) + 15) / 16 * 16;
-    static constexpr u32 shared_bytes = states_at + threads * state_words * 4;
+    static constexpr u32 shared_bytes = states_at + threads * state_words * 4 * (in_registers ? 1 : 2);
 };
 
 template <bool condition, class A, class B>
@@ -97,6 +122,8 @@ using Chosen = Choose<Block<256>::shared_bytes <= 72 * 1024, Block<256>,
                       Choose<Block<128>::shared_bytes <= 100 * 1024, Block<128>,
                              Choose<Block<64>::shared_bytes <= 200 * 1024, Block<64>, Block<32>>>>;
 using Cache = Chosen::Cache;
+using SharedStates = SharedState<Chosen::threads>;
+using State = Choose<in_registers, RegisterState, SharedStates>;
 
 // Cycles since the last lap, of the block's first thread.
 struct Stopwatch {
@@ -118,9 +145,9 @@ struct Stopwatch {
 
 // The words of a stored state.
 template <class BucketTable>
-EXPLORE_FN State fetch(const BucketTable& table, u64 reference)
+EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
 {
-    State state;
+    RegisterState state;
     EXPLORE_UNROLL
     for (u32 word = 0; word < state_words; ++word) state.words[word] = table.word(reference, word);
     return state;
@@ -149,10 +176,10 @@ EXPLORE_FN void read_halves(const Nodes& nodes, u64 root, u32* halves)
     }
 }
 
-template <class RootShape, u32 width>
-EXPLORE_FN State fetch(const warpset::TreeTable<RootShape, width>& table, u64 reference)
+template <class Roots, u32 width>
+EXPLORE_FN RegisterState fetch(const warpset::TreeTable<Roots, width>& table, u64 reference)
 {
-    State state;
+    RegisterState state;
     u64 root = 0;
     table.read_root(reference, root);
     read_halves<width>(table.nodes, root, state.words);
@@ -160,6 +187,7 @@ EXPLORE_FN State fetch(const warpset::TreeTable<RootShape, width>& table, u64 re
 }
 
 // A successor as the cache takes it: words, and which of them have changed.
+template <class State>
 struct Successor {
     const State& from;
     const State& to;
@@ -188,15 +216,15 @@ struct Successor {
 struct Engine {
     const Table& table;
     Cache cache;
-    u32* column;    // of this thread: word w of its state is column[w * threads]
+    SharedStates state;  // of this thread; and a copy of it behind it, unless successors are made in registers
     u64* order;
     warpset::BatchCounts* counts;
     Search* search;
     Limits limits;
     Stopwatch watch;
 
-    // The next part of the level: false if there is none. All threads of the block call it.
-    EXPLORE_FN bool take_tile(u64& first, u64& last) const
+    // The next part of the level; an empty one if there is none. All threads of the block call it.
+    EXPLORE_FN void take_tile(u64& first, u64& last) const
     {
         __shared__ u64 tile[2];
         __syncthreads();  // the one before has been read
@@ -210,7 +238,6 @@ struct Engine {
         __syncthreads();
         first = tile[0];
         last = tile[1];
-        return first < last;
     }
 
     // Whether the level need not be finished.
@@ -220,7 +247,7 @@ struct Engine {
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
-    // All steps of the states order[first .. last].
+    // All steps of the states order[first .. last]. If there are none, what is left in the cache is put. All threads of the block call it.
     EXPLORE_FN void expand(u64 first, u64 last)
     {
         const bool has_state = first + threadIdx.x < last;
@@ -228,22 +255,35 @@ struct Engine {
         Notes notes;
         bool violates = false;
         if (has_state) {
-            const State state = fetch(table, reference);
-            EXPLORE_UNROLL
-            for (u32 word = 0; word < state_words; ++word) column[word * Chosen::threads] = state.words[word];
+            const RegisterState fetched = fetch(table, reference);
+            copy(fetched, state);
+            if constexpr (!in_registers) {
+                SharedStates other{{state.words.top + state_words * Chosen::threads}};
+                copy(fetched, other);
+            }
             if constexpr (conditions > 0) violates = violated(state, notes) != conditions;
         }
         watch.lap(&search->fetching);
         u32 room = 0, steps = 0;  // room: in the cache, at least; the same for all threads
+        u32 unit = 0, choice = 0;
 #pragma unroll 1
-        for (u32 unit = 0; unit < units; ++unit) {
-            const u32 end = choices(unit);
-#pragma unroll 1
-            for (u32 choice = 0; choice < end; ++choice) {
-                if (room < Chosen::threads) room = make_room();
-                room -= Chosen::threads;
-                steps += try_choice(unit, choice, has_state, reference, notes);
+        while (true) {
+            if (choice == choices(unit)) {
+                choice = 0;
+                if (++unit >= units) break;
+                continue;
             }
+            if (room < Chosen::threads) room = first < last ? cache.room() : 0;
+            if (room < Chosen::threads) {  // the one place where a put is: its code is long
+                watch.lap(&search->generating);
+                cache.find_or_put(table, order, counts);
+                watch.lap(&search->putting);
+                room = Chosen::rows;
+            }
+            if (first >= last) return;
+            room -= Chosen::threads;
+            steps += try_choice(unit, choice, has_state, reference, notes);
+            ++choice;
         }
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && steps == 0 && notes.fault == 0;
@@ -259,40 +299,46 @@ struct Engine {
     // One choice of a process in the thread's state. Gives 1 if there is such a step, else 0. All threads of the block call it.
     EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, u64 reference, Notes& notes)
     {
-        State from;
-        EXPLORE_UNROLL
-        for (u32 word = 0; word < state_words; ++word) from.words[word] = column[word * Chosen::threads];
-        State to = from;
-        const bool steps = has_state && step(unit, choice, from, to, notes);
+        if constexpr (in_registers) {
+            RegisterState from;
+            EXPLORE_UNROLL
+            for (u32 word = 0; word < state_words; ++word) from.words[word] = state.words[word];
+            RegisterState to = from;
+            const bool steps = has_state && step(unit, choice, from, to, notes);
+            hand_over(steps, from, to, reference);
+            return steps;
+        } else {
+            // Beside the state is its copy, which a step changes; then it is made a copy again.
+            SharedStates to{{state.words.top + state_words * Chosen::threads}};
+            const bool steps = has_state && step(unit, choice, state, to, notes);
+            hand_over(steps, state, to, reference);
+            if (steps) copy(state, to);
+            return steps;
+        }
+    }
+
+    // Gives the successors of the threads of a warp to the cache.
+    template <class State>
+    EXPLORE_FN void hand_over(bool steps, const State& from, const State& to, u64 reference)
+    {
         __syncwarp();
-        const Successor successor{from, to};
+        const Successor<State> successor{from, to};
         // A step that changes nothing leads to a state that is stored.
         const bool gives = steps && successor.differs();
         const u32 givers = Warp::ballot(gives);
-        if (givers == 0) return steps;
+        if (givers == 0) return;
         const u32 leader = warpset::platform::lowest_bit(givers);
         u32 row = 0;
         if (Warp::lane() == leader) row = cache.take(warpset::platform::population_count(givers));
         row = Warp::shuffle(row, leader) + warpset::platform::population_count(givers & ((1u << Warp::lane()) - 1));
         if (gives) cache.write(row, successor, reference);
-        return steps;
     }
 
-    // Room for one more of each thread.
-    EXPLORE_FN u32 make_room()
+    template <class From, class To>
+    EXPLORE_FN static void copy(const From& from, To& to)
     {
-        const u32 room = cache.room();
-        if (room >= Chosen::threads) return room;
-        put();
-        return Chosen::rows;
-    }
-
-    // All threads of the block call it.
-    EXPLORE_FN void put()
-    {
-        watch.lap(&search->generating);
-        cache.find_or_put(table, order, counts);
-        watch.lap(&search->putting);
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < state_words; ++word) to.words[word] = from.words[word];
     }
 
     EXPLORE_FN static void add_up(u32 value, u64* sum)
@@ -374,13 +420,16 @@ search_levels(warpset::View view, explore::u64* order, warpset::BatchCounts* cou
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
     const Table table = warpset::table(view);
-    Engine engine{table, Cache(shared), reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x, order, counts, search, limits, {}};
+    const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
+    Engine engine{table, Cache(shared), state, order, counts, search, limits, {}};
     const u64 started = Engine::nanoseconds();
     engine.cache.clear();
     engine.watch.start();
     do {
         u64 first, last;
-        while (engine.take_tile(first, last)) engine.expand(first, last);
-        engine.put();
+        do {
+            engine.take_tile(first, last);
+            engine.expand(first, last);
+        } while (first < last);
     } while (engine.next_level(started));
 }

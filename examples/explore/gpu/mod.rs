@@ -16,17 +16,22 @@ use warpset::cudarc::driver::{
     CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
 use warpset::gpu::Counts as Offers;
-use warpset::{Error, Reference, Request, Storage, VectorTable};
+use warpset::{Error, Reference, Request, Spec, Storage, VectorTable};
 
 const KERNEL: &str = include_str!("explore.cu");
 
 /// What the generated functions and the kernel want of their surroundings.
 const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
+#define EXPLORE_OUT_OF_LINE __device__ __noinline__
 #define EXPLORE_DATA __device__ constexpr
 #define EXPLORE_UNROLL _Pragma(\"unroll\")
+#define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
 #define EXPLORE_ROWS_A_THREAD 4
 #define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_REGISTERS
+#define EXPLORE_REGISTERS 6
+#endif
 ";
 
 /// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost nothing.
@@ -89,12 +94,19 @@ pub struct Engine<'a, S: Storage, X> {
     table: &'a VectorTable<S>,
     /// Says what is wrong with a state that the kernel has found.
     source: &'a X,
-    kernel: CudaFunction,
+    /// What is compiled.
+    text: String,
+    kernel: Kernel,
     stream: Arc<CudaStream>,
-    launch: LaunchConfig,
     /// Whether `source` looks for deadlocks.
     deadlocks: bool,
-    _module: Arc<CudaModule>,
+}
+
+/// The text, compiled for tables of one spec.
+struct Kernel {
+    function: CudaFunction,
+    launch: LaunchConfig,
+    spec: Spec,
 }
 
 /// Where the search is, in device memory.
@@ -123,20 +135,9 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
     /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
     pub fn new(table: &'a VectorTable<S>, model: &Model, source_of_truth: &'a X, checks: &Checks, timed: bool) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
-        let stream = context.new_stream()?;
-        let module = table.compile("explore.cu", &source(model, checks, timed))?;
-        let (threads, shared) = describe(&module, &stream)?;
-        let kernel = module.load_function("search_levels")?;
-        kernel.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
-        let resident = kernel.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
-        ensure!(
-            resident > 0,
-            "a multiprocessor has no room for a block of {threads} threads with {shared} bytes of shared memory"
-        );
-        let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
-        let launch =
-            LaunchConfig { grid_dim: (resident * multiprocessors, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { table, source: source_of_truth, kernel, stream, launch, deadlocks: checks.deadlocks, _module: module })
+        let (stream, text) = (context.new_stream()?, source(model, checks, timed));
+        let kernel = Kernel::load(table, &text, &stream)?;
+        Ok(Self { table, source: source_of_truth, text, kernel, stream, deadlocks: checks.deadlocks })
     }
 
     /// Explores from the initial state, into an empty table.
@@ -144,7 +145,7 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
     /// # Errors
     ///
     /// What the driver reports. That memory ends is no error: see [`Exploration::end`].
-    pub fn run(&self, initial: &[u32], limits: Limits, observer: &dyn Fn(&Counts)) -> Result<(Exploration, Cycles)> {
+    pub fn run(&mut self, initial: &[u32], limits: Limits, observer: &dyn Fn(&Counts)) -> Result<(Exploration, Cycles)> {
         let Some(mut progress) = self.begin(initial)? else {
             return Ok((Exploration { counts: Counts::default(), end: End::Memory, found: None }, Cycles::default()));
         };
@@ -183,7 +184,8 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
             }
             if offers.full != 0 || offers.new_references >= enough {
                 match self.grow(&mut progress, &search, &offers, limits.bytes)? {
-                    Growth::Done => {}
+                    Growth::Done if self.table.spec() == self.kernel.spec => {}
+                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, &self.stream)?,
                     // Then it is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(End::Memory, found),
@@ -215,14 +217,14 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
             keep_going: limits.keep_going.into(),
         };
         let view = self.table.kernel_argument()?;
-        let mut launch = self.stream.launch_builder(&self.kernel);
+        let mut launch = self.stream.launch_builder(&self.kernel.function);
         launch.arg(&view).arg(&mut progress.order).arg(&mut progress.offers).arg(&mut progress.search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
         // - `order` has room for as many states as the table has slots, and each is appended once;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
         // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
-        unsafe { launch.launch_cooperative(self.launch) }?;
+        unsafe { launch.launch_cooperative(self.kernel.launch) }?;
         Ok(())
     }
 
@@ -276,6 +278,24 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
         let slots = self.table.slots() as usize;
         // SAFETY: an element is written before it is read: those behind the last level are not read.
         Ok(unsafe { self.stream.alloc::<u64>(slots) }.ok())
+    }
+}
+
+impl Kernel {
+    fn load<S: Storage>(table: &VectorTable<S>, text: &str, stream: &Arc<CudaStream>) -> Result<Self> {
+        let module = table.compile("explore.cu", text)?;
+        let (threads, shared) = describe(&module, stream)?;
+        let function = module.load_function("search_levels")?;
+        function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
+        let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
+        ensure!(
+            resident > 0,
+            "a multiprocessor has no room for a block of {threads} threads with {shared} bytes of shared memory"
+        );
+        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
+        let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
+        Ok(Self { function, launch, spec: table.spec() })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where the parts of a state lie in its 32-bit words.
 //!
-//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), scalars as many as
-//! their type has. Elements of arrays take the next power of two, and an array begins at a multiple of that: so no value straddles two
+//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), and so do scalars: as
+//! many as the values take that they can ever have ([`bounds`](super::bounds)). Elements of arrays take the next power of two, and an array begins at a multiple of that: so no value straddles two
 //! words, and where an element is takes one multiplication.
 //!
 //! The variables of no process come first, then process by process its location and its variables, wide ones before narrow ones. Each
@@ -49,7 +49,7 @@ impl Field {
         if self.signed { (top as i32) >> unused } else { (top >> unused) as i32 }
     }
 
-    /// Stores a value that has been wrapped to the field's type; its low `bits` are kept.
+    /// Stores the low `bits` of a value.
     pub fn set(&self, state: &mut [u32], element: usize, value: i32) {
         if self.bits == 0 {
             return;
@@ -107,11 +107,11 @@ fn items(processes: &[Process], variables: &[Variable]) -> Vec<Item> {
     let variables_of = |process: Option<usize>| {
         let of_process = move |(_, variable): &(usize, &Variable)| variable.process == process && variable.is_written;
         variables.iter().enumerate().filter(of_process).map(|(id, variable)| {
-            let bits = u32::from(variable.ty.bits);
+            let bits = variable.values.bits();
             let bits = if variable.is_array { bits.next_power_of_two() } else { bits };
             let alignment = if variable.is_array { bits } else { 1 };
             let elements = variable.initial.len() as u32;
-            Item { what: What::Variable(id), bits, signed: variable.ty.signed, elements, alignment }
+            Item { what: What::Variable(id), bits, signed: variable.values.low < 0, elements, alignment }
         })
     };
     let mut all: Vec<Item> = Vec::new();
@@ -170,8 +170,8 @@ mod tests {
     }
 
     fn variable(process: Option<usize>, ty: Type, elements: Option<usize>) -> Variable {
-        let (is_array, initial) = (elements.is_some(), vec![0; elements.unwrap_or(1)]);
-        Variable { name: String::new(), process, ty, is_array, initial, is_written: true }
+        let initial = vec![0; elements.unwrap_or(1)];
+        Variable { is_written: true, ..Variable::new(String::new(), process, ty, elements.is_some(), initial) }
     }
 
     #[test]

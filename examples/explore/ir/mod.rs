@@ -42,12 +42,14 @@
 //! reported with the path to it, and exploration ends. Guards are evaluated in all processes that are in `from`, even if no partner is
 //! there, and even if rule 3 keeps the step from taking place. `and`, `or` and `imply` evaluate their right side only if it matters.
 
+pub mod bounds;
 pub mod expression;
 pub mod layout;
+pub mod range;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
-use std::ops::Range;
+pub use range::Range;
 
 /// Index of a process in [`Model::processes`].
 pub type ProcessId = usize;
@@ -115,6 +117,8 @@ pub struct Variable {
     pub initial: Vec<i32>,
     /// Whether some transition writes it. If none does, it has no field in packed states.
     pub is_written: bool,
+    /// What it can hold in a state that can be reached lies in here; [`bounds`] finds that.
+    pub values: Range,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +127,7 @@ pub struct Process {
     pub locations: Vec<Location>,
     pub initial: LocationId,
     /// Its part of [`Model::transitions`].
-    pub transitions: Range<TransitionId>,
+    pub transitions: std::ops::Range<TransitionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,6 +194,13 @@ pub struct Assertion {
     pub location: LocationId,
     pub condition: Expression,
     pub span: Span,
+}
+
+impl Variable {
+    /// A variable of which is not known yet what is done with it.
+    pub fn new(name: String, process: Option<ProcessId>, ty: Type, is_array: bool, initial: Vec<i32>) -> Self {
+        Self { name, process, ty, is_array, initial, is_written: false, values: Range::of_type(ty) }
+    }
 }
 
 impl Type {

@@ -524,12 +524,6 @@ const MUTANTS: &[Mutant] = &[
         to: "task.place, half);\n",
     },
     Mutant {
-        what: "the barrier before the halves of the next vectors are written",
-        file: "warpset/row_intake.cuh",
-        from: "NodeTable::missing : root;\n            Warp::sync();\n",
-        to: "NodeTable::missing : root;\n",
-    },
-    Mutant {
         what: "the workspace of a warp's own, in global memory",
         file: "warpset/row_intake.cuh",
         from: "batch.workspace + platform::Grid::warp() * workspace_bytes",
@@ -624,12 +618,6 @@ const MUTANTS: &[Mutant] = &[
         file: "warpset/compact_table.cuh",
         from: "for (u64 before = 0; before < 2 && before < rest; ++before)",
         to: "for (u64 before = 0; before < 1 && before < rest; ++before)",
-    },
-    Mutant {
-        what: "the start of a window: the product is taken for right",
-        file: "warpset/compact_table.cuh",
-        from: "        if (left >= view.buckets) {",
-        to: "        if (false) {",
     },
     Mutant {
         what: "the numbers of the second level's slots",

@@ -1,8 +1,8 @@
 //! Which values an expression can have: what needs no wrapping, no check of an index and no count of overflows.
 
-use super::super::ir::{Binary, Expression, Model, Type, Unary};
+use super::{Binary, Expression, Model, Type, Unary, VariableId};
 
-/// The values from `low` to `high`.
+/// The values from `low` to `high`: none if `high` is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub low: i64,
@@ -12,9 +12,9 @@ pub struct Range {
 impl Range {
     /// Of 32-bit integers.
     const ALL: Self = Self { low: i32::MIN as i64, high: i32::MAX as i64 };
-    const TRUTH: Self = Self { low: 0, high: 1 };
+    pub const TRUTH: Self = Self { low: 0, high: 1 };
 
-    fn of_values(values: impl IntoIterator<Item = i64> + Clone) -> Self {
+    pub fn of_values(values: impl IntoIterator<Item = i64> + Clone) -> Self {
         let (low, high) = (values.clone().into_iter().min(), values.into_iter().max());
         Self { low: low.unwrap_or(0), high: high.unwrap_or(0) }
     }
@@ -22,6 +22,30 @@ impl Range {
     pub fn of_type(ty: Type) -> Self {
         let values = 1i64 << ty.bits;
         if ty.signed { Self { low: -values / 2, high: values / 2 - 1 } } else { Self { low: 0, high: values - 1 }.or_all() }
+    }
+
+    /// Of what is in one of them.
+    pub fn all_of(ranges: impl Iterator<Item = Self>) -> Self {
+        ranges.reduce(Self::or).unwrap_or(Self::ALL)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.high < self.low
+    }
+
+    /// All values of both, and between them.
+    pub fn or(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+
+    pub fn and(self, other: Self) -> Self {
+        Self { low: self.low.max(other.low), high: self.high.min(other.high) }
+    }
+
+    /// How many bits these values take, at least 1; two's complement if there are negative ones.
+    pub fn bits(self) -> u32 {
+        let of = |value: i64| i64::BITS - value.leading_zeros();
+        if self.low < 0 { of(self.high.max(0)).max(of(!self.low)) + 1 } else { of(self.high).max(1) }
     }
 
     pub fn is_in(self, other: Self) -> bool {
@@ -87,29 +111,29 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
     }
 }
 
-/// What an expression of the model can be, in any state.
+/// What an expression of the model can be, in any state that can be reached.
 pub fn range(model: &Model, expression: &Expression) -> Range {
+    range_where(expression, &|variable, _| model.variables[variable].values)
+}
+
+/// What an expression can be if variables, and elements with these indices, have these values.
+pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<&Expression>) -> Range) -> Range {
     match expression {
         Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },
-        Expression::Variable(variable) | Expression::Element { array: variable, .. } => {
-            let variable = &model.variables[*variable];
-            if variable.is_written {
-                Range::of_type(variable.ty)
-            } else {
-                Range::of_values(variable.initial.iter().map(|value| i64::from(*value)))
-            }
-        }
+        Expression::Variable(variable) => values(*variable, None),
+        Expression::Element { array, index, .. } => values(*array, Some(index)),
         Expression::At { .. } => Range::TRUTH,
         Expression::Unary { operator, operand } => {
-            let operand = range(model, operand);
+            let operand = range_where(operand, values);
             match operator {
+                Unary::Not if !operand.contains(0) => Range { low: 0, high: 0 },
                 Unary::Not => Range::TRUTH,
                 Unary::Negate => Range { low: -operand.high, high: -operand.low }.or_all(),
                 Unary::Complement => Range { low: -1 - operand.high, high: -1 - operand.low },
             }
         }
         Expression::Binary { operator, operands, .. } => {
-            unbounded(*operator, range(model, &operands[0]), range(model, &operands[1])).or_all()
+            unbounded(*operator, range_where(&operands[0], values), range_where(&operands[1], values)).or_all()
         }
     }
 }
