@@ -293,8 +293,9 @@ fn walks_by_changes<S: Kind>(device: &Device) {
 
 /// Rows of every kind of stride; more equal vectors than there are rows; a table that is too small.
 fn blocks_gather_vectors_and_drop_duplicates<S: Kind>(device: &Device) {
-    for width in [1, 2, 3, 4, 6, 7, 8, 12, 16] {
-        for (distinct_vectors, offers, room) in [(1, 1000, 1000), (300, 1200, 1000), (700, 701, 1000), (600, 1200, 200)] {
+    for width in scaled(vec![1, 2, 3, 4, 6, 7, 8, 12, 16], vec![2, 5]) {
+        let cases = vec![(1, 1000, 1000), (300, 1200, 1000), (700, 701, 1000), (600, 1200, 200)];
+        for (distinct_vectors, offers, room) in scaled(cases, vec![(150, 400, 1000)]) {
             let (table, stream) = (roomy::<S>(width, room).build(device).unwrap(), stream(device));
             let put = table.compile("blocks.cu", BLOCKS).unwrap().load_function("put_by_blocks").unwrap();
             let pool = distinct(width, 0, distinct_vectors);
