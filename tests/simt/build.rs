@@ -4,9 +4,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Width in words, chunk and line in bytes. Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
+/// Width in words, chunk and line in bytes.
+type Layout = (u32, u32, u32);
+
+/// Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
 /// buckets of several rows, classes of EMPTY in more than a word.
-const BUCKETS: &[(u32, u32, u32)] = &[
+const BUCKETS: &[Layout] = &[
     (1, 16, 32),
     (1, 8, 64),
     (2, 16, 32),
@@ -37,7 +40,7 @@ const BUCKETS: &[(u32, u32, u32)] = &[
 
 /// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees; nodes that move
 /// up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4 and 8.
-const TREES: &[(u32, u32, u32)] = &[
+const TREES: &[Layout] = &[
     (3, 16, 32),
     (3, 8, 64),
     (4, 8, 32),
@@ -77,10 +80,10 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
 ];
 
 /// Of each of them: an odd row of words, and one above.
-const STRATEGY_TREES: &[(u32, u32, u32)] = &[(7, 8, 64)];
+const STRATEGY_TREES: &[Layout] = &[(7, 8, 64)];
 
 /// Trees that are whole, of each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
-const WIDE: &[(&str, &[(u32, u32, u32)])] = &[
+const WIDE: &[(&str, &[Layout])] = &[
     ("_clr", &[(16, 16, 32)]),
     ("_1_ip_gm", &[(16, 16, 32)]),
     ("_l_np_lm", &[(16, 16, 32), (70, 16, 32)]),
@@ -111,7 +114,7 @@ fn specs() -> Vec<Spec> {
         let (strategy, makes) = DEFAULT;
         Spec { kind, numbers: numbers.to_vec(), strategy, shape, makes }
     };
-    let of_vectors = |kind, tree, specs: &[(u32, u32, u32)]| {
+    let of_vectors = |kind, tree, specs: &[Layout]| {
         let spec = |&(width, chunk, line)| spec(kind, &[width, chunk, line], [tree, width, chunk, line, 0, 64]);
         specs.iter().map(spec).collect::<Vec<_>>()
     };
