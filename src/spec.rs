@@ -1,5 +1,5 @@
 use crate::raw::view::Geometry;
-use crate::{Error, Pairing, Result, Strategy, compact};
+use crate::{Error, Result, Strategy, compact};
 use std::fmt;
 
 /// What a table's kernels are compiled for.
@@ -106,7 +106,7 @@ impl Spec {
     /// Whether the kernels gain by knowing what has changed (`Table::takes_changes` in tree_table.cuh).
     #[cfg(feature = "cuda")]
     pub(crate) fn takes_changes(&self) -> bool {
-        self.tree && self.strategy.pairing() != Pairing::Interleaved
+        self.tree && self.strategy.pairing() != crate::Pairing::Interleaved
     }
 
     /// Whether slots hold only what their places do not tell: of keys, or of the roots of trees.
