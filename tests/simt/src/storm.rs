@@ -116,7 +116,9 @@ impl Program for Storm {
     fn rules(&self, rules: Rules, seed: u64) -> Rules {
         let mut rng = Pcg64Mcg::seed_from_u64(seed ^ 0x6B69_6C6C);
         let killed_after = rng.random_bool(0.1).then(|| rng.random_range(0..2 * self.steps()));
-        let mut rules = Rules { killed_after, ..rules };
+        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is written.
+        let wide = if self.kernels.is_tree() { 1 + u64::from(self.kernels.width) / 4 } else { 1 };
+        let mut rules = Rules { killed_after, patience: rules.patience * wide, ..rules };
         rules.loads.stale &= self.stale;
         rules
     }
