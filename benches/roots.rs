@@ -7,12 +7,17 @@
 //! by device events. Every count is checked; at the highest fill all keys of a compact table are read back, and are those that
 //! were put.
 //!
+//! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it there, duplication 2,
+//! settling and offers of what was rejected included; the same again; lookups of them; of keys that are not stored}. One run each.
+//!
 //! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact tables.
 
 mod support;
 
+use std::time::Instant;
 use support::{Bench, FILL, Floor, Result, Vectors, median};
 use warpset::cudarc::driver::PushKernelArg;
+use warpset::gpu::Counts;
 use warpset::{BucketTable, Root, RootTable, Storage, VectorTable};
 
 const REPEATS: usize = 5;
@@ -33,19 +38,19 @@ fn main() -> Result<()> {
         let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2);
         let table = builder.build(&bench.device)?;
         for fill in FILLS {
-            let mut keys = Keys::new(&bench, table.bytes() as f64 / 4.0 * fill, key_bits)?;
+            let mut keys = Keys::new(&bench, 0, table.bytes() as f64 / 4.0 * fill, key_bits)?;
             measure(&bench, &format!("compact, {key_bits} bits"), &table, 4, &mut keys)?;
             if fill == FILLS[FILLS.len() - 1] {
-                read_back(&bench, &table, &mut keys)?;
+                read_back(&bench, &table, &mut [keys])?;
             }
         }
     }
     let table = BucketTable::new(&bench.device, 2, 1 << log2)?;
     for fill in FILLS {
-        let mut keys = Keys::new(&bench, table.slots() as f64 * fill, 54)?;
+        let mut keys = Keys::new(&bench, 0, table.slots() as f64 * fill, 54)?;
         measure(&bench, "bucket, 2 words", &table, 8, &mut keys)?;
     }
-    Ok(())
+    fill_cuckoo(&bench, log2)
 }
 
 /// Keys in device memory.
@@ -57,8 +62,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// So many that about `distinct` are distinct.
-    fn new(bench: &Bench, distinct: f64, key_bits: u32) -> Result<Self> {
+    /// So many that about `distinct` are distinct, of those from number `first` on.
+    fn new(bench: &Bench, first: u64, distinct: f64, key_bits: u32) -> Result<Self> {
         let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
         // Of p keys, 2 p draws leave out a share of e^-2.
         let pool = (distinct / (1.0 - (-2f64).exp())) as u64;
@@ -72,7 +77,7 @@ impl Keys {
             unsafe { launch.launch(FILL)? };
             Ok(Vectors { width: 2, count: count as usize, words, outcomes: bench.stream.alloc_zeros(count as usize)? })
         };
-        Ok(Self { drawn: vectors(0)?, absent: vectors(pool)? })
+        Ok(Self { drawn: vectors(first)?, absent: vectors(first + pool)? })
     }
 }
 
@@ -124,11 +129,66 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
     Ok(())
 }
 
+/// Fills a cuckoo table further and further, and prints a row for each fill.
+fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
+    // Two functions are all that the slots have room for.
+    let key_bits = 31 + log2 - 4;
+    let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
+    let table = builder.build(&bench.device)?;
+    println!("\n{}\n", table.spec());
+    println!("| fill | of the bytes | keys, M | dup 2, settling included | settled | settling, ms | seen | found | absent |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let (mut stored, mut all) = (0, Vec::new());
+    for fill in [0.9, 0.95, 0.97, 0.98, 0.99] {
+        let distinct = table.slots() as f64 * fill - stored as f64;
+        // Numbers that no other keys have, `absent` ones included.
+        let mut keys = Keys::new(bench, (all.len() as u64) << 32, distinct, key_bits)?;
+        let (mut put, mut settling, mut passes) = (0.0, 0.0, 0);
+        loop {
+            let (time, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
+            put += time;
+            stored += counts.hits;
+            if counts.full == 0 {
+                break;
+            }
+            let start = Instant::now();
+            assert!(table.settle()? > 0, "{} keys of {} are rejected for good at {fill}", counts.full, counts.offered);
+            settling += start.elapsed().as_secs_f64() * 1e3;
+            passes += 1;
+        }
+        let count = keys.drawn.count as u64;
+        let (seen, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
+        assert_eq!((counts.hits, counts.full), (0, 0), "every key is seen the second time");
+        let (found, counts) = bench.find(&table, &mut keys.drawn)?;
+        assert_eq!(counts.hits, count, "every key is found");
+        let (absent, counts) = bench.find(&table, &mut keys.absent)?;
+        assert!(counts.hits < count / 1000, "{} of {count} keys are found that hardly any of were put", counts.hits);
+        assert_eq!(table.len()?, stored);
+        let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
+        println!(
+            "| {:.3} | {:.3} | {:.1} | {:.2} | {passes} times | {settling:.1} | {:.2} | {:.2} | {:.2} |",
+            stored as f64 / table.slots() as f64,
+            (stored * 4) as f64 / table.bytes() as f64,
+            stored as f64 / 1e6,
+            rate(put + settling),
+            rate(seen),
+            rate(found),
+            rate(absent),
+        );
+        all.push(keys);
+    }
+    read_back(bench, &table, &mut all)
+}
+
 /// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones, all of
 /// them there, are all there are.
-fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut Keys) -> Result<()> {
-    let oracle = BucketTable::new(&bench.device, 2, keys.drawn.count as u64 / 2 * 5 / 4)?;
-    let (_, put) = bench.find_or_put(&oracle, &mut keys.drawn)?;
+fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Result<()> {
+    let count: usize = keys.iter().map(|keys| keys.drawn.count).sum();
+    let oracle = BucketTable::new(&bench.device, 2, count as u64 / 2 * 5 / 4)?;
+    let mut put = Counts::default();
+    for keys in keys {
+        put += bench.find_or_put(&oracle, &mut keys.drawn)?.1;
+    }
     let read_all = table.compile("keys.cu", KERNELS)?.load_function("read_all")?;
     let room = put.hits as usize;
     let mut words = bench.stream.alloc_zeros::<u32>(2 * room)?;

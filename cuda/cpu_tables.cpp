@@ -3,6 +3,7 @@
 // Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled; wider vectors share kernels whose width
 // is a run-time value, where those loops are a small part of the work.
 #include "warpset/batch.cuh"
+#include "warpset/settle.cuh"
 
 namespace warpset {
 namespace {
@@ -132,6 +133,13 @@ void warpset_cpu_clear(const Views* view, u64 thread, u64 threads)
 {
     play(thread, threads);
     with_table(*view, [](const auto& table) { clear_table(table); });
+}
+
+// `thread` of `threads` threads settles its part of the keys of a compact table.
+void warpset_cpu_settle(const Views* view, u64 thread, u64 threads, u64 seed, u64* keys, Settled* counts)
+{
+    play(thread, threads);
+    with_compact(*view, [&](const auto& table) { settle_keys(table, seed, keys, counts); });
 }
 
 // Of changes, if the batch has parents and the table gains by it.

@@ -3,6 +3,7 @@
 #include "warpset/change_intake.cuh"
 #include "warpset/recursive_intake.cuh"
 #include "warpset/row_intake.cuh"
+#include "warpset/settle.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree_intake.cuh"
 
@@ -64,3 +65,10 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 {
     warpset::measure_probes(Table::of(view), first, last, lengths, bins, totals);
 }
+
+#if WARPSET_KEY_BITS && !WARPSET_TREE
+WARPSET_KERNEL(256, 1) warpset_settle(View view, u64 seed, u64* keys, warpset::Settled* counts)
+{
+    warpset::settle_keys(Table::of(view), seed, keys, counts);
+}
+#endif

@@ -15,6 +15,10 @@ const MOST_FUNCTIONS: u64 = 128;
 /// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
+/// Of the slots of a bucket of a cuckoo table's second level, in sixteenths: those that find-or-put takes. The others are for keys that are
+/// left over when keys settle.
+const TAKEN_BY_PUTS: &[u64] = &[14];
+
 /// One level of a compact table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Level {
@@ -44,6 +48,11 @@ impl Level {
         Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits })
     }
 
+    /// The same with the two functions of a cuckoo table; none if their codes do not fit.
+    fn of_two_functions(self) -> Option<Self> {
+        (self.functions >= 2).then_some(Self { functions: 2, limits: &[16], ..self })
+    }
+
     pub(crate) fn slots(&self) -> u64 {
         self.buckets * self.slots_per_bucket
     }
@@ -71,6 +80,14 @@ impl Level {
         // Buckets of 8 slots are less evenly full.
         let uneven = if self.slots_per_bucket == 8 { 2 } else { 1 };
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
+    }
+
+    /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
+    ///
+    /// One of each 8 is kept for them. So many keys, or half of them if a table is nearly full, are put between two passes of settling, which
+    /// take as long as a batch of some ten times as many (README, "Numbers").
+    fn slots_until_settling(&self) -> u64 {
+        self.slots() / 256 + self.slots().min(AT_ONCE) / 64 + 128
     }
 
     fn bytes(&self) -> u64 {
@@ -108,9 +125,15 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32.
-    pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64) -> Option<Self> {
+    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table settle (settle.cuh).
+    pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64, cuckoo: bool) -> Option<Self> {
         let first = Level::new(key_bits, slot_bits, buckets, 0)?;
+        if cuckoo {
+            let first = first.of_two_functions()?;
+            let buckets = first.slots_until_settling().div_ceil(BUCKET_BYTES / 8);
+            let second = Level::new(key_bits, 64, buckets, first.functions)?;
+            return Some(Self { key_bits, first, second: Level { limits: TAKEN_BY_PUTS, ..second } });
+        }
         let Some(slots) = first.slots_for_the_rest() else {
             return Some(Self { key_bits, first, second: Level::default() });
         };
@@ -120,10 +143,10 @@ impl Layout {
     }
 
     /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there are none.
-    pub(crate) fn default_slot_bits(key_bits: u32, slots: u64) -> u32 {
+    pub(crate) fn default_slot_bits(key_bits: u32, slots: u64, cuckoo: bool) -> u32 {
         let reaches = |slot_bits: &u32| {
             let buckets = buckets_for(slots, *slot_bits);
-            Self::new(key_bits, *slot_bits, buckets).is_some_and(|layout| layout.first.functions >= 3)
+            Self::new(key_bits, *slot_bits, buckets, cuckoo).is_some_and(|layout| cuckoo || layout.first.functions >= 3)
         };
         [16, 32].into_iter().find(reaches).unwrap_or(64)
     }
@@ -149,14 +172,20 @@ impl Layout {
     }
 }
 
+/// A view as it is for keys that are put back when others have settled: they take all slots of the second level.
+pub(crate) fn for_putting_back(view: CompactView) -> CompactView {
+    CompactView { second: LevelView { limits: BUCKET_BYTES / 8, ..view.second }, ..view }
+}
+
 /// Buckets for so many slots of the first level, or more: a kibibyte at least, as few of few buckets can be evenly full.
 pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
     slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(LEAST_BUCKETS)
 }
 
 /// The fewest slots for which keys of so many bits fit slots of so many; more than there can be if they never do.
-pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32) -> u64 {
-    let buckets = LEAST_BUCKETS.max(1 << key_bits.saturating_sub(slot_bits));
+pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32, cuckoo: bool) -> u64 {
+    // A bit for the number of the function.
+    let buckets = LEAST_BUCKETS.max(1 << (key_bits + u32::from(cuckoo)).saturating_sub(slot_bits));
     buckets * (BUCKET_BYTES * 8 / u64::from(slot_bits))
 }
 
@@ -179,11 +208,11 @@ mod tests {
             (20, 16, 512, 1, 1, 32 + 56),
             (64, 64, 10, 16, 1, 16),
         ] {
-            let layout = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits)).expect("it fits");
+            let layout = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits), false).expect("it fits");
             let found = (layout.first.functions, layout.first.limits.len(), layout.second.slots());
             assert_eq!(found, (functions, rounds, second), "{key_bits} bits in {slots} slots of {slot_bits}");
         }
-        assert_eq!(Layout::new(64, 32, 1 << 24), None);
+        assert_eq!(Layout::new(64, 32, 1 << 24, false), None);
     }
 
     /// Every size: the codes of all functions fit the slots, and of no more functions than that, unless there are enough.
@@ -192,7 +221,7 @@ mod tests {
         for key_bits in 20..=64 {
             for slot_bits in [16, 32, 64] {
                 for buckets in (2..300).chain([1000, 4095, 4096, 4097, 1 << 20, (1 << 32) - 1]) {
-                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets) else {
+                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets, false) else {
                         assert!((1u128 << key_bits) > u128::from(buckets) << slot_bits);
                         continue;
                     };
@@ -251,11 +280,11 @@ mod tests {
         // All widths take minutes without optimization.
         for key_bits in (20..=64).step_by(if cfg!(debug_assertions) { 9 } else { 1 }) {
             for slot_bits in [16, 32, 64] {
-                let fewest = fewest_slots(key_bits, slot_bits);
+                let fewest = fewest_slots(key_bits, slot_bits, false);
                 // Sizes at which there are few functions; and those of small tables.
                 let few = (0..6).flat_map(|more| [4, 5, 6, 7].map(|quarters| (fewest << more) / 4 * quarters));
                 for slots in few.chain([1, 40, 100, 300, 1000, 3000, 10_000, 1 << 16]).filter(|slots| *slots <= 1 << 16) {
-                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits)) else { continue };
+                    let Some(layout) = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits), false) else { continue };
                     let count = (layout.slots() as f64 * 0.95) as u64;
                     if layout.first.functions < 2 || count > (1 << key_bits.min(63)) / 2 {
                         continue;
@@ -284,7 +313,7 @@ mod tests {
         let mut random = StdRng::seed_from_u64(6);
         // Functions: 2, 3, 4, 8, 16.
         for (key_bits, slots) in [(49, 1 << 22), (48, 3 << 20), (48, 1 << 22), (47, 1 << 22), (46, 1 << 22)] {
-            let layout = Layout::new(key_bits, 32, buckets_for(slots, 32)).expect("it fits");
+            let layout = Layout::new(key_bits, 32, buckets_for(slots, 32), false).expect("it fits");
             let count = (layout.bytes() as f64 / 4.0 * 0.95) as u64;
             let family = Bijection::random(key_bits, &mut random);
             let distinct = Bijection::<u64>::random(key_bits, &mut random);
@@ -295,12 +324,12 @@ mod tests {
 
     #[test]
     fn fewest_slots_are_enough_and_not_too_many() {
-        for key_bits in 20..=64 {
+        for (key_bits, cuckoo) in (20..=64).flat_map(|key_bits| [(key_bits, false), (key_bits, true)]) {
             for slot_bits in [16, 32, 64] {
-                let slots = fewest_slots(key_bits, slot_bits);
+                let slots = fewest_slots(key_bits, slot_bits, cuckoo);
                 let buckets = buckets_for(slots, slot_bits);
-                assert!(Layout::new(key_bits, slot_bits, buckets).is_some(), "{key_bits} bits in slots of {slot_bits}");
-                assert!(buckets == LEAST_BUCKETS || Layout::new(key_bits, slot_bits, buckets - 1).is_none());
+                assert!(Layout::new(key_bits, slot_bits, buckets, cuckoo).is_some(), "{key_bits} bits in slots of {slot_bits}");
+                assert!(buckets == LEAST_BUCKETS || Layout::new(key_bits, slot_bits, buckets - 1, cuckoo).is_none());
             }
         }
     }
@@ -338,10 +367,10 @@ mod tests {
             #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 500 } else { 20_000 }))]
             #[test]
             fn device_hashes_are_those_of_the_host_and_give_keys_back(
-                key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, seed: u64, key: u64,
+                key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, cuckoo: bool, seed: u64, key: u64,
             ) {
                 let family = Bijection::random(key_bits, &mut StdRng::seed_from_u64(seed));
-                if let Some(layout) = Layout::new(key_bits, [16, 32, 64][which], (buckets >> scale).max(2)) {
+                if let Some(layout) = Layout::new(key_bits, [16, 32, 64][which], (buckets >> scale).max(2), cuckoo) {
                     let mask = u64::MAX >> (64 - key_bits);
                     for key in [key & mask, 0, mask, key & mask & 1, mask - (key & 1)] {
                         check(&layout, &family, key)?;
@@ -356,7 +385,7 @@ mod tests {
             let family = Bijection::random(20, &mut StdRng::seed_from_u64(4));
             let all = [17, 4097, (1 << 20) + 7, 16, 1000, 65_535, 1 << 20];
             for buckets in all.into_iter().take(if cfg!(debug_assertions) { 3 } else { 7 }) {
-                let layout = Layout::new(20, 16, buckets).expect("16 buckets are enough");
+                let layout = Layout::new(20, 16, buckets, false).expect("16 buckets are enough");
                 let view = layout.view(&family, 0, 0);
                 let mut met = std::collections::HashSet::new();
                 for key in 0..1 << 20 {

@@ -103,6 +103,13 @@ pub enum Error {
         /// The name given.
         name: String,
     },
+    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a place, however often
+    /// all were moved again. By calculation this does not happen (src/raw/mod.rs); if it does, here they are.
+    #[error("{} keys, {keys:x?}, have lost their places and are not stored any more", keys.len())]
+    KeysWithoutPlace {
+        /// All of them.
+        keys: Vec<u64>,
+    },
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(
         "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots",

@@ -112,6 +112,7 @@ impl<S: Storage> VectorTable<S> {
         stream: &'a CudaStream,
         batch: DeviceBatch<'a>,
     ) -> Result<()> {
+        // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
         let sized = self.raw.sized();
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
         if stream.context().ordinal() != store.gpu().ordinal() {
@@ -124,7 +125,7 @@ impl<S: Storage> VectorTable<S> {
         };
         room("vectors", vectors.len(), count.saturating_mul(self.width()))?;
         parents.map_or(Ok(()), |buffer| room("parents", buffer.len(), count))?;
-        changed.map_or(Ok(()), |buffer| room("changed", buffer.len(), count.saturating_mul(self.spec().mask_words())))?;
+        changed.map_or(Ok(()), |buffer| room("changed", buffer.len(), count.saturating_mul(sized.spec.mask_words())))?;
         if changed.is_some() && parents.is_none() {
             return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
         }
@@ -136,7 +137,7 @@ impl<S: Storage> VectorTable<S> {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         let (vectors_at, _read) = vectors.device_ptr(stream);
-        let alignment = self.spec().vector_alignment();
+        let alignment = sized.spec.vector_alignment();
         if !vectors_at.is_multiple_of(alignment) {
             return Err(Error::Misaligned { what: "vectors", address: vectors_at, alignment });
         }

@@ -18,6 +18,8 @@ pub struct Spec {
     pub(crate) key_bits: u32,
     /// As `key_bits`.
     pub(crate) slot_bits: u32,
+    /// Of a compact table: its keys may be moved, to fill it further.
+    pub(crate) cuckoo: bool,
 }
 
 impl Spec {
@@ -39,7 +41,7 @@ impl Spec {
         // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         let (tree, strategy) = (false, Strategy::Default);
-        Ok(Self { tree, strategy, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0 })
+        Ok(Self { tree, strategy, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0, cuckoo: false })
     }
 
     /// The spec of a compact table of keys, which are vectors of two words.
@@ -114,6 +116,11 @@ impl Spec {
         self.slot_bits != 0
     }
 
+    /// Whether keys may be moved: see [`cuckoo`](crate::TableBuilder::cuckoo).
+    pub const fn is_cuckoo(&self) -> bool {
+        self.cuckoo
+    }
+
     /// Bits a key of a compact table, or a root of a tree table with compact roots, and bits a slot.
     pub const fn key_and_slot_bits(&self) -> Option<(u32, u32)> {
         if self.is_compact() { Some((self.key_bits, self.slot_bits)) } else { None }
@@ -127,7 +134,7 @@ impl Spec {
     /// Of a compact table of so many buckets.
     pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
         let (key_bits, slot_bits) = self.key_and_slot_bits()?;
-        compact::Layout::new(key_bits, slot_bits, buckets)
+        compact::Layout::new(key_bits, slot_bits, buckets, self.cuckoo)
     }
 
     /// Slots of a table of so many buckets.
@@ -173,6 +180,7 @@ impl fmt::Display for Spec {
             let Self { tree, width, .. } = self;
             return match tree {
                 true => write!(f, "tree table of {width}-word vectors, {key_bits}-bit roots in slots of {slot_bits} bits"),
+                false if self.cuckoo => write!(f, "compact cuckoo table of {key_bits}-bit keys in slots of {slot_bits} bits"),
                 false => write!(f, "compact table of {key_bits}-bit keys in slots of {slot_bits} bits"),
             };
         }

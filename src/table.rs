@@ -287,6 +287,32 @@ impl TableBuilder<Root> {
         self.options.slot_bits = Some(slot_bits);
         self
     }
+
+    /// Whether keys may be moved, so that the table can be filled to 0.99: *compact cuckoo*. Default: no.
+    ///
+    /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
+    /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no place
+    /// in its two buckets goes to a second level of about 1/256 of the slots. When that is full, a batch from host slices
+    /// [settles](VectorTable::settle) the keys and offers again what was rejected. That voids references, as a growth does; those
+    /// returned by the batch itself are good. A key is [`Outcome::Full`] if settling makes hardly any room any more; it is then not stored, and all
+    /// others are. For batches in device memory and in kernels of your own, call `settle` between them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, RootTable};
+    ///
+    /// let builder = RootTable::builder().key_bits(40).slot_bits(32).capacity(1 << 14).cuckoo(true);
+    /// let table = RootTable::build(builder, &Device::cpu())?;
+    /// let keys: Vec<u64> = (0..table.table().slots() * 99 / 100).map(|key| key * key).collect();
+    /// let batch = table.find_or_put_many(&keys)?;
+    /// assert_eq!((batch.tally.new, batch.tally.full), (keys.len() as u64, 0));
+    /// assert!(table.contains_many(&keys)?.iter().all(|stored| *stored));
+    /// # Ok(()) }
+    /// ```
+    pub fn cuckoo(mut self, cuckoo: bool) -> Self {
+        self.options.cuckoo = cuckoo;
+        self
+    }
 }
 
 impl TableBuilder<CompactTree> {
@@ -533,6 +559,7 @@ impl<S: Storage> VectorTable<S> {
             compact: S::COMPACT,
             key_bits: 64,
             slot_bits: None,
+            cuckoo: false,
             width,
             capacity: 1 << 20,
             nodes: None,
@@ -838,6 +865,35 @@ impl<S: Storage> VectorTable<S> {
         let sized = self.raw.sized();
         let (generation, end) = (sized.generation, self.raw.slots_of(&sized));
         Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
+    }
+}
+
+impl VectorTable<Root> {
+    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its second level has room again, and gives how many it has moved out of it.
+    /// Nothing, at once, in other tables.
+    ///
+    /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory, have had keys
+    /// rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on a GPU,
+    /// for all its streams) and holds up those that come; voids all references. Needs memory for 8 bytes a slot of the second level.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{Device, RootTable};
+    /// let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).build(&Device::cpu())?;
+    /// let keys: Vec<u32> = (0..4000).flat_map(|key: u32| [key * key, 0]).collect();
+    /// table.find_or_put_many(&keys)?;
+    /// table.settle()?;
+    /// assert_eq!(table.settle()?, 0); // all have found places
+    /// assert_eq!(table.len()?, 4000);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports; or
+    /// [`KeysWithoutPlace`](crate::Error::KeysWithoutPlace).
+    pub fn settle(&self) -> Result<u64> {
+        self.raw.settle()
     }
 }
 

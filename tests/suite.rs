@@ -12,6 +12,7 @@ mod suite {
     pub mod changes;
     pub mod compact_keys;
     pub mod compact_roots;
+    pub mod cuckoo;
     pub mod errors;
     pub mod full_tables;
     pub mod growth;
@@ -45,6 +46,7 @@ const MODULES: &[&[Test]] = &[
     suite::changes::TESTS,
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
+    suite::cuckoo::TESTS,
     suite::errors::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,

@@ -361,8 +361,8 @@ WARPSET_FN void clear_table(const TreeTable<RootTable, width, Strategy>& table)
     if (platform::Grid::thread() == 0) *table.nodes.view.stored = 0;
 }
 
-// vectors[i] = the vector at references[i], for i < count. A reference to no stored vector leaves its row unwritten and adds
-// one to `invalid`.
+// vectors[i] = the vector at references[i], for i < count. Adds to `invalid` the number of words that could not be read, and leaves these
+// unwritten: all words of a reference to no stored vector; some, perhaps, of one whose vector is being put meanwhile.
 template <class Table>
 WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
@@ -372,7 +372,7 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
         u32 word = static_cast<u32>(at % width);
         u32 value;
         if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;
-        else if (word == 0) platform::add_relaxed(invalid, 1);
+        else platform::add_relaxed(invalid, 1);
     }
 }
 

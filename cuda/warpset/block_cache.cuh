@@ -17,7 +17,7 @@
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
 //       const warpset::Table table = warpset::table(view);
-//       warpset::BlockCache<warpset::Table, 512> cache(shared);
+//       warpset::BlockCache<warpset::Table, 512> cache(shared);   // as many rows as the block has threads, or more
 //       cache.clear();
 //       for (...) {                                              // the same number of times for all threads of the block
 //           if (cache.room() < blockDim.x) cache.find_or_put(table, found, counts);
@@ -129,8 +129,9 @@ public:
     }
 
     // Finds or puts all that have been added, and forgets them. The references of those that are new are appended to `new_references`
-    // at `counts->new_references`, which may be shared by all blocks; duplicates in the cache count as offered, and as seen.
-    // All threads of the block call it, converged.
+    // at `counts->new_references`, which may be shared by all blocks; duplicates in the cache count as offered, and as seen. (Also those of a
+    // vector that is Full, of which `counts->full` counts one a cache: what was offered while that grew is to be offered again.) `counts` may be
+    // null, if `new_references` is. All threads of the block call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
         Block::sync();  // the rows are written
@@ -142,7 +143,7 @@ public:
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
         if (Block::thread() == 0) {
-            if (offered != 0) platform::add_relaxed(&counts->offered, offered);
+            if (counts && offered != 0) platform::add_relaxed(&counts->offered, offered);
             *taken() = 0;
         }
         Block::sync();  // the rows may be overwritten

@@ -151,12 +151,11 @@ private:
         Warp::sync();
         if (way.path.length != 0) exchange(way, way.path.length - 1, way.value);
         Warp::sync();
-        const u32 without_node = Warp::ballot(!close(way));
+        const u32 behind = heads & ~(below(way.head) | 1u << way.head);
+        const bool complete = close(way, ~below(way.head) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind))));
         if ((heads >> lane & 1) && way.vector < vectors) {
-            const u32 behind = heads & ~(below(lane) | 1u << lane);
-            const u32 lanes = ~below(lane) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind)));
             const u64 root = reinterpret_cast<const u64*>(halves)[lane];
-            made[(end + way.vector) % room] = (without_node & lanes) != 0 ? NodeTable::missing : root;
+            made[(end + way.vector) % room] = complete ? root : NodeTable::missing;
         }
         Warp::sync();
         return vectors;
@@ -271,8 +270,9 @@ private:
         halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
     }
 
-    // Finds or puts the pairs of all ways but the root pairs; false if the node table is full.
-    WARPSET_FN bool close(const Way& way)
+    // Finds or puts the pairs of all ways but the root pairs. False for all lanes of a vector, which `lanes` are, if the node table is full
+    // for a pair of any of them: then nothing more is put for it, as pairs above are pairs of nothing.
+    WARPSET_FN bool close(const Way& way, u32 lanes)
     {
         bool complete = true;
         WARPSET_UNROLL_BY(1)
@@ -283,6 +283,7 @@ private:
                 complete = reference != NodeTable::missing;
                 exchange(way, depth - 1, reference);
             }
+            complete = (Warp::ballot(!complete) & lanes) == 0;
             Warp::sync();
         }
         return complete;

@@ -242,21 +242,45 @@ struct CompactLevel {
         return code_in(expected, slot);
     }
 
+    // Puts a code in the place of another, which is returned (settle.cuh).
+    WARPSET_FN Code exchange(u32 bucket, u32 slot, Code code) const
+    {
+        Word* const word = word_of(bucket, slot);
+        slot %= slots_per_word;
+        // Each failure has exchanged a slot of this word.
+        for (Word expected = platform::load_relaxed(word);;) {
+            const Word without = expected ^ with(0, slot, code_in(expected, slot));
+            const Word seen = platform::compare_and_swap_relaxed(word, expected, with(without, slot, code));
+            if (seen == expected) return code_in(expected, slot);
+            expected = seen;
+        }
+    }
+
+    // Makes a slot EMPTY. Nothing else may use it at the same time.
+    WARPSET_FN void clear(u64 slot) const
+    {
+        static_assert(slots_per_word == 1, "a word of its own");
+        reinterpret_cast<Word*>(view.slots)[slot] = empty;
+    }
+
     // One step of a walk, by one thread; Unwritten: go on.
     template <Operation operation>
     WARPSET_FN Found look(const Walk& walk) const
     {
         const auto [bucket, code] = walk.place;
+        bool ends = false;
         for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
             Code seen = load(bucket, slot);
             if (seen == empty && slot >= first_slot(walk.round) && slot < last_slot(walk.round)) {
-                if (operation == Operation::Find) return {Outcome::Absent, no_reference};
-                seen = claim(bucket, slot, code);
-                if (seen == empty) return {Outcome::New, reference(bucket, slot)};
+                // Goes on looking: of the slots of a bucket a relaxed load may give an old value of one and the newest of a later one,
+                // where the thread may know the key to be.
+                ends = operation == Operation::Find;
+                if (operation == Operation::FindOrPut) seen = claim(bucket, slot, code);
+                if (operation == Operation::FindOrPut && seen == empty) return {Outcome::New, reference(bucket, slot)};
             }
             if (seen == code) return {Outcome::Seen, reference(bucket, slot)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {ends ? Outcome::Absent : Outcome::Unwritten, no_reference};
     }
 
     WARPSET_FN static u64 reference(u32 bucket, u32 slot) { return bucket * static_cast<u64>(slots_per_bucket) + slot; }
@@ -373,9 +397,9 @@ struct CompactTable {
     WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
     {
         if (slot < first.slots()) return first.read(hash, slot, key, function);
-        const bool stored = second.read(hash, slot - first.slots(), key, function);
+        if (!second.read(hash, slot - first.slots(), key, function)) return false;
         function += first.view.functions;
-        return stored;
+        return true;
     }
 
     // The same of the key alone.

@@ -18,7 +18,9 @@
 // only pairs that differ are looked for. Where the parent cannot be read (no reference; or given by another thread without synchronisation, see
 // tree_table.cuh, so that a node of it is not to be seen yet), all pairs start as nothing and count as changed: the whole operation, on the same loop.
 //
-// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says.
+// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference must have come
+// with synchronisation (an earlier kernel or batch; release and acquire): what hangs off the ways is not looked at, so that whoever is told
+// New or Seen has observed it only through whoever put the parent.
 #pragma once
 
 #include "warpset/node_table.cuh"

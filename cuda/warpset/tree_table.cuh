@@ -23,7 +23,8 @@
 //
 // Order. Searching compares what it reads, so relaxed accesses are enough (claim.cuh). *Reading back* goes through references:
 //   1. Whoever was told New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
-//      Warp::sync since; by coherence its later relaxed loads see them too.
+//      Warp::sync since; by coherence its later relaxed loads see them too. (Of a change with a mask: each node on the ways to changed words. The
+//      others are those of the parent, whose reference must have come to it as in 2.)
 //   2. Whoever got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's order) too:
 //      what was observed before the release is seen after the acquire.
 //   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as EMPTY

@@ -1,6 +1,6 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, ProbeTotals, Views};
+use super::view::{BatchView, Counts, Geometry, ProbeTotals, Settled, Views};
 use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
 use crate::{Error, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 unsafe extern "C" {
     fn warpset_cpu_geometry(tree: u32, width: u32, slot_bits: u32, geometry: *mut Geometry);
     fn warpset_cpu_clear(view: *const Views, thread: u64, threads: u64);
+    fn warpset_cpu_settle(view: *const Views, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Settled);
     fn warpset_cpu_find_or_put(view: *const Views, batch: *const BatchView);
     fn warpset_cpu_find(view: *const Views, batch: *const BatchView);
     fn warpset_cpu_get(view: *const Views, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
@@ -172,6 +173,7 @@ impl CpuStore {
                     match search {
                         Search::FindOrPut => warpset_cpu_find_or_put(&self.view, &piece),
                         Search::Find => warpset_cpu_find(&self.view, &piece),
+                        Search::PutBack => warpset_cpu_find_or_put(&self.view.for_putting_back(), &piece),
                     }
                 }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
@@ -188,7 +190,27 @@ impl CpuStore {
         counts
     }
 
-    /// The number of invalid references.
+    /// Of a cuckoo table.
+    pub(crate) fn settle(&self, seed: u64) -> (u64, Vec<u64>) {
+        let second = self.view.compact.roots.second;
+        let slots = second.buckets as usize * 8;
+        let (mut keys, mut counts) = (vec![0u64; slots], Settled::default());
+        let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
+        let threads = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                // SAFETY: `keys` has an element for each slot of the second level, of which each thread takes others, and is written at
+                // places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
+                scope.spawn(move || unsafe {
+                    warpset_cpu_settle(&self.view, thread, threads, seed, keys_at as *mut u64, counts_at as *mut Settled);
+                });
+            }
+        });
+        keys.truncate(counts.left_over as usize);
+        (counts.taken, keys)
+    }
+
+    /// The number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> u64 {
         assert_eq!(vectors.len(), references.len() * self.spec.width());
         let invalid = AtomicU64::new(0);

@@ -22,6 +22,15 @@ use view::{CompactTreeView, Counts, Geometry, NodeView, TableView, TreeView, Vie
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
 const GROW_AT_FILL: f64 = 0.85;
 
+/// The same of a cuckoo table, whose searches stay short.
+const GROW_CUCKOO_AT_FILL: f64 = 0.97;
+
+/// Settling ends for a batch when it has moved fewer than one key for so many slots of the second level.
+const SETTLE_FOR_ONE_IN: u64 = 64;
+
+/// How often everything is settled again because a key that was left over finds no place in the second level.
+const SETTLING_ROUNDS: u64 = 64;
+
 /// Nor does it make a table more than so many times as large as what must be stored in it.
 const GROW_AT_MOST: u64 = 64;
 
@@ -29,6 +38,8 @@ const GROW_AT_MOST: u64 = 64;
 pub(crate) enum Search {
     FindOrPut,
     Find,
+    /// Of keys that are left over when those of a cuckoo table settle.
+    PutBack,
 }
 
 /// What a search is offered.
@@ -176,6 +187,8 @@ pub(crate) struct Options {
     pub key_bits: u32,
     /// Of a compact table; none: the fewest that will do.
     pub slot_bits: Option<u32>,
+    /// Keys of a compact table that is no tree's may be moved.
+    pub cuckoo: bool,
     pub strategy: Strategy,
     pub width: usize,
     pub capacity: u64,
@@ -203,11 +216,11 @@ impl Options {
         let key_bits = if is_tree { Spec::root_bits(self.width, 2 * checked_node_buckets(size.nodes)?) } else { self.key_bits };
         // Checked first: what follows computes with them.
         Spec::of_keys(key_bits, self.slot_bits.unwrap_or(64), chunk_bytes)?;
-        let slot_bits = self.slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots));
+        let slot_bits = self.slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, self.cuckoo));
         if is_tree {
             return Spec::of_compact_tree(self.width, key_bits, slot_bits, chunk_bytes);
         }
-        Spec::of_keys(key_bits, slot_bits, chunk_bytes)
+        Ok(Spec { cuckoo: self.cuckoo, ..Spec::of_keys(key_bits, slot_bits, chunk_bytes)? })
     }
 
     /// The hash family of a compact table.
@@ -271,6 +284,13 @@ impl Store {
         on_store!(self, cuda => cuda.search(search, input, output, progress), cpu => cpu.search(search, input, output, progress))
     }
 
+    /// Settles the keys of a cuckoo table's second level (settle.cuh). Gives how many there were, and those that are left over, which the
+    /// table no longer holds.
+    fn settle(&self, seed: u64) -> Result<(u64, Vec<u64>)> {
+        on_store!(self, cuda => cuda.settle(seed), cpu => cpu.settle(seed))
+    }
+
+    /// The number of words that could not be read.
     fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         on_store!(self, cuda => cuda.get(references, vectors), cpu => cpu.get(references, vectors))
     }
@@ -433,7 +453,8 @@ impl RawTable {
         // another thread asks for meanwhile voids them, as it does all others.
         let generation = self.sized().generation;
         let rooms = |wanted| if wanted { count } else { 0 };
-        let mut kinds = vec![0u8; rooms(outcomes || self.options.grows)];
+        let moves = self.options.grows || self.options.cuckoo;
+        let mut kinds = vec![0u8; rooms(outcomes || moves)];
         let mut places = vec![0u64; rooms(references)];
         let mut fresh = vec![0u64; rooms(new_references)];
         let mut progress = Progress { callback: progress, before: 0, total: count as u64 };
@@ -455,8 +476,11 @@ impl RawTable {
                 let valid = if sized.generation == generation { of_table } else { Input::whole(of_table.vectors) };
                 sized.store.search(Search::FindOrPut, valid, output, &mut progress)?.tally()
             };
+            if self.options.cuckoo && of_part.full > 0 {
+                of_part = self.settle_and_offer_again(of_table.vectors, &mut kinds[part.clone()], of_part)?;
+            }
             if self.options.grows && of_part.full > 0 {
-                of_part = self.offer_again(of_table.vectors, &mut kinds[part], of_part)?;
+                of_part = self.grow_and_offer_again(of_table.vectors, &mut kinds[part], of_part)?;
             }
             tally.new += of_part.new;
             tally.seen += of_part.seen;
@@ -465,7 +489,7 @@ impl RawTable {
             first += len;
         }
         let mut batch = Batch { tally, ..Batch::default() };
-        if self.options.grows && (references || new_references) && self.sized().generation != generation {
+        if moves && (references || new_references) && self.sized().generation != generation {
             let (found, _) = self.find_all(words)?;
             let is_new = |kind: &u8| *kind == Outcome::New as u8;
             fresh = found
@@ -486,9 +510,11 @@ impl RawTable {
         Ok(batch)
     }
 
-    /// How many of `offered` vectors may be put without passing `GROW_AT_FILL`, all being new; grows until that is a fair share. How many
+    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair share. How many
     /// nodes they need is not known before; but a node table that is nearly full grows too.
     fn make_room(&self, offered: usize) -> Result<usize> {
+        // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
+        let (grow_at_fill, least_part) = if self.options.cuckoo { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         loop {
             let (size, stored) = (self.size(), self.stored()?);
             let slots = size.slots;
@@ -497,9 +523,8 @@ impl RawTable {
                 self.grow_from(size, Size { nodes: size.nodes * 2, ..size })?;
                 continue;
             }
-            let room = ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(stored);
-            // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
-            if room >= (offered as u64).min(slots / 16).max(1) {
+            let room = ((slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
+            if room >= (offered as u64).min(slots / least_part).max(1) {
                 return Ok((offered as u64).min(room) as usize);
             }
             self.grow_from(size, Size { slots: slots * 2, ..size })?;
@@ -508,7 +533,7 @@ impl RawTable {
 
     /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that much
     /// room that rejects a vector does not lack room. (Such vectors are made against the table's seed; or node references end.)
-    fn offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+    fn grow_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -522,17 +547,65 @@ impl RawTable {
                 break;
             }
             self.grow_from(size, larger)?;
-            let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
-            let width = self.width;
-            let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
-            let mut outcomes = vec![0u8; rejected.len()];
-            let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-            let found =
-                self.sized().store.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
-            rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
-            tally = Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found };
+            tally = self.offer_again(words, kinds, tally)?;
         }
         Ok(tally)
+    }
+
+    /// Settles keys, and offers those that were rejected again, until none is; or until settling makes hardly any room.
+    fn settle_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+        while tally.full > 0 {
+            let settled = self.settle()?;
+            tally = self.offer_again(words, kinds, tally)?;
+            if settled <= self.second_slots() / SETTLE_FOR_ONE_IN {
+                break;
+            }
+        }
+        Ok(tally)
+    }
+
+    /// Offers the vectors that were rejected again: `kinds` are the outcomes of all, of which `tally` is the sum.
+    fn offer_again(&self, words: &[u32], kinds: &mut [u8], tally: Tally) -> Result<Tally> {
+        let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
+        let width = self.width;
+        let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
+        let mut outcomes = vec![0u8; rejected.len()];
+        let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
+        let found = self.sized().store.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
+        rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
+        Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
+    }
+
+    /// Moves keys of a cuckoo table from its second level to the first (settle.cuh). Gives how many; none in other tables.
+    pub(crate) fn settle(&self) -> Result<u64> {
+        if !self.options.cuckoo {
+            return Ok(0);
+        }
+        let mut sized = self.sized_exclusively();
+        sized.generation += 1;
+        let mut left_over = Vec::new();
+        let mut settled = 0;
+        for round in 0..SETTLING_ROUNDS {
+            let (taken, mut without_place) = sized.store.settle(sized.generation * SETTLING_ROUNDS + round)?;
+            settled += taken - without_place.len() as u64;
+            left_over.append(&mut without_place);
+            let mut outcomes = vec![0u8; left_over.len()];
+            let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
+            let keys = Input::whole(bytemuck::cast_slice(&left_over));
+            sized.store.search(Search::PutBack, keys, output, &mut Progress::none())?;
+            let mut outcomes = outcomes.into_iter();
+            left_over.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
+            if left_over.is_empty() {
+                return Ok(settled);
+            }
+        }
+        Err(Error::KeysWithoutPlace { keys: left_over })
+    }
+
+    /// Of a compact table.
+    fn second_slots(&self) -> u64 {
+        let sized = self.sized();
+        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.second.slots())
     }
 
     /// The slot of each vector, or `Reference::NONE`; and how many were found.
@@ -547,7 +620,8 @@ impl RawTable {
         let mut vectors = vec![0u32; references.len() * self.width];
         match self.sized().store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            invalid => Err(Error::InvalidReferences { invalid, count: references.len() }),
+            // Of one whose vector is being put meanwhile, perhaps not all.
+            words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width as u64), count: references.len() }),
         }
     }
 
@@ -650,7 +724,7 @@ fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64
         if u32::try_from(buckets).is_err() {
             return Err(error);
         }
-        let needed = compact::fewest_slots(key_bits, slot_bits);
+        let needed = compact::fewest_slots(key_bits, slot_bits, spec.cuckoo);
         let error = Error::KeysDoNotFit { key_bits, slot_bits, slots: capacity, needed };
         return spec.layout(buckets).map(|_| buckets).ok_or(error);
     }

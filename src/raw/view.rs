@@ -121,6 +121,14 @@ pub(crate) struct ProbeTotals {
     pub node_probes: u64,
 }
 
+/// `warpset::Settled` of settle.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Settled {
+    pub taken: u64,
+    pub left_over: u64,
+}
+
 /// `warpset::CompactTreeView` of tree_table.cuh. A compact table that is no tree's has the first part only; of vectors of one or two words,
 /// which are no trees, it begins with a [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -146,6 +154,12 @@ pub struct Views {
 }
 
 impl Views {
+    /// As it is for keys that are put back when others have settled.
+    pub(crate) fn for_putting_back(mut self) -> Self {
+        self.compact.roots = crate::compact::for_putting_back(self.compact.roots);
+        self
+    }
+
     /// The kernels' argument begins here.
     #[cfg(feature = "cuda")]
     pub(crate) fn argument(&self) -> &u64 {

@@ -93,7 +93,7 @@ const WIDE: &[(&str, &[Layout])] = &[
 
 /// Bits a key and bits a slot of compact tables. Slots: alone in a word, two in a word, in the way of others or not; codes that are all
 /// of a slot's bits; keys of all bits of two words.
-const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (33, 32), (40, 64), (64, 64)];
+const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 32), (40, 64), (64, 64)];
 
 /// Words, bits a root and bits a slot of trees with compact roots. Roots that are two references, or (3, 5, 33 words) one and a word.
 const COMPACT_TREES: &[(u32, u32, u32)] =

@@ -41,6 +41,8 @@ pub(crate) struct Kernels {
     pub get: CudaFunction,
     pub export: CudaFunction,
     pub measure: CudaFunction,
+    /// Of a cuckoo table.
+    pub settle: Option<CudaFunction>,
 }
 
 pub(crate) struct SearchKernel {
@@ -239,6 +241,7 @@ impl Kernels {
             get: function("warpset_get")?,
             export: function("warpset_export")?,
             measure: function("warpset_measure")?,
+            settle: if spec.cuckoo { Some(function("warpset_settle")?) } else { None },
         })
     }
 

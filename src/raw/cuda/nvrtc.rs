@@ -5,7 +5,7 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 24] = [
+pub(crate) const HEADERS: [(&str, &str); 25] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/layout.cuh", include_str!("../../../cuda/warpset/layout.cuh")),
     ("warpset/hash.cuh", include_str!("../../../cuda/warpset/hash.cuh")),
@@ -20,6 +20,7 @@ pub(crate) const HEADERS: [(&str, &str); 24] = [
     ("warpset/tree_intake.cuh", include_str!("../../../cuda/warpset/tree_intake.cuh")),
     ("warpset/root_intake.cuh", include_str!("../../../cuda/warpset/root_intake.cuh")),
     ("warpset/row_intake.cuh", include_str!("../../../cuda/warpset/row_intake.cuh")),
+    ("warpset/settle.cuh", include_str!("../../../cuda/warpset/settle.cuh")),
     ("warpset/recursive_intake.cuh", include_str!("../../../cuda/warpset/recursive_intake.cuh")),
     ("warpset/change_intake.cuh", include_str!("../../../cuda/warpset/change_intake.cuh")),
     ("warpset/warp_search.cuh", include_str!("../../../cuda/warpset/warp_search.cuh")),

@@ -4,7 +4,7 @@ use super::memory::DeviceMemory;
 use super::staging::{STAGES, Stage, chunk_vectors};
 use super::workspace::Workspace;
 use super::{Gpu, Kernels, cuda};
-use crate::raw::view::{BatchView, Counts, ProbeTotals, Views};
+use crate::raw::view::{BatchView, Counts, ProbeTotals, Settled, Views};
 use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search};
 use crate::{Result, Spec};
 use cudarc::driver::sys;
@@ -138,9 +138,10 @@ impl CudaStore {
         let kernel = match (search, &self.kernels.find_or_put_changed) {
             // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
             (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.changes_pay => changed,
-            (Search::FindOrPut, _) => &self.kernels.find_or_put,
+            (Search::FindOrPut | Search::PutBack, _) => &self.kernels.find_or_put,
             (Search::Find, _) => &self.kernels.find,
         };
+        let view = if search == Search::PutBack { self.view.for_putting_back() } else { self.view };
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
@@ -159,7 +160,7 @@ impl CudaStore {
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             // SAFETY: the arguments of `warpset_find_or_put`, `..._changed` and `warpset_find` (layouts checked when they were loaded); the rest
             // is the caller's.
-            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*self.view.argument(), part])? };
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*view.argument(), part])? };
         }
         Ok(())
     }
@@ -199,7 +200,31 @@ impl CudaStore {
         Ok(sum)
     }
 
-    /// The number of invalid references.
+    /// Of a cuckoo table. Waits for all work on the GPU first.
+    pub(crate) fn settle(&self, seed: u64) -> Result<(u64, Vec<u64>)> {
+        let Some(kernel) = &self.kernels.settle else { return Ok((0, Vec::new())) };
+        let slots = u64::from(self.view.compact.roots.second.buckets) * 8;
+        let keys_on_gpu = DeviceMemory::new(&self.gpu, slots * 8)?;
+        let counts_on_gpu = DeviceMemory::new(&self.gpu, size_of::<Settled>() as u64)?;
+        let mut counts = [Settled::default()];
+        self.gpu.synchronize()?;
+        counts_on_gpu.zero_async(0, size_of::<Settled>(), self.stream())?;
+        let (keys_at, counts_at) = (keys_on_gpu.address(), counts_on_gpu.address());
+        // SAFETY: the arguments of `warpset_settle`; there is room for the keys of all slots of the second level; waited for below.
+        unsafe {
+            let arguments = arguments![*self.view.argument(), seed, keys_at, counts_at];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)?;
+            counts_on_gpu.read_async(0, &mut counts, self.stream())?;
+        }
+        self.wait("moving keys")?;
+        let mut keys = vec![0u64; counts[0].left_over as usize];
+        // SAFETY: waited for in the next statement.
+        unsafe { keys_on_gpu.read_async(0, &mut keys, self.stream())? };
+        self.wait("moving keys")?;
+        Ok((counts[0].taken, keys))
+    }
+
+    /// The number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         let piece = chunk_vectors(self.spec.width()).min(references.len().max(1));
         let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;

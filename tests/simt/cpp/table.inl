@@ -95,6 +95,20 @@ struct Measure {
     u32 bins;
 };
 
+struct Settle {
+    Views view;
+    u64 seed;
+    u64* keys;
+    warpset::Settled* counts;
+};
+
+void settle([[maybe_unused]] const Settle& argument)
+{
+#if WARPSET_KEY_BITS && !WARPSET_TREE
+    warpset_settle(view_of(argument.view), argument.seed, argument.keys, argument.counts);
+#endif
+}
+
 #if WARPSET_KEY_BITS
 // Of compact tables the tests know that by themselves (src/compact.rs).
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
@@ -164,6 +178,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         using warpset::simt::Order;
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
     },
+    [](const void* a) { settle(as<Settle>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
 };

@@ -137,8 +137,16 @@ impl Program for Duel {
 
     fn set_up(&mut self, memory: &mut Memory, _: u64) -> Vec<Vec<Grid>> {
         let layout = self.kernels.is_compact().then(|| self.layout());
-        let config =
-            Config { buckets: 2, hash_mask: 0, empty: [0xEEEE_EEE0; 4], seed: 1, node_buckets: 2, node_hash_mask: 0, layout };
+        let config = Config {
+            buckets: 2,
+            hash_mask: 0,
+            empty: [0xEEEE_EEE0; 4],
+            seed: 1,
+            node_buckets: 2,
+            node_hash_mask: 0,
+            node_probe_limit: 2,
+            layout,
+        };
         let mut table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
         // All searches begin in bucket 0, and end there; those for nodes go on to bucket 1, if they may.

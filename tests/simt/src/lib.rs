@@ -18,6 +18,7 @@ pub mod machine;
 pub mod memory;
 pub mod request;
 pub mod schedule;
+pub mod settlement;
 pub mod storm;
 pub mod table;
 pub mod trace;

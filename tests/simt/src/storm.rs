@@ -49,6 +49,7 @@ struct Case {
     operations: Vec<Operation>,
     operations_a_lane: usize,
     live_export: Option<Export>,
+    live_get: Option<Box<GetArgument>>,
     afterwards: Option<Afterwards>,
     sequential: bool,
 }
@@ -137,6 +138,7 @@ impl Program for Storm {
             operations: Vec::new(),
             operations_a_lane: 1,
             live_export: None,
+            live_get: None,
             afterwards: None,
             sequential: !self.stale,
             table,
@@ -166,6 +168,11 @@ impl Program for Storm {
                 let export = export(memory, &case.table, "live export");
                 grids.push(lanes(1, WARP, self.kernels.export, argument(&*export.argument)));
                 case.live_export = Some(export);
+            }
+            if rng.random_bool(0.25) {
+                let get = Box::new(get_all(memory, &case.table, "live get"));
+                grids.push(lanes(1, WARP, self.kernels.get, argument(&*get)));
+                case.live_get = Some(get);
             }
         }
         if self.scale == Scale::Lanes || rng.random_bool(0.25) {
@@ -250,6 +257,9 @@ impl Program for Storm {
         contents.check_counts(&case.table, memory)?;
         if let Some(export) = &case.live_export {
             case.check_export(&contents, memory, export)?;
+        }
+        if let Some(get) = &case.live_get {
+            case.check_get(&contents, memory, get)?;
         }
         case.afterwards.as_ref().map_or(Ok(()), |afterwards| case.check_afterwards(&contents, memory, afterwards))
     }
@@ -388,6 +398,26 @@ impl Case {
         Ok(rows)
     }
 
+    /// Of all slots: words that were read are those of the vector that is there in the end; the others have been counted.
+    fn check_get(&self, contents: &Contents, memory: &Memory, get: &GetArgument) -> Result<(), Wrong> {
+        let words = memory.at(get.vectors, get.count as usize * self.pool.width);
+        for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
+            let read = |(word, stored): (&u32, &u32)| word == stored || *word == UNREAD;
+            if slot.is_complete() && !vector.iter().zip(&slot.words).all(read) {
+                return Err(wrong("get", format!("{vector:x?}"), slot.about()));
+            }
+            if !slot.is_complete() && vector.iter().any(|word| *word != UNREAD) {
+                return Err(wrong("get", format!("{vector:x?}, where there is no vector"), slot.about()));
+            }
+        }
+        let (invalid, unread) = (memory.at(get.invalid, 1)[0], words.iter().filter(|word| **word == UNREAD).count() as u64);
+        // A word may be what unread ones are.
+        if invalid > unread || invalid + stored_words_like_unread(contents) < unread {
+            return Err(wrong("get", format!("{unread} words were not read, {invalid} counted"), Vec::new()));
+        }
+        Ok(())
+    }
+
     fn check_afterwards(&self, contents: &Contents, memory: &Memory, afterwards: &Afterwards) -> Result<(), Wrong> {
         let count = self.pool.len();
         let outcomes = memory.at(afterwards.find.argument.batch.outcomes, count);
@@ -406,15 +436,11 @@ impl Case {
             return Err(wrong("export", format!("{rows} vectors of {stored}"), Vec::new()));
         }
         let invalid = memory.at(afterwards.get.invalid, 1)[0];
-        if invalid != self.table.slots + 1 - stored as u64 {
-            return Err(wrong("get", format!("{invalid} references of {} were invalid", self.table.slots + 1), Vec::new()));
+        let expected = (self.table.slots + 1 - stored as u64) * self.pool.width as u64;
+        if invalid != expected {
+            return Err(wrong("get", format!("{invalid} words could not be read, not {expected}"), Vec::new()));
         }
-        let words = memory.at(afterwards.get.vectors, self.table.slots as usize * self.pool.width);
-        for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
-            if slot.is_complete() && slot.words != vector {
-                return Err(wrong("get", format!("{vector:x?}"), slot.about()));
-            }
-        }
+        self.check_get(contents, memory, &afterwards.get)?;
         let lengths: u64 = memory.at(afterwards.measure.lengths, BINS).iter().sum();
         if lengths != stored as u64 {
             return Err(wrong("measure", format!("{lengths} vectors of {stored}"), Vec::new()));
@@ -440,6 +466,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         seed: rng.random(),
         node_buckets: 0,
         node_hash_mask: 0,
+        node_probe_limit: 0,
         layout: None,
     };
     config.layout = kernels.is_compact().then(|| layout(kernels, config.buckets, config.hash_mask, rng));
@@ -453,6 +480,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         assert!(u64::from(config.node_buckets) < most, "{}: {} buckets of nodes", kernels.name(), config.node_buckets);
         let masks = [u32::MAX, u32::MAX, 0, 1 << 31, 3 << 30, 0x8000_0001];
         config.node_hash_mask = *masks.choose(rng).expect("there are masks");
+        config.node_probe_limit = if rng.random_bool(0.7) { config.node_buckets } else { rng.random_range(1..=2) };
     }
     config
 }
@@ -546,11 +574,12 @@ fn key(layout: &Layout, number: u64, rng: &mut Pcg64Mcg) -> Vec<u32> {
     vec![key as u32, (key >> 32) as u32]
 }
 
-fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {
+/// A batch whose results are kept.
+pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, vectors: &[usize], name: &str) -> BatchView {
     let count = vectors.len();
     let words = pool.words(vectors.iter().copied());
     let input = memory.allocate_with(format!("{name}: vectors"), Use::Constant, &words);
-    let view = BatchView {
+    BatchView {
         vectors: input,
         count: count as u64,
         outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
@@ -560,8 +589,12 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
         parents: std::ptr::null(),
         changed: std::ptr::null(),
         // A search has up to two warps.
-        workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * table.kernels.workspace_of_warp()),
-    };
+        workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * kernels.workspace_of_warp()),
+    }
+}
+
+fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {
+    let view = batch_view(memory, table.kernels, pool, &vectors, name);
     Batch {
         finds,
         changes: false,
@@ -584,16 +617,27 @@ fn export(memory: &mut Memory, table: &Table, name: &str) -> Export {
     Export { argument: Box::new(argument) }
 }
 
-fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
+/// What the words of a get are before it.
+const UNREAD: u32 = 0x5EED_0BAD;
+
+fn stored_words_like_unread(contents: &Contents) -> u64 {
+    contents.slots.iter().flat_map(|slot| &slot.words).filter(|word| **word == UNREAD).count() as u64
+}
+
+/// Of every slot, and of no slot.
+fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     let all: Vec<u64> = (0..table.slots).chain([NO_REFERENCE]).collect();
-    let width = table.kernels.width();
-    let get = GetArgument {
+    GetArgument {
         view: table.view,
-        references: memory.allocate_with("get: references", Use::Constant, &all),
+        references: memory.allocate_with(format!("{name}: references"), Use::Constant, &all),
         count: all.len() as u64,
-        vectors: memory.allocate("get: vectors", Use::Shared, all.len() * width * 4).cast(),
-        invalid: memory.allocate_with("get: invalid", Use::Shared, &[0u64]),
-    };
+        vectors: memory.allocate_with(format!("{name}: vectors"), Use::Shared, &vec![UNREAD; all.len() * table.kernels.width()]),
+        invalid: memory.allocate_with(format!("{name}: invalid"), Use::Shared, &[0u64]),
+    }
+}
+
+fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
+    let get = get_all(memory, table, "get");
     let measure = MeasureArgument {
         view: table.view,
         first: 0,

@@ -35,6 +35,8 @@ pub struct Kernels {
     pub export: Kernel,
     pub measure: Kernel,
     pub script: Kernel,
+    /// Of compact tables.
+    pub settle: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -145,6 +147,16 @@ pub struct MeasureArgument {
     pub lengths: *mut u64,
     pub totals: *mut [u64; 2],
     pub bins: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SettleArgument {
+    pub view: View,
+    pub seed: u64,
+    pub keys: *mut u64,
+    /// Keys that were taken from the second level, and keys that are left over.
+    pub counts: *mut [u64; 2],
 }
 
 /// See cpp/script.h.
@@ -311,6 +323,8 @@ pub struct Config {
     /// Of a tree table.
     pub node_buckets: u32,
     pub node_hash_mask: u32,
+    /// Buckets that are looked at for a node, if not all.
+    pub node_probe_limit: u32,
     /// Of a compact table.
     pub layout: Option<Layout>,
 }
@@ -386,7 +400,7 @@ impl Table {
             stored: memory.allocate("nodes stored", Use::Shared, 8).cast(),
             seeds: std::array::from_fn(|_| split_mix(&mut state)),
             buckets: config.node_buckets,
-            probe_limit: config.node_buckets.min(1024),
+            probe_limit: config.node_probe_limit.min(config.node_buckets),
             hash_mask: config.node_hash_mask,
             width: kernels.width,
         };

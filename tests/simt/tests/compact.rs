@@ -10,15 +10,30 @@ use std::process::ExitCode;
 use support::{Few, layouts, share, storms, trial};
 use warpset_simt::duel::{Alike, Call, Duel};
 use warpset_simt::hunt::{Program, Strategy};
-use warpset_simt::table::{COMPACTS, FIND, PUT, compact};
+use warpset_simt::settlement::Settlement;
+use warpset_simt::table::{COMPACTS, FIND, Kernels, PUT, compact};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(COMPACTS))];
     for kernels in COMPACTS {
         trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
+    // Codes have room for a second function.
+    for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
+        trials.extend(settlements(kernels));
+    }
     trials.extend(duels());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// For each scheduler.
+fn settlements(kernels: &'static Kernels) -> Vec<Trial> {
+    let strategies = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
+    let make = |strategy| {
+        let name = format!("settlement::{}::{strategy}", Settlement::new(kernels).name());
+        trial(name, move || (Box::new(Settlement::new(kernels)), strategy, share(40, 20_000)))
+    };
+    strategies.into_iter().map(make).collect()
 }
 
 const A: u32 = 0;

@@ -692,6 +692,60 @@ const MUTANTS: &[Mutant] = &[
         to: "= pair;",
     },
     Mutant {
+        what: "the end of a vector's other ways when one of them lacks a node",
+        file: "warpset/change_intake.cuh",
+        from: "            complete = (Warp::ballot(!complete) & lanes) == 0;\n",
+        to: "",
+    },
+    Mutant {
+        what: "the code that another has put into a slot that was seen EMPTY (settling)",
+        file: "warpset/settle.cuh",
+        from: "            if (table.first.claim(place.bucket, slot, place.code) == Level::empty) return true;",
+        to: "            table.first.claim(place.bucket, slot, place.code);\n            return true;",
+    },
+    Mutant {
+        what: "the function under which a key has EMPTY's code (settling)",
+        file: "warpset/settle.cuh",
+        from: "            if (place.code == Level::empty) continue;  // no place of this key\n",
+        to: "",
+    },
+    Mutant {
+        what: "the last slot of a bucket, before another key gives way",
+        file: "warpset/settle.cuh",
+        from: "        for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {\n            if (table.first.load(",
+        to: "        for (u32 slot = 0; slot + 1 < Level::slots_per_bucket; ++slot) {\n            if (table.first.load(",
+    },
+    Mutant {
+        what: "the key that has given way",
+        file: "warpset/settle.cuh",
+        from: "            key = table.hash.key(level.fraction(",
+        to: "            table.hash.key(level.fraction(",
+    },
+    Mutant {
+        what: "the clearing of a slot whose key settles",
+        file: "warpset/settle.cuh",
+        from: "        table.second.clear(at);\n",
+        to: "",
+    },
+    Mutant {
+        what: "the count of stored keys, less those that are left over",
+        file: "warpset/settle.cuh",
+        from: "        platform::add_relaxed(table.stored, ~0ull);\n",
+        to: "",
+    },
+    Mutant {
+        what: "the slot whose code gives way, in a word of two",
+        file: "warpset/compact_table.cuh",
+        from: "            const Word without = expected ^ with(0, slot, code_in(expected, slot));",
+        to: "            const Word without = slots_per_word == 1 ? 0 : expected;",
+    },
+    Mutant {
+        what: "the second look at a word whose other slot has changed (settling)",
+        file: "warpset/compact_table.cuh",
+        from: "            if (seen == expected) return code_in(expected, slot);\n            expected = seen;\n        }\n    }\n\n    // Makes",
+        to: "            return code_in(seen, slot);\n        }\n    }\n\n    // Makes",
+    },
+    Mutant {
         what: "the clearing of the second level",
         file: "warpset/batch.cuh",
         from: "(table.first.view.buckets + static_cast<u64>(table.second.view.buckets))",
@@ -724,20 +778,23 @@ fn survives(mutant: &Mutant) -> bool {
 
     // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
-    let (tests, specs): (&[&str], _) = if uses(&["compact"]) {
-        (&["--test", "compact", "--test", "tree"], "compact,tree")
-    } else if uses(&["change_intake", "block_cache"]) {
-        // Some of the specs are for the duels.
-        (&["--test", "tree"], "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5")
-    } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
-        (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14")
-    } else if uses(&["node_table", "tree_shape", "tree_table"]) {
-        (&["--test", "tree"], "strategy,tree")
-    } else if uses(&["tree", "change"]) {
-        (&["--test", "tree"], "tree")
-    } else {
-        (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")
-    };
+    let (tests, specs): (&[&str], _) =
+        if uses(&["settle"]) || mutant.what.contains("settling") || mutant.what.contains("gives way") {
+            (&["--test", "compact"], "compact")
+        } else if uses(&["compact"]) {
+            (&["--test", "compact", "--test", "tree"], "compact,tree")
+        } else if uses(&["change_intake", "block_cache"]) {
+            // Some of the specs are for the duels.
+            (&["--test", "tree"], "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5")
+        } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
+            (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14")
+        } else if uses(&["node_table", "tree_shape", "tree_table"]) {
+            (&["--test", "tree"], "strategy,tree")
+        } else if uses(&["tree", "change"]) {
+            (&["--test", "tree"], "tree")
+        } else {
+            (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")
+        };
     let output = Command::new(env!("CARGO"))
         .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
         .args(tests)

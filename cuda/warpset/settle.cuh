@@ -1,0 +1,111 @@
+// Compact cuckoo: a compact table of two functions whose keys move, to fill nearly every slot. All moving is in a pass of its own.
+//
+// Sources: Pagh and Rodler (2004); Dietzfelbinger and Weidling (2007), buckets; Wijs and Osama (2024), section 4, compact cuckoo;
+// Hegeman et al. (2024), whose compact cuckoo tables have no find-or-put that runs beside others, as a key that is being moved is nowhere.
+//
+// Find-or-put is that of every compact table (compact_table.cuh) and moves nothing: bucket of function 0, bucket of function 1, second level.
+// So it is concurrent and replication-free. When the second level is full, keys are Full, and nothing is changed by them. Then, while nothing
+// else uses the table, its keys *settle*:
+//
+//   each thread takes a key out of the second level and puts it in the place of another of one of its buckets, that one in the place of
+//   another of its other bucket, and so on, until one finds a slot that is EMPTY
+//
+// and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are put back into the
+// second level when all threads are done, where as many keys had room before. (Other keys: so a slot of each of its buckets is kept for
+// this, which find-or-put does not take. Should one be rejected, everything is settled again, by other chains: src/raw/mod.rs.)
+//
+// Why find-or-put stays right:
+//   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
+//   2. A key is under function 1 only if its bucket of function 0 is full (or its code there would be EMPTY, and it has no place there), and
+//      in the second level only if both are. Find-or-put sees to it as it walks. A thread that settles moves a key only out of a bucket
+//      that is full, and puts it in place of another only in one that is: so wherever the key comes to, all places before are taken.
+//   3. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
+//   4. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
+//      Bucket and code give back the whole key, so a thread that has exchanged codes knows whom it holds.
+// Relaxed order, device scope: a thread acts on the codes it gets from compare-and-swap alone. Find-or-puts before and after are parted from
+// this by the end of a kernel or a join of threads.
+//
+// How full: two choices among buckets of 16 slots can take more than 0.999 of all slots (Fernholz and Ramachandran 2007; Cain, Sanders and
+// Wormald 2007); what chains cost is in the README.
+#pragma once
+
+#include "warpset/compact_table.cuh"
+
+namespace warpset {
+
+template <u32 slot_bits, u32 static_bits>
+struct Settling {
+    using Table = CompactTable<slot_bits, static_bits>;
+    using Level = typename Table::First;
+    using Code = typename Level::Code;
+
+    static constexpr u32 most_steps = 128;
+
+    const Table& table;
+    u64 random;
+
+    // Finds a place for a key in the first level, where each of its buckets is full, and for those that give way to it. False if that takes too
+    // many steps: then `key` is one that has no place.
+    WARPSET_FN bool settle(u64& key)
+    {
+        const Level& level = table.first;
+        u32 function = next(2);
+        for (u32 step = 0; step < most_steps; ++step, function ^= 1) {
+            const u64 fraction = table.hash.fraction(table.hash.scramble(key), level.view.first_function + function);
+            const Place<Code> place = level.place(fraction, function);
+            if (place.code == Level::empty) continue;  // no place of this key
+            if (claim(place)) return true;
+            const Code given_way = level.exchange(place.bucket, next(Level::slots_per_bucket), place.code);
+            function = level.function(given_way);
+            key = table.hash.key(level.fraction({place.bucket, given_way}, table.hash.bits()), level.view.first_function + function);
+        }
+        return false;
+    }
+
+private:
+    // Puts a code into a slot of its bucket that is EMPTY; false if there is none, for ever.
+    WARPSET_FN bool claim(Place<Code> place) const
+    {
+        for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
+            if (table.first.load(place.bucket, slot) != Level::empty) continue;
+            if (table.first.claim(place.bucket, slot, place.code) == Level::empty) return true;
+        }
+        return false;
+    }
+
+    // Less than `end`. Knuth's MMIX generator.
+    WARPSET_FN u32 next(u32 end)
+    {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        return static_cast<u32>((random >> 32) * end >> 32);
+    }
+};
+
+// What settling counts. Mirrored by `Settled` in src/raw/view.rs.
+struct Settled {
+    u64 taken;      // keys that the second level held
+    u64 left_over;  // of those, and of those that have given way to them: how many have found no place
+};
+
+// Settles the keys of the second level, which is EMPTY then, and writes those that are left over to `keys` (room for as many as it has
+// slots), in no order; these no longer count as stored. Adds to `counts`. Nothing else may use the table at the same time.
+template <u32 slot_bits, u32 static_bits>
+WARPSET_FN void settle_keys(const CompactTable<slot_bits, static_bits>& table, u64 seed, u64* keys, Settled* counts)
+{
+    u64 taken = 0;
+    const auto share = platform::Grid::share(table.second.slots());
+    for (u64 at = share.first; at < share.last; at += share.step) {
+        u64 key;
+        u32 function;
+        if (!table.second.read(table.hash, at, key, function)) continue;
+        table.second.clear(at);
+        ++taken;
+        if (Settling<slot_bits, static_bits>{table, (seed + at) * 0x9E3779B97F4A7C15ull}.settle(key)) continue;
+        // Relaxed: only the uniqueness of the places matters.
+        keys[platform::fetch_add_relaxed(&counts->left_over, 1)] = key;
+        platform::add_relaxed(table.stored, ~0ull);
+    }
+    if (taken != 0) platform::add_relaxed(&counts->taken, taken);
+}
+
+}  // namespace warpset

@@ -1,0 +1,190 @@
+//! Compact cuckoo: keys are put, settle (cuda/warpset/settle.cuh), and are put again, by small tables that are too full for them.
+
+use crate::checks::{Contents, Pool};
+use crate::compact::{Layout, Level};
+use crate::hunt::{Program, Wrong};
+use crate::machine::{Ending, Grid, WARP};
+use crate::memory::{Memory, Use};
+use crate::storm::batch_view;
+use crate::table::{BatchArgument, Config, FULL, Kernels, NEW, SEEN, SettleArgument, Table, argument, wrong};
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::HashSet;
+
+/// Batches of all keys: before the second level settles, and after.
+struct Case {
+    table: Table,
+    pool: Pool,
+    before: BatchOf,
+    settle: Box<SettleArgument>,
+    after: BatchOf,
+}
+
+struct BatchOf {
+    keys: Vec<usize>,
+    argument: Box<BatchArgument>,
+}
+
+/// Random cases of one spec of compact tables.
+pub struct Settlement {
+    kernels: &'static Kernels,
+    case: Option<Case>,
+}
+
+impl Settlement {
+    pub fn new(kernels: &'static Kernels) -> Self {
+        assert!(kernels.is_compact() && !kernels.is_tree());
+        Self { kernels, case: None }
+    }
+
+    /// Two functions, all slots in one round; a second level of which a slot a bucket is kept.
+    fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
+        let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
+        // With the same bucket under both functions, chains are long.
+        let alike = rng.random_bool(0.1);
+        let (multipliers, step) =
+            if alike { ([1; 3], 0) } else { ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1) };
+        let mut layout = Layout { key_bits, slot_bits, levels: [Level::default(); 2], multipliers, step };
+        let slots = layout.slots_per_bucket(0);
+        layout.levels[0] = Level { buckets: rng.random_range(2..=3), functions: 2, limits: [slots, 0, 0], rounds: 1 };
+        assert!(layout.most_functions(0) >= 2, "{}: codes of one function only", self.kernels.name());
+        layout.levels[1].buckets = rng.random_range(1..=3).max(2);
+        let functions = rng.random_range(1..=layout.most_functions(1).min(4));
+        layout.levels[1] = Level { functions, limits: [7, 0, 0], rounds: 1, ..layout.levels[1] };
+        layout
+    }
+
+    fn search(&self, batch: &BatchOf, warps: usize) -> Grid {
+        let scratch_bytes = self.kernels.scratch_of_warp();
+        Grid {
+            blocks: warps,
+            threads: WARP,
+            scratch_bytes,
+            kernel: self.kernels.find_or_put,
+            argument: argument(&*batch.argument),
+        }
+    }
+}
+
+fn batch(memory: &mut Memory, table: &Table, pool: &Pool, keys: Vec<usize>, name: &str) -> BatchOf {
+    let batch = batch_view(memory, table.kernels, pool, &keys, name);
+    BatchOf { keys, argument: Box::new(BatchArgument { view: table.view, batch }) }
+}
+
+impl BatchOf {
+    /// The outcome of each key.
+    fn outcomes<'a>(&'a self, memory: &'a Memory) -> impl Iterator<Item = (usize, u32)> + 'a {
+        let outcomes = memory.at(self.argument.batch.outcomes, self.keys.len());
+        self.keys.iter().copied().zip(outcomes.iter().map(|outcome| (*outcome).into()))
+    }
+}
+
+impl Program for Settlement {
+    fn name(&self) -> String {
+        format!("{}-settles", self.kernels.name())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1 << 20
+    }
+
+    fn steps(&self) -> u64 {
+        2000
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let layout = self.layout(&mut rng);
+        let config = Config {
+            buckets: layout.levels[0].buckets,
+            hash_mask: u64::MAX,
+            empty: [0; 4],
+            seed: rng.random(),
+            node_buckets: 0,
+            node_hash_mask: 0,
+            node_probe_limit: 0,
+            layout: Some(layout),
+        };
+        let table = Table::allocate(memory, self.kernels, config);
+        table.clear(memory);
+        let mask = u64::MAX >> (64 - layout.key_bits);
+        let small = rng.random_bool(0.3);
+        let count = rng.random_range(table.slots * 3 / 4..=table.slots * 9 / 8);
+        let keys = (0..count).map(|number| if small { number } else { rng.random::<u64>() & mask });
+        let pool = Pool::new(2, keys.collect::<Vec<_>>().iter().map(|key| vec![*key as u32, (*key >> 32) as u32]));
+
+        let mut keys: Vec<usize> = (0..pool.len()).collect();
+        keys.shuffle(&mut rng);
+        let before = batch(memory, &table, &pool, keys.clone(), "before");
+        keys.shuffle(&mut rng);
+        let after = batch(memory, &table, &pool, keys, "after");
+        let second = layout.levels[1].buckets as usize * 8;
+        let settle = Box::new(SettleArgument {
+            view: table.view,
+            seed: rng.random(),
+            keys: memory.allocate("left over", Use::Shared, 8 * second).cast(),
+            counts: memory.allocate_with("settled", Use::Shared, &[0u64; 2]).cast(),
+        });
+        let threads = *[1, 3, 8, WARP].choose(&mut rng).expect("there are numbers");
+        let blocks = rng.random_range(1..=2);
+        let settling = Grid { blocks, threads, scratch_bytes: 0, kernel: self.kernels.settle, argument: argument(&*settle) };
+        let launches = vec![vec![self.search(&before, 2)], vec![settling], vec![self.search(&after, 1)]];
+        self.case = Some(Case { table, pool, before, settle, after });
+        launches
+    }
+
+    fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
+        let Case { table, pool, before, settle, after } = self.case.as_ref().expect("a case was set up");
+        // Whatever has been moved: each key once, and before it no free slot on its walk.
+        let contents = Contents::read(table, memory, pool, false)?;
+        contents.check_counts(table, memory)?;
+        let [taken, left_over] = memory.at(settle.counts, 1)[0];
+        let mut without_place = HashSet::new();
+        for key in memory.at(settle.keys, left_over as usize) {
+            let number = pool.number(&[*key as u32, (*key >> 32) as u32]);
+            let Some(_) = number.filter(|number| without_place.insert(*number)) else {
+                return Err(wrong("left over", format!("{key:#x}, which nobody offered, or twice"), Vec::new()));
+            };
+        }
+        if left_over > taken {
+            return Err(wrong("wrong count", format!("{left_over} keys left over of {taken}"), Vec::new()));
+        }
+        let mut stored = HashSet::new();
+        for (key, outcome) in before.outcomes(memory) {
+            match outcome {
+                NEW if without_place.remove(&key) => {}
+                NEW => drop(stored.insert(key)),
+                FULL => {}
+                _ => return Err(wrong("no outcome", format!("key {key}: {outcome}, the first time"), Vec::new())),
+            }
+        }
+        if let Some(key) = without_place.iter().next() {
+            return Err(wrong("left over", format!("key {key} is left over, but was not stored"), Vec::new()));
+        }
+        for (key, outcome) in after.outcomes(memory) {
+            let is_right = match outcome {
+                SEEN => stored.contains(&key),
+                NEW => stored.insert(key),
+                FULL => {
+                    contents.check_full(table, pool, key)?;
+                    !stored.contains(&key)
+                }
+                _ => false,
+            };
+            if !is_right {
+                return Err(wrong(
+                    "lost vector",
+                    format!("key {key}, stored before: {}, is {outcome}", stored.contains(&key)),
+                    Vec::new(),
+                ));
+            }
+        }
+        for (key, place) in contents.places.iter().enumerate() {
+            if place.is_some() != stored.contains(&key) {
+                return Err(wrong("lost vector", format!("key {key} is at {place:?}"), Vec::new()));
+            }
+        }
+        Ok(())
+    }
+}

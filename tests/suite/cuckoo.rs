@@ -1,0 +1,253 @@
+//! Compact cuckoo tables: find-or-put as in every table, between passes in which keys move; nearly every slot filled; nothing ever lost.
+
+use crate::common::checker::{Checker, OrFail, References, join};
+use crate::common::set::{Set, everything};
+use crate::common::vectors::{Pool, Random, mix};
+use crate::common::{fast, scaled, tests};
+use std::collections::HashSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use warpset::{Device, Error, Outcome, Root, RootTable, TableBuilder, VectorTable};
+
+tests![
+    keys_of_every_width_in_slots_of_every_size,
+    filled_to_99_percent,
+    filled_until_it_is_full_and_beyond,
+    keys_that_share_both_buckets,
+    keys_that_have_one_place_only,
+    callers_race_while_keys_settle,
+    tables_grow_by_themselves_and_late,
+    settling_moves_nothing_in_other_tables,
+    half_the_slots_fit_the_same_keys,
+];
+
+fn mask(key_bits: u32) -> u64 {
+    u64::MAX >> (64 - key_bits)
+}
+
+/// Distinct keys of so many bits; the smallest and the largest are among them.
+fn keys(key_bits: u32, count: usize) -> Vec<u64> {
+    let mut met = HashSet::new();
+    let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];
+    some.into_iter().chain((0..).map(|n| mix(n) & mask(key_bits))).filter(|key| met.insert(*key)).take(count).collect()
+}
+
+fn words(keys: &[u64]) -> Vec<u32> {
+    keys.iter().flat_map(|key| [*key as u32, (key >> 32) as u32]).collect()
+}
+
+fn pool(keys: &[u64]) -> Pool {
+    Pool::new(2, words(keys).chunks(2).map(<[u32]>::to_vec))
+}
+
+fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Root> {
+    RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
+}
+
+/// Offers keys that the table has room for, and duplicates of them, in parts; then compares everything with the model.
+fn fill(table: &VectorTable<Root>, keys: &[u64], parts: usize) {
+    let context = format!("{}, {} of {} slots", table.spec(), keys.len(), table.slots());
+    let pool = pool(keys);
+    let mut checker = Checker::new(table, &pool);
+    let offers = pool.shuffled(2, 1);
+    for part in offers.chunks(offers.len().div_ceil(parts)) {
+        let batch = table.find_or_put(&pool.batch(part));
+        checker.accept_with(part, &batch, References::Moved).or_fail(&context);
+    }
+    checker.check().or_fail(&context);
+    // What a batch says of references is of the table as the batch leaves it.
+    let again = table.find_or_put_many_with(&words(keys), everything()).unwrap();
+    let references: Vec<_> = again.references.into_iter().map(|reference| reference.expect("it is stored")).collect();
+    assert!(table.get_many(&references).unwrap() == words(keys), "{context}");
+}
+
+fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
+    let widths = if fast() { vec![20, 33, 45, 64] } else { (20..=64).collect::<Vec<_>>() };
+    for key_bits in widths {
+        for slot_bits in [16, 32, 64] {
+            // Few slots; or, if keys of so many bits need more, as many as that, up to 2^17.
+            for capacity in [100, 1000, 10_007, 1 << 17] {
+                match builder(key_bits, slot_bits, capacity).build(device) {
+                    Ok(table) => fill(&table, &keys(key_bits, scaled(2000, 300).min(capacity as usize)), 3),
+                    Err(Error::KeysDoNotFit { .. }) => continue,
+                    Err(error) => panic!("{key_bits} bits in {capacity} slots of {slot_bits}: {error}"),
+                }
+                break;
+            }
+        }
+    }
+}
+
+/// Of all slots, those of the second level included.
+fn filled_to_99_percent(device: &Device) {
+    let log2: u32 = scaled(17, 12);
+    for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
+        // One bit is left for the function: as many as the slots can hold at all.
+        let key_bits = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
+        for key_bits in [key_bits, key_bits - 5] {
+            let table = builder(key_bits, slot_bits, 1 << log2).build(device).unwrap();
+            // Without settling it would be full before.
+            fill(&table, &keys(key_bits, (table.slots() as f64 * 0.99) as usize), parts);
+        }
+    }
+}
+
+/// What is stored stays, and is found; what is rejected is said; in a larger table there is room for it.
+fn filled_until_it_is_full_and_beyond(device: &Device) {
+    for (key_bits, slot_bits, capacity, least_fill) in
+        [(20, 16, 1 << 10, 0.9), (26, 32, 100, 0.9), (40, 32, 1 << 13, 0.99), (64, 64, 20, 0.9), (50, 64, 1 << 12, 0.99)]
+    {
+        let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
+        let context = format!("{}, {} slots", table.spec(), table.slots());
+        let keys = keys(key_bits, table.slots() as usize * 5 / 4 + 50);
+        let mut stored = HashSet::new();
+        for part in keys.chunks(keys.len() / 5) {
+            let batch = table.find_or_put_many(&words(part)).unwrap();
+            stored.extend(part.iter().zip(&batch.outcomes).filter(|(_, outcome)| **outcome == Outcome::New).map(|(key, _)| *key));
+            assert_eq!(batch.tally.new + batch.tally.full, part.len() as u64, "{context}");
+            assert_eq!(table.len().unwrap(), stored.len() as u64, "{context}");
+        }
+        let fill = stored.len() as f64 / table.slots() as f64;
+        assert!(fill > least_fill && stored.len() < keys.len(), "{context}: full at {fill}");
+        let contained = table.contains_many(&words(&keys)).unwrap();
+        for (key, contained) in keys.iter().zip(contained) {
+            assert_eq!(contained, stored.contains(key), "{context}: {key:#x}");
+        }
+        let rows: Vec<u64> = table.iter().map(|row| row.unwrap().1).map(|row| row[0] as u64 | (row[1] as u64) << 32).collect();
+        assert_eq!(rows.len(), stored.len(), "{context}");
+        assert!(rows.into_iter().collect::<HashSet<_>>() == stored, "{context}");
+        table.grow(4 * table.slots()).unwrap();
+        let batch = table.find_or_put_many(&words(&keys)).unwrap();
+        assert_eq!((batch.tally.seen, batch.tally.full), (stored.len() as u64, 0), "{context}");
+    }
+}
+
+/// Whichever way a chain goes, it comes back: nearly all that settles is left over, again and again.
+fn keys_that_share_both_buckets(device: &Device) {
+    for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (45, 64, 1 << 10)] {
+        let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
+        let keys: Vec<u64> = (0..400).collect();
+        let mut stored = HashSet::new();
+        for part in keys.chunks(100) {
+            let batch = table.find_or_put_many(&words(part)).unwrap();
+            stored.extend(part.iter().zip(&batch.outcomes).filter(|(_, outcome)| **outcome == Outcome::New).map(|(key, _)| *key));
+            table.settle().unwrap();
+            assert_eq!(table.len().unwrap(), stored.len() as u64);
+            let contained = table.contains_many(&words(&keys)).unwrap();
+            for (key, contained) in keys.iter().zip(contained) {
+                assert_eq!(contained, stored.contains(key), "{}: {key}", table.spec());
+            }
+        }
+        assert!(stored.len() >= 512 / slot_bits as usize && stored.len() < keys.len(), "{} stored", stored.len());
+    }
+}
+
+/// A key whose code would be EMPTY under a function has no place there.
+fn keys_that_have_one_place_only(device: &Device) {
+    // Hashes are folded keys: those of rest 0 under function 0 are the first of each window.
+    let (key_bits, slot_bits, capacity) = (21, 16, 1 << 11);
+    let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
+    let window = 1u64 << (key_bits - 6);
+    let firsts: Vec<u64> = (0..64).map(|bucket| bucket * window).map(|hash| hash ^ (hash >> key_bits.div_ceil(2))).collect();
+    let others: Vec<u64> =
+        (0..64 * 40).map(|n| (n % 64) * window + 1 + n / 64).map(|h| h ^ (h >> key_bits.div_ceil(2))).collect();
+    let keys = [firsts, others].concat();
+    let batch = table.find_or_put_many(&words(&keys)).unwrap();
+    let mut stored: Vec<bool> = batch.outcomes.iter().map(|outcome| *outcome == Outcome::New).collect();
+    for _ in 0..3 {
+        table.settle().unwrap();
+        assert_eq!(table.contains_many(&words(&keys)).unwrap(), stored);
+        let batch = table.find_or_put_many(&words(&keys)).unwrap();
+        for ((stored, outcome), key) in stored.iter_mut().zip(batch.outcomes).zip(&keys) {
+            assert_eq!(*stored, outcome == Outcome::Seen, "{key:#x}");
+            *stored |= outcome == Outcome::New;
+        }
+    }
+}
+
+/// Callers put equal keys, look them up, and settle, all at once.
+fn callers_race_while_keys_settle(device: &Device) {
+    for (key_bits, slot_bits, capacity) in [(36, 32, 1 << 10), (22, 16, 1 << 12), (60, 64, 1 << 9)] {
+        for round in 0..scaled(6, 2) {
+            let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
+            let pool = pool(&keys(key_bits, (table.slots() as f64 * 0.97) as usize));
+            let callers = 4;
+            let barrier = Barrier::new(callers + 1);
+            let at_work = AtomicUsize::new(callers);
+            let answers = thread::scope(|scope| {
+                let call = |caller: usize| {
+                    let (table, pool, barrier, at_work) = (&table, &pool, &barrier, &at_work);
+                    scope.spawn(move || {
+                        let mut all = pool.all();
+                        Random::new(round * 100 + caller as u64).shuffle(&mut all);
+                        barrier.wait();
+                        let mut answers = Vec::new();
+                        for part in all.chunks(197) {
+                            let batch = table.find_or_put(&pool.batch(part));
+                            // What one has been told is stored is found from then on, wherever it is moved to.
+                            assert!(table.contains(&pool.batch(part)).into_iter().all(|stored| stored));
+                            answers.push((part.to_vec(), batch));
+                        }
+                        at_work.fetch_sub(1, Ordering::Relaxed);
+                        answers
+                    })
+                };
+                let callers: Vec<_> = (0..callers).map(call).collect();
+                barrier.wait();
+                while at_work.load(Ordering::Relaxed) > 0 {
+                    table.settle().unwrap();
+                }
+                callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<Vec<_>>()
+            });
+            let (positions, batch) = join(answers);
+            let mut checker = Checker::new(&table, &pool);
+            checker.accept_with(&positions, &batch, References::Moved).or_fail(key_bits);
+            checker.check().or_fail(key_bits);
+        }
+    }
+}
+
+fn tables_grow_by_themselves_and_late(device: &Device) {
+    for key_bits in [20, 37, 64] {
+        let table = RootTable::builder().key_bits(key_bits).capacity(600).grows(true).cuckoo(true).build(device).unwrap();
+        fill(&table, &keys(key_bits, scaled(30_000, 2000)), 3);
+        let stats = table.stats().unwrap();
+        assert!(stats.fill() <= 0.98, "{key_bits} bits: {}", stats.fill());
+    }
+    let table = builder(32, 32, 1 << 12).grows(true).build(device).unwrap();
+    let slots = table.slots();
+    fill(&table, &keys(32, (slots as f64 * 0.95) as usize), 1);
+    assert_eq!(table.slots(), slots);
+}
+
+fn settling_moves_nothing_in_other_tables(device: &Device) {
+    let table = RootTable::builder().key_bits(36).slot_bits(32).capacity(1 << 10).build(device).unwrap();
+    let put = words(&keys(36, 900));
+    let before = table.find_or_put_many_with(&put, everything()).unwrap();
+    assert_eq!(table.settle().unwrap(), 0);
+    assert_eq!(table.locate_many(&put).unwrap(), before.references);
+    // Nor in one whose second level is empty.
+    let table = builder(36, 32, 1 << 12).build(device).unwrap();
+    assert_eq!(table.settle().unwrap(), 0);
+    assert!(table.find_or_put_many(&put).unwrap().tally.full == 0 && table.spec().is_cuckoo());
+}
+
+fn half_the_slots_fit_the_same_keys(device: &Device) {
+    // Three functions or more; or two.
+    for (key_bits, slot_bits, of_many, of_two) in [(40, 32, 3 << 11, 1 << 13), (24, 16, 3 << 11, 1 << 14)] {
+        let build = |capacity, cuckoo| builder(key_bits, slot_bits, capacity).cuckoo(cuckoo).build(device).map(drop);
+        assert!(build(of_two, true).is_ok());
+        assert!(build(of_two / 2, false).is_ok(), "with one function");
+        let error = build(of_many, true).unwrap_err();
+        let Error::KeysDoNotFit { needed, slots, .. } = error else { panic!("{error:?}") };
+        assert_eq!((needed, slots), (of_two, of_many));
+        assert!(error.to_string().contains(&of_two.to_string()), "{error}");
+    }
+    // By default slots are as small as two functions allow.
+    let bits = |cuckoo| {
+        let table = RootTable::builder().key_bits(24).capacity(1 << 14).cuckoo(cuckoo).build(device).unwrap();
+        table.spec().key_and_slot_bits().unwrap().1
+    };
+    assert_eq!((bits(true), bits(false)), (16, 32));
+}
