@@ -8,7 +8,7 @@
 //! were put.
 //!
 //! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it there, duplication 2,
-//! settling and offers of what was rejected included; the same again; lookups of them; of keys that are not stored}. One run each.
+//! in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them; of keys that are not stored}. One run each.
 //!
 //! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact tables.
 
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         "| table | fill | keys, M | dup 2 | of floor | floor | seen | of floor | floor | found | absent | looks a stored key | longest |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    for key_bits in key_bits.split(',').map(str::parse::<u32>) {
+    for key_bits in key_bits.split(',').filter(|bits| !bits.is_empty()).map(str::parse::<u32>) {
         let key_bits = key_bits?;
         let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2);
         let table = builder.build(&bench.device)?;
@@ -129,53 +129,65 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
     Ok(())
 }
 
-/// Fills a cuckoo table further and further, and prints a row for each fill.
+/// Fills a cuckoo table further and further, in batches of about 2^24 keys, and prints a row for each fill.
 fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     // Two functions are all that the slots have room for.
     let key_bits = 31 + log2 - 4;
     let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(&bench.device)?;
     println!("\n{}\n", table.spec());
-    println!("| fill | of the bytes | keys, M | dup 2, settling included | settled | settling, ms | seen | found | absent |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("| fill | of the bytes | keys, M | dup 2 | settling included | settled | settling, ms | seen | found | absent |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let (mut stored, mut all) = (0, Vec::new());
     for fill in [0.9, 0.95, 0.97, 0.98, 0.99] {
+        let (first_of_row, stored_before) = (all.len(), stored);
         let distinct = table.slots() as f64 * fill - stored as f64;
-        // Numbers that no other keys have, `absent` ones included.
-        let mut keys = Keys::new(bench, (all.len() as u64) << 32, distinct, key_bits)?;
-        let (mut put, mut settling, mut passes) = (0.0, 0.0, 0);
-        loop {
-            let (time, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
-            put += time;
-            stored += counts.hits;
-            if counts.full == 0 {
-                break;
+        let batches = (distinct / f64::from(1 << 23)).ceil();
+        let (mut offered, mut put, mut settling, mut passes) = (0, 0.0, 0.0, 0);
+        for _ in 0..batches as u64 {
+            // Numbers that no other keys have, `absent` ones included.
+            let mut keys = Keys::new(bench, (all.len() as u64) << 32, distinct / batches, key_bits)?;
+            offered += keys.drawn.count as u64;
+            loop {
+                let (time, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
+                put += time;
+                stored += counts.hits;
+                if counts.full == 0 {
+                    break;
+                }
+                let start = Instant::now();
+                assert!(table.settle()? > 0, "{} keys of {} are rejected for good at {fill}", counts.full, counts.offered);
+                settling += start.elapsed().as_secs_f64() * 1e3;
+                passes += 1;
             }
-            let start = Instant::now();
-            assert!(table.settle()? > 0, "{} keys of {} are rejected for good at {fill}", counts.full, counts.offered);
-            settling += start.elapsed().as_secs_f64() * 1e3;
-            passes += 1;
+            all.push(keys);
         }
-        let count = keys.drawn.count as u64;
-        let (seen, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
-        assert_eq!((counts.hits, counts.full), (0, 0), "every key is seen the second time");
-        let (found, counts) = bench.find(&table, &mut keys.drawn)?;
-        assert_eq!(counts.hits, count, "every key is found");
-        let (absent, counts) = bench.find(&table, &mut keys.absent)?;
-        assert!(counts.hits < count / 1000, "{} of {count} keys are found that hardly any of were put", counts.hits);
+        let [mut seen, mut found, mut absent] = [0.0; 3];
+        for keys in &mut all[first_of_row..] {
+            let count = keys.drawn.count as u64;
+            let (time, counts) = bench.find_or_put(&table, &mut keys.drawn)?;
+            assert_eq!((counts.hits, counts.full), (0, 0), "every key is seen the second time");
+            seen += time;
+            let (time, counts) = bench.find(&table, &mut keys.drawn)?;
+            assert_eq!(counts.hits, count, "every key is found");
+            found += time;
+            let (time, counts) = bench.find(&table, &mut keys.absent)?;
+            assert!(counts.hits < count / 1000, "{} of {count} keys are found that hardly any of were put", counts.hits);
+            absent += time;
+        }
         assert_eq!(table.len()?, stored);
-        let rate = |milliseconds: f64| count as f64 / milliseconds / 1e6;
+        let rate = |milliseconds: f64| offered as f64 / milliseconds / 1e6;
         println!(
-            "| {:.3} | {:.3} | {:.1} | {:.2} | {passes} times | {settling:.1} | {:.2} | {:.2} | {:.2} |",
+            "| {:.3} | {:.3} | {:.1} | {:.2} | {:.2} | {passes} times | {settling:.1} | {:.2} | {:.2} | {:.2} |",
             stored as f64 / table.slots() as f64,
             (stored * 4) as f64 / table.bytes() as f64,
-            stored as f64 / 1e6,
+            (stored - stored_before) as f64 / 1e6,
+            rate(put),
             rate(put + settling),
             rate(seen),
             rate(found),
             rate(absent),
         );
-        all.push(keys);
     }
     read_back(bench, &table, &mut all)
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch, TableView, compile_kernels};
-use warpset::{BucketTable, Device, Error, Reference, Request, TreeTable};
+use warpset::{BucketTable, Device, Error, Reference, Request, RootTable, TreeTable};
 
 tests_of_all_kinds![
     equal_vectors_from_all_multiprocessors,
@@ -34,6 +34,8 @@ pub mod once {
         streams_of_another_gpu,
         sources_that_do_not_compile,
         kernels_compile_for_other_architectures,
+        device_batches_while_others_clear_and_grow,
+        rejected_keys_are_offered_again_when_others_have_settled,
     ];
 }
 
@@ -373,6 +375,61 @@ fn batches_on_several_streams_and_from_the_host<S: Kind>(device: &Device) {
         assert_eq!(table.len().unwrap(), count as u64);
         assert!(table.contains_many(&vectors).unwrap().iter().all(|contained| *contained));
     }
+}
+
+/// Each waits for others who hold the table, and none of them for whoever waits for it.
+fn device_batches_while_others_clear_and_grow(device: &Device) {
+    let table = BucketTable::new(device, 4, 1000).unwrap();
+    let rounds = scaled(2000, 200);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let stream = stream(device);
+                let buffer = stream.clone_htod(&distinct(4, 0, 20)).unwrap();
+                for _ in 0..rounds {
+                    table.find_or_put_device(&stream, DeviceBatch::new(&buffer, 20)).unwrap();
+                }
+                stream.synchronize().unwrap();
+            });
+        }
+        for round in 0..rounds as u64 {
+            if round % 100 == 50 { table.grow(table.slots() + 1).unwrap() } else { table.clear().unwrap() }
+        }
+    });
+    assert!(table.len().unwrap() <= 20);
+}
+
+/// What a host batch does by itself.
+fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
+    let (log2, stream) = (scaled(20, 13), stream(device));
+    // As many bits as slots have room for.
+    let key_bits = 31 + log2 - 4;
+    let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
+    let table = builder.build(device).unwrap();
+    let keys = table.slots() as usize * 98 / 100;
+    let words: Vec<u32> = (0..keys as u64)
+        .map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - key_bits))
+        .flat_map(|key| [key as u32, (key >> 32) as u32])
+        .collect();
+    let distinct: HashSet<&[u32]> = words.chunks(2).collect();
+    let buffer = stream.clone_htod(&words).unwrap();
+    let (mut new, mut settled) = (0, 0);
+    loop {
+        let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+        let batch = DeviceBatch { counts: Some(&mut counts), ..DeviceBatch::new(&buffer, keys) };
+        table.find_or_put_device(&stream, batch).unwrap();
+        let counts = stream.clone_dtoh(&counts).unwrap()[0];
+        new += counts.hits;
+        if counts.full == 0 {
+            break;
+        }
+        let moved = table.settle().unwrap();
+        assert!(moved > 0, "{} keys rejected for good, {new} stored in {} slots", counts.full, table.slots());
+        settled += moved;
+    }
+    assert!(settled > 0 && new == distinct.len() as u64, "{new} New, {settled} settled");
+    assert_eq!(table.len().unwrap(), new);
+    assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
 }
 
 fn kernel_arguments_follow_a_growth(device: &Device) {
