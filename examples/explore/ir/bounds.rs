@@ -3,37 +3,37 @@
 //! Abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an interval for each location of
 //! that process; every other variable, and an array as a whole, has one. Transitions are gone through until nothing changes: where
 //! its guard can hold, and with what its guard says of the variables it compares, a transition's stores widen the intervals of what they store to
-//! and, at its end, those of the location that it leads to. A store that may overflow may leave any value of the type.
+//! and, at its end, those of the location that it leads to. A store that may overflow may leave any value of the type. Of the transitions
+//! only those are gone through again for which an interval has changed that they begin with.
 //!
 //! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search does.
 
 use super::range::{Range, range_where};
 use super::{
-    Action, Assignment, Binary, Channel, Expression, Place, Process, ProcessId, Transition, Type, Unary, Variable, VariableId,
+    Action, Assignment, Binary, Channel, Expression, Place, Process, ProcessId, Transition, TransitionId, Type, Unary, Variable,
+    VariableId,
 };
+use std::collections::VecDeque;
 
-/// Expressions looked at before intervals grow in larger steps: a tenth of a second.
-const PATIENCE: usize = 500_000;
+/// Parts of expressions and variables looked at before intervals grow in larger steps: some hundredths of a second.
+const PATIENCE: usize = 2_000_000;
+
+/// The same before it is given up, and variables have all values of their types: one or two seconds.
+const MOST_WORK: usize = 50 * PATIENCE;
 
 /// Finds the `values` of all variables.
 pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
-    let mut search = Search::new(processes, channels, transitions, variables);
-    let mut work = 0;
-    while search.pass(transitions, &mut work) {
-        search.hurries = work > PATIENCE;
-    }
-    let found = search.anywhere;
-    for (variable, values) in variables.iter_mut().zip(found) {
-        variable.values = values;
+    let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
+    for (number, variable) in variables.iter_mut().enumerate() {
+        variable.values = found.as_ref().map_or(Range::of_type(variable.ty), |found| found[number]);
     }
 }
 
 /// What is known of all states so far.
 struct Search<'m> {
+    transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
-    /// The process whose locations a variable's intervals are kept by.
-    owners: Vec<Option<ProcessId>>,
     /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is known.
     at: Vec<Vec<Option<Vec<Range>>>>,
     /// Of each variable, wherever its owner is.
@@ -42,61 +42,144 @@ struct Search<'m> {
     sent: Vec<Vec<Option<Range>>>,
     /// By process, what it owns.
     owned: Vec<Vec<VariableId>>,
-    has_changed: bool,
+    /// By transition, what it reads of what its process does not own.
+    reads: Vec<Vec<VariableId>>,
+    /// By process and location, the transitions from there; by variable, those that read it without owning it; by channel, those that receive.
+    /// What they find may be more when the interval is.
+    leaving: Vec<Vec<Vec<TransitionId>>>,
+    readers: Vec<Vec<TransitionId>>,
+    receivers: Vec<Vec<TransitionId>>,
+    waiting: Waiting,
     /// Intervals grow to the next power of two.
     hurries: bool,
 }
 
+/// Transitions that are to be gone through, each once.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<TransitionId>,
+    has: Vec<bool>,
+}
+
+impl Waiting {
+    fn add(&mut self, transitions: &[TransitionId]) {
+        for transition in transitions {
+            if !std::mem::replace(&mut self.has[*transition], true) {
+                self.queue.push_back(*transition);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<TransitionId> {
+        let transition = self.queue.pop_front()?;
+        self.has[transition] = false;
+        Some(transition)
+    }
+}
+
 /// What is known while a transition is carried out.
-#[derive(Clone)]
 struct Moment {
+    /// Of what the transition reads and its process owns; of others, what is left of another transition.
     values: Vec<Range>,
     /// Elements with constant indices of which more is known than of their arrays.
     elements: Vec<(VariableId, i32, Range)>,
 }
 
 impl<'m> Search<'m> {
-    fn new(processes: &[Process], channels: &'m [Channel], transitions: &[Transition], variables: &'m [Variable]) -> Self {
+    fn new(processes: &[Process], channels: &'m [Channel], transitions: &'m [Transition], variables: &'m [Variable]) -> Self {
         let owners = owners(transitions, variables);
         let anywhere: Vec<Range> =
             variables.iter().map(|variable| Range::of_values(variable.initial.iter().map(|value| i64::from(*value)))).collect();
-        let owned = |process| (0..variables.len()).filter(|variable| owners[*variable] == Some(process)).collect();
-        let owned: Vec<Vec<VariableId>> = (0..processes.len()).map(owned).collect();
+        let mut owned: Vec<Vec<VariableId>> = vec![Vec::new(); processes.len()];
+        for (variable, owner) in owners.iter().enumerate() {
+            if let Some(process) = owner {
+                owned[*process].push(variable);
+            }
+        }
         let mut at: Vec<Vec<Option<Vec<Range>>>> = processes.iter().map(|process| vec![None; process.locations.len()]).collect();
         for (id, process) in processes.iter().enumerate() {
             at[id][process.initial] = Some(owned[id].iter().map(|variable| anywhere[*variable]).collect());
         }
         let sent = channels.iter().map(|channel| vec![None; channel.fields.len()]).collect();
-        Self { variables, channels, owners, at, anywhere, sent, owned, has_changed: false, hurries: false }
+        let mut leaving: Vec<Vec<Vec<TransitionId>>> =
+            processes.iter().map(|process| vec![Vec::new(); process.locations.len()]).collect();
+        let (mut readers, mut receivers) = (vec![Vec::new(); variables.len()], vec![Vec::new(); channels.len()]);
+        let mut reads = Vec::with_capacity(transitions.len());
+        for (id, transition) in transitions.iter().enumerate() {
+            leaving[transition.process][transition.from].push(id);
+            if let Action::Receive { channel, .. } = &transition.action {
+                receivers[*channel].push(id);
+            }
+            let mut read = Vec::new();
+            read_by(transition, &mut |variable| read.push(variable));
+            read.sort_unstable();
+            read.dedup();
+            read.retain(|variable| owners[*variable] != Some(transition.process));
+            read.iter().for_each(|variable| readers[*variable].push(id));
+            reads.push(read);
+        }
+        let mut waiting = Waiting { queue: VecDeque::new(), has: vec![false; transitions.len()] };
+        processes.iter().enumerate().for_each(|(id, process)| waiting.add(&leaving[id][process.initial]));
+        Self {
+            transitions,
+            variables,
+            channels,
+            at,
+            anywhere,
+            sent,
+            owned,
+            reads,
+            leaving,
+            readers,
+            receivers,
+            waiting,
+            hurries: false,
+        }
     }
 
-    /// Goes through all transitions once. Returns whether anything has changed.
-    fn pass(&mut self, transitions: &[Transition], work: &mut usize) -> bool {
-        self.has_changed = false;
-        for transition in transitions {
-            *work +=
-                1 + transition.guard.as_ref().map_or(0, size) + transition.effects.iter().map(|e| size(&e.value)).sum::<usize>();
-            if let Some(moment) = self.before(transition) {
-                self.carry_out(transition, moment);
+    /// The intervals of all variables; `None` if it takes more work than this.
+    fn run(mut self, most_work: usize) -> Option<Vec<Range>> {
+        let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
+        let size_of = |transition: &Transition| {
+            let effects = transition.effects.iter().map(|effect| size(&effect.value));
+            1 + transition.guard.as_ref().map_or(0, size) + effects.sum::<usize>()
+        };
+        let sizes: Vec<usize> = self.transitions.iter().map(size_of).collect();
+        let mut work = 0;
+        while let Some(id) = self.waiting.take() {
+            work += sizes[id] + self.owned[self.transitions[id].process].len() + self.reads[id].len();
+            if work > most_work {
+                return None;
+            }
+            self.hurries = work > PATIENCE;
+            if self.begin(id, &mut moment) {
+                self.carry_out(id, &mut moment);
             }
         }
-        self.has_changed
+        Some(self.anywhere)
     }
 
-    /// What is known when the transition begins; `None` if it cannot.
-    fn before(&self, transition: &Transition) -> Option<Moment> {
-        let here = self.at[transition.process][transition.from].as_ref()?;
-        let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
+    /// What is known when the transition begins. False if it cannot.
+    fn begin(&self, id: TransitionId, moment: &mut Moment) -> bool {
+        let transition = &self.transitions[id];
+        let Some(here) = self.at[transition.process][transition.from].as_ref() else { return false };
+        self.reset(id, moment);
         for (variable, values) in self.owned[transition.process].iter().zip(here) {
             moment.values[*variable] = *values;
         }
-        match &transition.guard {
-            Some(guard) => moment.assume(guard, true).then_some(moment),
-            None => Some(moment),
+        transition.guard.as_ref().is_none_or(|guard| moment.assume(guard, true))
+    }
+
+    /// Of what the process does not own is known what holds always.
+    fn reset(&self, id: TransitionId, moment: &mut Moment) {
+        moment.elements.clear();
+        for variable in &self.reads[id] {
+            moment.values[*variable] = self.anywhere[*variable];
         }
     }
 
-    fn carry_out(&mut self, transition: &Transition, mut moment: Moment) {
+    fn carry_out(&mut self, id: TransitionId, moment: &mut Moment) {
+        let transition = &self.transitions[id];
         match &transition.action {
             Action::Alone => {}
             Action::Send { channel, values } => {
@@ -109,40 +192,54 @@ impl<'m> Search<'m> {
                 for (field, values) in values.into_iter().enumerate() {
                     let before = self.sent[*channel][field];
                     let after = before.map_or(values, |before| self.grown(before, before.or(values)));
-                    self.has_changed |= before != Some(after);
+                    if before != Some(after) {
+                        self.waiting.add(&self.receivers[*channel]);
+                    }
                     self.sent[*channel][field] = Some(after);
                 }
                 // The receiver has acted meanwhile: what the guard said of what is not this process' own may not hold any more.
-                moment.elements.clear();
-                for variable in 0..self.variables.len() {
-                    if self.owners[variable] != Some(transition.process) {
-                        moment.values[variable] = self.anywhere[variable];
-                    }
-                }
+                self.reset(id, moment);
             }
             Action::Receive { channel, targets } => {
                 for (field, target) in targets.iter().enumerate() {
                     let Some(values) = self.sent[*channel][field] else { return };
-                    self.store(target, values, &mut moment);
+                    self.store(target, values, moment);
                 }
             }
         }
         for Assignment { target, value } in &transition.effects {
             let values = moment.range(value);
-            self.store(target, values, &mut moment);
+            self.store(target, values, moment);
         }
-        let process = transition.process;
-        let now: Vec<Range> = self.owned[process].iter().map(|variable| moment.values[*variable]).collect();
-        let before = self.at[process][transition.to].as_ref();
+        self.arrive(transition, moment);
+    }
+
+    /// At the transition's end: what its process owns has these values there.
+    fn arrive(&mut self, transition: &Transition, moment: &Moment) {
+        let (process, to) = (transition.process, transition.to);
+        let now = self.owned[process].iter().map(|variable| moment.values[*variable]);
+        let before = self.at[process][to].as_ref();
         let after: Vec<Range> = match before {
-            Some(before) => before.iter().zip(&now).map(|(before, now)| self.grown(*before, before.or(*now))).collect(),
-            None => now,
+            Some(before) => before.iter().zip(now).map(|(before, now)| self.grown(*before, before.or(now))).collect(),
+            None => now.collect(),
         };
-        self.has_changed |= before != Some(&after);
-        for (variable, values) in self.owned[process].iter().zip(&after) {
-            self.anywhere[*variable] = self.anywhere[*variable].or(*values);
+        if before != Some(&after) {
+            self.waiting.add(&self.leaving[process][to]);
+            for (number, values) in after.iter().enumerate() {
+                self.widen(self.owned[process][number], *values);
+            }
+            self.at[process][to] = Some(after);
         }
-        self.at[process][transition.to] = Some(after);
+    }
+
+    /// A variable has these values somewhere.
+    fn widen(&mut self, variable: VariableId, values: Range) {
+        let before = self.anywhere[variable];
+        let after = self.grown(before, before.or(values));
+        if after != before {
+            self.waiting.add(&self.readers[variable]);
+            self.anywhere[variable] = after;
+        }
     }
 
     fn store(&mut self, place: &Place, values: Range, moment: &mut Moment) {
@@ -156,11 +253,9 @@ impl<'m> Search<'m> {
             }
             Some(_) => moment.elements.retain(|(array, ..)| *array != variable),
         }
-        let after = self.grown(self.anywhere[variable], self.anywhere[variable].or(values));
-        self.has_changed |= after != self.anywhere[variable];
-        self.anywhere[variable] = after;
+        self.widen(variable, values);
         if place.index.is_some() {
-            moment.values[variable] = after;
+            moment.values[variable] = self.anywhere[variable];
         }
     }
 
@@ -266,6 +361,31 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
     writers.iter().zip(variables).map(owner).collect()
 }
 
+/// Calls `f` with every variable of which something is read.
+fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
+    let (values, targets): (&[Expression], &[Place]) = match &transition.action {
+        Action::Alone => (&[], &[]),
+        Action::Send { values, .. } => (values, &[]),
+        Action::Receive { targets, .. } => (&[], targets),
+    };
+    let targets = targets.iter().chain(transition.effects.iter().map(|effect| &effect.target));
+    let read = transition.guard.iter().chain(values).chain(transition.effects.iter().map(|effect| &effect.value));
+    read.chain(targets.filter_map(|target| target.index.as_ref())).for_each(|expression| variables_in(expression, f));
+}
+
+fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
+    match expression {
+        Expression::Variable(variable) => f(*variable),
+        Expression::Element { array, index, .. } => {
+            f(*array);
+            variables_in(index, f);
+        }
+        Expression::Unary { operand, .. } => variables_in(operand, f),
+        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
+        Expression::Constant(_) | Expression::At { .. } => {}
+    }
+}
+
 /// What a store leaves of these values.
 fn wrapped(values: Range, ty: Type) -> Range {
     let all = Range::of_type(ty);
@@ -301,5 +421,59 @@ fn size(expression: &Expression) -> usize {
         Expression::Element { index: operand, .. } | Expression::Unary { operand, .. } => size(operand),
         Expression::Binary { operands, .. } => size(&operands[0]) + size(&operands[1]),
         Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::dve::Dve;
+    use super::super::{Model, Source};
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn read(text: &str) -> Model {
+        Dve::read(Source { name: "test".into(), text: text.into() }).unwrap().model
+    }
+
+    /// Counters of one process, in a ring of locations that goes against the order of the text.
+    fn ring(locations: usize, counters: usize) -> String {
+        let names: Vec<String> = (0..locations).map(|at| format!("s{at}")).collect();
+        let steps = (1..locations).map(|at| {
+            let counter = at % counters;
+            format!("s{at} -> s{} {{ guard v{counter} < 100; effect v{counter} = v{counter} + 1; }},", at - 1)
+        });
+        let variables: String = (0..counters).map(|counter| format!("byte v{counter};")).collect();
+        let (steps, last) = (steps.collect::<String>(), locations - 1);
+        format!("{variables} process P {{ state {}; init s{last}; trans {steps} s0 -> s{last} {{}}; }} system async;", names.join(","))
+    }
+
+    #[test]
+    fn intervals_are_found_in_any_order() {
+        let model = read(&ring(30, 3));
+        assert_eq!(model.variables[0].values, Range { low: 0, high: 100 });
+        let text = "byte x, y; byte a[2]; channel c;
+            process P { byte k; state s, t; init s; trans s -> t { guard y == 3; sync c!x + 1; effect k = a[1]; }; }
+            process Q { byte got; state s; init s; trans s -> s { sync c?got; effect a[1] = got * 2; }; }
+            process R { state s; init s; trans s -> s { guard x < 4; effect x = x + 1; }, s -> s { guard x > 2; effect y = 3; }; }
+            system async;";
+        let model = read(text);
+        let high = |name: &str| model.variables.iter().find(|variable| variable.name == name).unwrap().values.high;
+        assert_eq!(["x", "y", "a", "k", "got"].map(high), [4, 3, 10, 10, 5]);
+    }
+
+    #[test]
+    fn many_locations_and_variables_do_not_take_long() {
+        let start = Instant::now();
+        let model = read(&ring(3000, 200));
+        assert!(model.variables.iter().all(|variable| variable.values == Range { low: 0, high: 100 }));
+        assert!(start.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 }), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn it_is_given_up_in_the_end() {
+        let model = read(&ring(30, 3));
+        let run = |most| Search::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
+        assert!(run(1000).is_none());
+        assert_eq!(run(MOST_WORK).unwrap(), vec![Range { low: 0, high: 100 }; 3]);
     }
 }
