@@ -102,6 +102,7 @@ impl Scope<'_> {
                 .parse()
                 .map(Expression::Constant)
                 .map_err(|_| Diagnostic::new(at, "the number is too large", format!("numbers go up to {}", i32::MAX))),
+            Rule::least => Ok(Expression::Constant(i32::MIN)),
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
             Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
@@ -207,7 +208,8 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
 }
 
 fn is_operand(rule: Rule) -> bool {
-    matches!(rule, Rule::reference | Rule::number | Rule::parenthesised | Rule::true_value | Rule::false_value)
+    use Rule::*;
+    matches!(rule, reference | number | least | parenthesised | true_value | false_value)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

@@ -68,6 +68,7 @@ fn syntax_error(error: Error<Rule>, rule: Rule, text: &str) -> Diagnostic {
     let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
     let found = match &rest[..length] {
         "" => "the text ends here".into(),
+        "\u{fffd}" => "a byte that is not UTF-8".into(),
         found => format!("`{}` is not expected here", found.escape_debug()),
     };
     let (start, end) = (start as u32, (start + length) as u32);

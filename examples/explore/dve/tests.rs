@@ -71,6 +71,32 @@ fn a_source_may_be_left_out() {
 }
 
 #[test]
+fn the_least_number_is_read() {
+    let values = |text: &str| -> Vec<i32> {
+        let model = read(&with(text, "")).unwrap().model;
+        model.variables.iter().map(|variable| variable.initial[0]).collect()
+    };
+    let text = "int x = -2147483648 / 65536, y = -/**/ 2147483648 % 1000, z = - -2147483648 / 65536, v = 1 - -2147483648 == -2147483647;";
+    assert_eq!(values(text), [-32768, -648, -32768, 1]);
+    assert_eq!(values("int x = -2147483648; byte y = -2147483648;"), [0, 0], "a store wraps");
+    for text in ["int x = 2147483648;", "int x = -2147483649;", "int x = 1 - 2147483648;", "int x = -21474836480;"] {
+        assert!(read(&with(text, "")).unwrap_err().contains("the number is too large"), "{text}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_may_be_in_comments() {
+    let read = |bytes: &[u8]| Dve::read(Source::of_bytes("test".into(), bytes)).map_err(|error| error.to_string());
+    let model = b"\xef\xbb\xbf// caf\xe9\nbyte x; /* \xff\xfe */ process P { state a; init a; }\nsystem async;";
+    assert_eq!(read(model).unwrap().model.variables.len(), 1);
+    let text = b"// caf\xe9\n/* \xe9 */ byte caf\xe9; process P { state a; init a; }\nsystem async;";
+    let error = read(text).unwrap_err();
+    assert!(error.starts_with("test:2:17: a byte that is not UTF-8"), "{error}");
+    let error = read(b"byte x; \xef\xbb\xbf process P { state a; init a; } system async;").unwrap_err();
+    assert!(error.starts_with("test:1:9:"), "only the first character is a mark: {error}");
+}
+
+#[test]
 fn names_may_begin_like_keywords() {
     read(&with("byte integer, bytes, not_x, order, android, trueish, initial; channel synced;", "byte guards = 1;")).unwrap();
 }

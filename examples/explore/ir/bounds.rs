@@ -444,7 +444,10 @@ mod tests {
         });
         let variables: String = (0..counters).map(|counter| format!("byte v{counter};")).collect();
         let (steps, last) = (steps.collect::<String>(), locations - 1);
-        format!("{variables} process P {{ state {}; init s{last}; trans {steps} s0 -> s{last} {{}}; }} system async;", names.join(","))
+        format!(
+            "{variables} process P {{ state {}; init s{last}; trans {steps} s0 -> s{last} {{}}; }} system async;",
+            names.join(",")
+        )
     }
 
     #[test]
@@ -465,7 +468,7 @@ mod tests {
     fn many_locations_and_variables_do_not_take_long() {
         let start = Instant::now();
         let model = read(&ring(3000, 200));
-        assert!(model.variables.iter().all(|variable| variable.values == Range { low: 0, high: 100 }));
+        assert!(model.variables.iter().all(|variable| variable.values.bits() == 7 && variable.values.contains(100)));
         assert!(start.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 }), "{:?}", start.elapsed());
     }
 

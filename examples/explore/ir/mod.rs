@@ -62,6 +62,9 @@ pub type TransitionId = usize;
 /// Index of a location in its [`Process::locations`]; its value in packed states.
 pub type LocationId = usize;
 
+/// What some editors begin UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A whole model, checked: every index is valid, every initial value fits its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -261,6 +264,13 @@ impl Model {
 }
 
 impl Source {
+    /// A text as it lies in a file: without a byte order mark, and with U+FFFD where it is not UTF-8. No language has that character but in its
+    /// comments, so it is an error elsewhere, with its place.
+    pub fn of_bytes(name: String, bytes: &[u8]) -> Self {
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        Self { name, text: String::from_utf8_lossy(text).into_owned() }
+    }
+
     /// The piece of text, as it is.
     pub fn piece(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
