@@ -217,6 +217,74 @@ fn errors_have_their_exit_code_and_place() {
     fails(&model("peterson"), &["--capacity", "many"], &["it is not a number"]);
 }
 
+/// Clang takes 256 brackets in each other unless it is told to take more, and nothing else knows that option.
+#[cfg(unix)]
+#[test]
+fn deep_brackets_are_asked_of_clang_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, path) = written(COUNTERS);
+    let [compiler, arguments] = ["compiler", "arguments"].map(|name| folder.path().join(name));
+    for (version, takes_brackets) in [("Debian clang version 19.1.7", true), ("c++ (Debian 14.2.0) 14.2.0", false)] {
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit; fi\necho \"$@\" > '{}'\necho no >&2\nexit 1\n",
+            arguments.display()
+        );
+        std::fs::write(&compiler, script).unwrap();
+        std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new(executable("explore"))
+            .arg(&path)
+            .args(["--device", "cpu:2", "--engine", "compiled"])
+            .env("CXX", &compiler)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains("did not compile") && message.contains("no\n"), "{output:?}");
+        let arguments = std::fs::read_to_string(&arguments).unwrap();
+        assert_eq!(arguments.contains("-fbracket-depth"), takes_brackets, "{arguments}");
+    }
+}
+
+/// What `auto` begins with and what takes over when it is compiled count the same; whether there is a compiler, and whether it works, makes no
+/// difference to that.
+#[test]
+fn compiled_code_may_come_later_or_never() {
+    let (_folder, path) = written(&COUNTERS.replace("30", "70"));
+    for compiler in [None, Some("false"), Some("/no/compiler")] {
+        let mut command = Command::new(executable("explore"));
+        command.arg(&path).args(["--device", "cpu:2", "--json"]);
+        if let Some(compiler) = compiler {
+            command.env("CXX", compiler);
+        }
+        let output = command.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!(counts(&report), [357_911, 1_058_610, 1, 211, 3781], "{report}");
+        let engine = report["engine"].as_str().unwrap();
+        assert!(engine.starts_with("interpreted") && (compiler.is_none() || !engine.contains("then compiled")), "{engine}");
+    }
+}
+
+#[test]
+fn files_may_have_a_byte_order_mark_and_other_bytes_in_comments() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("model.dve");
+    let model = std::fs::read(model("peterson")).unwrap();
+    std::fs::write(&path, [b"\xef\xbb\xbf// caf\xe9\n", &model[..]].concat()).unwrap();
+    let (code, report) = json(&path, &[]);
+    assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]));
+}
+
+#[test]
+fn the_time_is_split() {
+    let (_, report) = json(&model("peterson"), &["--engine", "compiled"]);
+    for name in ["seconds", "seconds_parse", "seconds_table", "seconds_compile", "seconds_path"] {
+        assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
+    }
+    assert!(report["seconds_compile"].as_f64() > report["seconds_parse"].as_f64());
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("time ")).unwrap();
+    assert!([" parse ", " table ", " compile ", " explore "].iter().all(|part| line.contains(part)), "{line}");
+}
+
 #[test]
 fn recorded_vectors_can_be_replayed() {
     for (name, [states, transitions, ..]) in GOLDEN {

@@ -27,6 +27,7 @@ mod progress;
 mod record;
 mod report;
 mod successors;
+mod switching;
 
 use anyhow::{Context, Result};
 use checks::{Checks, Role};
@@ -45,6 +46,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 use successors::{Interpreted, Successors};
+use switching::Switching;
 use warpset::{Bucket, CompactTree, Device, Nodes, Storage, TableBuilder, Tree, VectorTable};
 
 fn main() -> ExitCode {
@@ -68,8 +70,8 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let name = options.model.display().to_string();
-    let text = std::fs::read_to_string(&options.model).with_context(|| format!("{name} cannot be read"))?;
-    let dve = Dve::read(Source { name, text })?;
+    let bytes = std::fs::read(&options.model).with_context(|| format!("{name} cannot be read"))?;
+    let dve = Dve::read(Source::of_bytes(name, &bytes))?;
     let checks = checks(options, &dve)?;
     #[cfg(feature = "cuda")]
     if let Some(file) = &options.emit {
@@ -77,9 +79,11 @@ fn run(options: &Options) -> Result<ExitCode> {
         std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let time = Time { parse: start.elapsed(), ..Time::default() };
+    let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
+    let start = Instant::now();
     let device = options.device.open()?;
+    let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let words = dve.model.layout.words;
     match options.table.of(words) {
         TableKind::Tree => explore(options, &dve, &checks, &device, with_nodes::<Tree>(options, words), time),
@@ -118,27 +122,30 @@ fn explore<S: Storage>(
     let model = &dve.model;
     let start = Instant::now();
     let table = builder.capacity(options.capacity).build(device)?;
+    time.table += start.elapsed();
     let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
     let run = Run { options, table: &table, interpreted: &interpreted };
+    let start = Instant::now();
     match options.engine.on(device, options.record.is_some()) {
         #[cfg(feature = "cuda")]
         EngineKind::Gpu => {
             let mut engine = gpu::Engine::new(&table, model, &interpreted, checks, options.cycles)?;
-            time.prepare = start.elapsed();
-            run.with(&interpreted, "compiled for the GPU", time, |limits, observer| {
+            time.compile = start.elapsed();
+            run.with(&interpreted, &|| "compiled for the GPU".into(), time, |limits, observer| {
                 let (exploration, cycles) = engine.run(&model.initial_state(), limits, observer)?;
                 Ok((exploration, options.cycles.then_some(cycles)))
             })
         }
         EngineKind::Compiled => {
             let compiled = codegen::on_cpu::Compiled::new(&interpreted)?;
-            time.prepare = start.elapsed();
-            run.on_threads(&compiled, "compiled", time)
+            time.compile = start.elapsed();
+            run.on_threads(&compiled, &|| "compiled".into(), time)
         }
-        _ => {
-            time.prepare = start.elapsed();
-            run.on_threads(&interpreted, "interpreted", time)
+        EngineKind::Auto => {
+            let source = Switching::new(&interpreted);
+            source.during(|| run.on_threads(&source, &|| source.engine(), time))
         }
+        _ => run.on_threads(&interpreted, &|| "interpreted".into(), time),
     }
 }
 
@@ -151,7 +158,7 @@ struct Run<'a, S: Storage> {
 
 impl<S: Storage> Run<'_, S> {
     /// By threads of this machine, whatever the table's device.
-    fn on_threads<X: Successors>(&self, source: &X, engine: &'static str, time: Time) -> Result<ExitCode> {
+    fn on_threads<X: Successors>(&self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<ExitCode> {
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width())).transpose()?;
         let code = self.with(source, engine, time, |limits, observer| {
             let recorder = recorder.as_ref();
@@ -164,11 +171,11 @@ impl<S: Storage> Run<'_, S> {
         Ok(code)
     }
 
-    /// By what `explore` does.
+    /// By what `explore` does. `engine` tells afterwards how successors were found.
     fn with<X: Successors>(
         &self,
         source: &X,
-        engine: &'static str,
+        engine: &dyn Fn() -> String,
         mut time: Time,
         explore: impl FnOnce(Limits, &(dyn Fn(&Counts) + Sync)) -> Result<(Exploration, Option<Cycles>)>,
     ) -> Result<ExitCode> {
@@ -196,7 +203,7 @@ impl<S: Storage> Run<'_, S> {
             spec: table.spec(),
             stats,
             exploration: &exploration,
-            engine,
+            engine: engine(),
             time,
             cycles,
             violation: path.as_ref().map(|path| checks.describe(&path.violation, model)),

@@ -70,7 +70,8 @@ pub struct Options {
 
     /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the system's
     /// C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is gpu for a table on a
-    /// GPU, unless --record is given, and else interpreted.
+    /// GPU, unless --record is given. Else it begins interpreted; after 200,000 states the compiler is started beside it, and what it has made
+    /// takes over when it is done. Where there is no compiler, it stays interpreted.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
@@ -129,11 +130,10 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// What `auto` means.
+    /// What `auto` means on this device; by threads it stays `auto`.
     pub fn on(self, device: &Device, records: bool) -> Self {
         match self {
             Self::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => Self::Gpu,
-            Self::Auto => Self::Interpreted,
             other => other,
         }
     }

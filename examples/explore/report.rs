@@ -14,12 +14,13 @@ pub struct Report<'a> {
     pub stats: Stats,
     pub exploration: &'a Exploration,
     /// How successors are found.
-    pub engine: &'static str,
+    pub engine: String,
     pub time: Time,
     /// Of a GPU, if they were measured.
     pub cycles: Option<Cycles>,
-    /// Most bytes of the table and the states that waited.
+    /// What was found, if anything was.
     pub violation: Option<String>,
+    /// The way to it.
     pub path: Option<Value>,
 }
 
@@ -28,8 +29,10 @@ pub struct Report<'a> {
 pub struct Time {
     /// To read and lower the model.
     pub parse: Duration,
-    /// To compile and to make the table.
-    pub prepare: Duration,
+    /// To open the device and to make the table.
+    pub table: Duration,
+    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not count.
+    pub compile: Duration,
     pub explore: Duration,
     /// To find the path to what was found.
     pub path: Duration,
@@ -80,7 +83,8 @@ impl Report<'_> {
             "seconds": time.explore.as_secs_f64(),
             "states_per_second": self.states_per_second(),
             "seconds_parse": time.parse.as_secs_f64(),
-            "seconds_prepare": time.prepare.as_secs_f64(),
+            "seconds_table": time.table.as_secs_f64(),
+            "seconds_compile": time.compile.as_secs_f64(),
             "seconds_path": time.path.as_secs_f64(),
             "table": self.spec.to_string(),
             "device": self.device.to_string(),
@@ -120,7 +124,13 @@ impl Report<'_> {
             ("", String::new()),
             (
                 "time",
-                format!("parse {}, prepare {}, explore {}", seconds(time.parse), seconds(time.prepare), seconds(time.explore)),
+                format!(
+                    "parse {}, table {}, compile {}, explore {}",
+                    seconds(time.parse),
+                    seconds(time.table),
+                    seconds(time.compile),
+                    seconds(time.explore)
+                ),
             ),
             ("states a second", HumanFloatCount(self.states_per_second().round()).to_string()),
             (

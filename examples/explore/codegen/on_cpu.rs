@@ -5,14 +5,23 @@ use super::super::successors::{Expansion, Interpreted, Successors};
 use super::generate;
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
+use std::fs::File;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// What calls them, in C++.
 const EXPAND: &str = include_str!("expand.cpp");
 
 /// Those that are tried, in this order, unless the environment's `CXX` names one.
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
+
+/// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than Clang takes
+/// unless it is told to. No other compiler knows the option.
+const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
+
+/// How often a compiler that may be stopped is looked at.
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// Successors by a model's next-state functions as code of this machine.
 pub struct Compiled<'m> {
@@ -46,13 +55,34 @@ impl<'m> Compiled<'m> {
     ///
     /// No compiler is found, or it does not take the text; what it says is in the error.
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
+    }
+
+    /// The same, unless it gets true meanwhile that the functions are not wanted any more: then nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        Self::with(interpreted, "-O2", is_stopped)
+    }
+
+    /// The same functions, compiled fast.
+    #[cfg(test)]
+    pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+    }
+
+    fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("a folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
         std::fs::write(&text, generate(model, &conditions))?;
         std::fs::write(&harness, EXPAND)?;
-        compile(&harness, &library)?;
+        if !compile(&harness, &library, optimisation, is_stopped)? {
+            return Ok(None);
+        }
         // SAFETY: it is what was just compiled, which does nothing when it is loaded.
         let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
         // SAFETY: the types are those in expand.cpp.
@@ -62,7 +92,7 @@ impl<'m> Compiled<'m> {
             (*library.get::<Expand>(b"explore_expand")?, width() as usize, most_steps() as usize)
         };
         ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Self { interpreted, expand, most_steps, _library: library })
+        Ok(Some(Self { interpreted, expand, most_steps, _library: library }))
     }
 
     /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind those of the
@@ -128,17 +158,43 @@ impl Successors for Compiled<'_> {
     }
 }
 
-fn compile(source: &Path, library: &Path) -> Result<()> {
+/// False if it was stopped.
+fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
+    let folder = source.parent().context("a file is in a folder")?;
     let named = std::env::var("CXX").ok();
     let compilers = named.as_deref().map_or(COMPILERS.to_vec(), |compiler| vec![compiler]);
     for compiler in &compilers {
+        let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
         let mut command = Command::new(compiler);
-        command.args(["-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\"", "-o"]);
-        let Ok(output) = command.arg(library).arg(source).output() else { continue };
-        if output.status.success() {
-            return Ok(());
+        command.args(["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]);
+        if String::from_utf8_lossy(&about.stdout).contains("clang") {
+            command.arg(BRACKETS_OF_CLANG);
         }
-        bail!("{compiler} did not compile the generated next-state functions:\n{}", String::from_utf8_lossy(&output.stderr));
+        // What is left of a compiler that was stopped goes with the folder.
+        command.arg("-o").args([library, source]).env("TMPDIR", folder);
+        let messages = folder.join("messages");
+        let Some(status) = run(&mut command, &messages, is_stopped)? else { return Ok(false) };
+        if status.success() {
+            return Ok(true);
+        }
+        let messages = std::fs::read(messages)?;
+        bail!("{compiler} did not compile the generated next-state functions:\n{}", String::from_utf8_lossy(&messages));
     }
     bail!("no C++ compiler was found: {} were tried; the variable CXX names another", compilers.join(", "))
+}
+
+/// How the command ends, its messages in a file; `None` if it was stopped.
+fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if is_stopped() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(GLANCE);
+    }
 }

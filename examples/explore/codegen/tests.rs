@@ -7,6 +7,7 @@ use super::super::ir::{Model, Source};
 use super::super::successors::{Expansion, Interpreted, Successors};
 use super::on_cpu::Compiled;
 use proptest::prelude::*;
+use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -18,17 +19,16 @@ fn read(name: &str, text: String) -> Dve {
         .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, false)))
 }
 
-/// What is found in one state, with its successors in order.
+/// What is found in one state, with its successors.
 fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion) {
     let mut expansion = Expansion::default();
     source.expand(state, &mut X::Scratch::default(), &mut expansion);
-    let mut successors: Vec<_> = expansion.successors.chunks_exact(state.len()).map(<[u32]>::to_vec).collect();
-    successors.sort_unstable();
+    let successors: Vec<_> = expansion.successors.chunks_exact(state.len()).map(<[u32]>::to_vec).collect();
     assert!(expansion.parents.iter().all(|parent| *parent == 0) && expansion.parents.len() == successors.len());
     (successors, expansion)
 }
 
-/// Both find the same in each state. Returns the states' successors.
+/// Both find the same in each state, in the same order. Returns the states' successors.
 fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let (mut all, mut faults) = (Vec::new(), 0);
     for state in states {
@@ -57,13 +57,12 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
 }
 
 /// Breadth-first from the initial state, then on from a few of what was found last, so that deep states are met, too.
-fn compare_reachable(dve: &Dve, checks: &Checks) {
-    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-    let Some(compiled) = compile(&interpreted) else { return };
-    let mut frontier = vec![dve.model.initial_state()];
+fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'m>) {
+    let model = interpreted.interpreter.model();
+    let mut frontier = vec![model.initial_state()];
     let mut seen: HashSet<Vec<u32>> = frontier.iter().cloned().collect();
     while !frontier.is_empty() && seen.len() < STATES {
-        let successors = compare(&dve.model.source.name, &interpreted, &compiled, &frontier);
+        let successors = compare(&model.source.name, interpreted, compiled, &frontier);
         frontier = successors.into_iter().filter(|state| seen.insert(state.clone())).collect();
         let step = frontier.len().div_ceil(STATES / 20);
         frontier = frontier.into_iter().step_by(step.max(1)).collect();
@@ -72,7 +71,11 @@ fn compare_reachable(dve: &Dve, checks: &Checks) {
 
 /// `None`, visibly, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
 fn compile<'m>(interpreted: &'m Interpreted<'m>) -> Option<Compiled<'m>> {
-    match Compiled::new(interpreted) {
+    or_skip(interpreted, Compiled::new(interpreted))
+}
+
+fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<'m>>) -> Option<Compiled<'m>> {
+    match compiled {
         Ok(compiled) => Some(compiled),
         Err(error) if error.to_string().starts_with("no C++ compiler") && std::env::var_os("WARPSET_REQUIRE_CXX").is_none() => {
             println!("skipped: {error}");
@@ -88,31 +91,47 @@ fn own_models() -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
 }
 
-/// Models of the BEEM benchmark, if `WARPSET_BEEM` names its folder: a few, or with `WARPSET_BEEM_ALL` all.
+/// All models of the BEEM benchmark, if `WARPSET_BEEM` names its folder.
 fn beem_models() -> Vec<PathBuf> {
     let Some(folder) = std::env::var_os("WARPSET_BEEM") else {
         println!("skipped: WARPSET_BEEM does not name the models");
         return Vec::new();
     };
-    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
-    let path = |name: &str| Path::new(&folder).join("open").join(format!("{name}.dve"));
-    if std::env::var_os("WARPSET_BEEM_ALL").is_none() {
-        return few.iter().map(|name| path(name)).collect();
-    }
     let files = std::fs::read_dir(Path::new(&folder).join("open")).expect("WARPSET_BEEM has a folder `open`");
     files.map(|file| file.expect("a file").path()).collect()
+}
+
+/// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the environment, all.
+fn some_beem_models() -> Vec<PathBuf> {
+    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
+    let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
+    let all = std::env::var_os("WARPSET_BEEM_ALL").is_some();
+    beem_models().into_iter().filter(|path| all || is_one(path)).collect()
 }
 
 fn read_file(path: &Path) -> Dve {
     read(&path.display().to_string(), std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
+fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> anyhow::Result<Compiled<'m>>) {
+    let dve = read_file(path);
+    let checks = Checks { deadlocks: true, ..Checks::of_model(&dve.model) };
+    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    if let Some(compiled) = or_skip(&interpreted, compile(&interpreted)) {
+        compare_reachable(&interpreted, &compiled);
+    }
+}
+
 #[test]
 fn compiled_code_does_what_the_interpreter_does() {
-    for path in own_models().into_iter().chain(beem_models()) {
-        let dve = read_file(&path);
-        compare_reachable(&dve, &Checks { deadlocks: true, ..Checks::of_model(&dve.model) });
-    }
+    let models = [own_models(), some_beem_models()].concat();
+    models.par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::new(interpreted)));
+}
+
+/// The text means the same however it is compiled.
+#[test]
+fn generated_code_of_every_model_does_what_the_interpreter_does() {
+    beem_models().par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::unoptimised(interpreted)));
 }
 
 /// Committed states, typed, buffered and untyped channels, messages of several values, receiving into an element, guards that fault only
@@ -148,7 +167,10 @@ fn compiled_code_knows_all_constructs() {
         let source = Source { name: "condition".into(), text: condition.into() };
         checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")));
     }
-    compare_reachable(&dve, &checks);
+    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
 }
 
 fn expressions() -> impl Strategy<Value = String> {
@@ -229,7 +251,7 @@ proptest! {
 #[test]
 fn nvrtc_takes_the_kernels() {
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
-    for path in own_models().into_iter().chain(beem_models()) {
+    for path in own_models().into_iter().chain(some_beem_models()) {
         let dve = read_file(&path);
         let width = dve.model.layout.words;
         let source = super::super::gpu::source(&dve.model, &Checks::of_model(&dve.model), true);
