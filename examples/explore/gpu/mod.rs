@@ -25,7 +25,11 @@ const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
 #define EXPLORE_OUT_OF_LINE __device__ __noinline__
 #define EXPLORE_DATA __device__ constexpr
+#if WARPSET_WIDTH <= 64
 #define EXPLORE_UNROLL _Pragma(\"unroll\")
+#else  // no registers hold such states, and unrolled loops take seconds to compile
+#define EXPLORE_UNROLL _Pragma(\"unroll 4\")
+#endif
 #define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
 #define EXPLORE_ROWS_A_THREAD 4
 #define EXPLORE_BLOCKS(threads) (768 / threads)
