@@ -8,6 +8,7 @@ use super::super::ir::{Action, Model, Transition, TransitionId};
 use super::expression::Scope;
 use super::names::Names;
 use super::steps::{Context, Pair, describe, effects};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The text of `take_pair`.
@@ -57,14 +58,24 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
     both.sort_unstable();
     let fields = model.channels.iter().map(|channel| channel.fields.len()).max().unwrap_or(0).max(1);
     let cases = |ids: &[TransitionId], statements: &dyn Fn(TransitionId) -> Vec<String>| {
-        let mut text = String::from("    switch (transition) {\n");
+        // Transitions that do the same are one case: what is sent is often a number.
+        let mut alike: Vec<(Vec<String>, Vec<TransitionId>)> = Vec::new();
+        let mut numbers = HashMap::new();
         for id in ids {
             let statements = statements(*id);
             if !statements.is_empty() {
-                writeln!(text, "    // {}\n    case {id}:", describe(model, *id)).unwrap();
-                statements.iter().for_each(|statement| writeln!(text, "        {statement}").unwrap());
-                text.push_str("        break;\n");
+                let number = *numbers.entry(statements.clone()).or_insert(alike.len());
+                if number == alike.len() {
+                    alike.push((statements, Vec::new()));
+                }
+                alike[number].1.push(*id);
             }
+        }
+        let mut text = String::from("    switch (transition) {\n");
+        for (statements, ids) in alike {
+            ids.iter().for_each(|id| writeln!(text, "    // {}\n    case {id}:", describe(model, *id)).unwrap());
+            statements.iter().for_each(|statement| writeln!(text, "        {statement}").unwrap());
+            text.push_str("        break;\n");
         }
         text + "    }\n"
     };

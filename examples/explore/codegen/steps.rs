@@ -7,6 +7,9 @@ use super::names::Names;
 use super::shared::Shared;
 use std::fmt::Write;
 
+/// Pairs from which on a process has a table of them instead of cases.
+const MANY_PAIRS: usize = 32;
+
 /// A sender and a receiver that may meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -32,18 +35,48 @@ pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair
     if most == 0 {
         return (String::new(), 0);
     }
-    let mut text = String::from("template <class State>\n");
+    let mut text = String::new();
     let name = names.process(process);
+    let has_data = choices.iter().flatten().filter(|choice| matches!(choice, Choice::Pair(_))).count() >= MANY_PAIRS;
+    if has_data {
+        text.push_str(&pairs_of(context, process, &choices, most, pairs));
+    }
+    text.push_str("template <class State>\n");
     writeln!(text, "EXPLORE_FN u32 steps_of_{name}(u32 choice, const State& from, State& to, Notes& notes)\n{{").unwrap();
     let case = if locations == 1 { "choice".into() } else { format!("at_{name}(from) * {most} + choice") };
-    writeln!(text, "    switch ({case}) {{").unwrap();
+    if has_data {
+        writeln!(text, "    const u32 number = {case}, pair = pairs_of_{name}[number];").unwrap();
+        text.push_str("    if (pair >= first_pair) return pair;\n    switch (number) {\n");
+    } else {
+        writeln!(text, "    switch ({case}) {{").unwrap();
+    }
     for (location, choices) in choices.iter().enumerate() {
         for (number, choice) in choices.iter().enumerate() {
-            Writer { context, text: &mut text }.case(location * most + number, *choice, pairs);
+            if !has_data || !matches!(choice, Choice::Pair(_)) {
+                Writer { context, text: &mut text }.case(location * most + number, *choice, pairs);
+            }
         }
     }
     text.push_str("    default: return no_step;\n    }\n}\n\n");
     (text, most)
+}
+
+/// The pairs of a process as data, which costs no time to compile: by location and choice.
+fn pairs_of(context: Context<'_>, process: ProcessId, choices: &[Vec<Choice>], most: usize, pairs: &mut Vec<Pair>) -> String {
+    let mut text = format!("EXPLORE_DATA u32 pairs_of_{}[] = {{\n", context.names.process(process));
+    for choices in choices {
+        for number in 0..most {
+            match choices.get(number) {
+                Some(Choice::Pair(pair)) => {
+                    let what = describe_pair(context.model, *pair);
+                    writeln!(text, "    first_pair + {},  // {what}", pairs.len()).unwrap();
+                    pairs.push(*pair);
+                }
+                _ => text.push_str("    no_step,\n"),
+            }
+        }
+    }
+    text + "};\n\n"
 }
 
 fn choices(model: &Model, process: ProcessId, location: usize) -> Vec<Choice> {
@@ -75,6 +108,10 @@ pub fn describe(model: &Model, id: TransitionId) -> String {
         Action::Receive { channel, .. } => format!(", {}?", model.channels[*channel].name),
     };
     format!("{}: {} -> {}, line {}{channel}", process.name, process.locations[*from].name, process.locations[*to].name, span.line)
+}
+
+fn describe_pair(model: &Model, pair: Pair) -> String {
+    format!("{} with {}", describe(model, pair.sender), describe(model, pair.receiver))
 }
 
 /// A statement by which the transition's process moves.
@@ -142,8 +179,7 @@ impl Writer<'_> {
                 self.line("return a_step;");
             }
             Choice::Pair(pair) => {
-                let text = format!("{} with {}", describe(model, pair.sender), describe(model, pair.receiver));
-                self.open(number, &text);
+                self.open(number, &describe_pair(model, pair));
                 self.line(&format!("return first_pair + {};", pairs.len()));
                 pairs.push(pair);
             }
