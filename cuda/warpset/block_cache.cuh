@@ -134,16 +134,25 @@ public:
     // null, if `new_references` is. All threads of the block call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
+        find_or_put_distinct(table, drop_duplicates(), new_references, counts);
+    }
+
+    // The same in two steps, so that each can be timed: what the first gives, how many are left, is for the second, which follows at once.
+    WARPSET_FN u32 drop_duplicates()
+    {
         Block::sync();  // the rows are written
-        const u32 offered = *taken() < rows ? *taken() : rows;
-        const u32 left = keep_one_of_equals(offered);
-        move_together(offered, left);
+        const u32 left = keep_one_of_equals(filled());
+        move_together(filled(), left);
+        return left;
+    }
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts)
+    {
         const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed(), nullptr}};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
         if (Block::thread() == 0) {
-            if (counts && offered != 0) platform::add_relaxed(&counts->offered, offered);
+            if (counts && filled() != 0) platform::add_relaxed(&counts->offered, filled());
             *taken() = 0;
         }
         Block::sync();  // the rows may be overwritten
@@ -156,6 +165,9 @@ private:
     WARPSET_FN u32* kept() const { return reinterpret_cast<u32*>(shared + kept_at); }  // a bit a row
     WARPSET_FN u32* taken() const { return reinterpret_cast<u32*>(shared + taken_at); }  // how many rows; more if some got none
     WARPSET_FN u32* index() const { return reinterpret_cast<u32*>(shared + index_at); }
+
+    // How many rows are filled; the same for all threads between two barriers.
+    WARPSET_FN u32 filled() const { return *taken() < rows ? *taken() : rows; }
 
     // Marks in `kept` one of each set of equal rows; gives how many.
     WARPSET_FN u32 keep_one_of_equals(u32 offered) const
