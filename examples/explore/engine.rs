@@ -6,6 +6,7 @@
 
 use super::checks::Violation;
 use super::record::Recorder;
+use super::report::Measurements;
 use super::successors::{Expansion, Successors};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -43,8 +44,15 @@ pub struct Limits {
     pub levels: u64,
     /// Bytes that the table and the states waiting may take, both tables counted while one grows into the other.
     pub bytes: u64,
-    /// The first violation does not end the exploration, unless it is a fault.
+    /// No violation ends the exploration but a fault.
     pub keep_going: bool,
+}
+
+impl Limits {
+    /// For the first levels, whatever is found in them.
+    pub fn of_levels(self, levels: u64) -> Self {
+        Self { states: u64::MAX, levels, keep_going: true, ..self }
+    }
 }
 
 /// What has been counted.
@@ -85,8 +93,10 @@ pub enum End {
 pub struct Exploration {
     pub counts: Counts,
     pub end: End,
-    /// The first that was found: none is at a lower level.
+    /// The first that was found: none is at a lower level. But the fault, if there is one.
     pub found: Option<Found>,
+    /// Most bytes that lists of states have taken, beside the table.
+    pub list_bytes: u64,
 }
 
 /// A violation, and where.
@@ -96,6 +106,45 @@ pub struct Found {
     pub state: Vec<u32>,
     /// How many steps it is from the initial state.
     pub level: u64,
+}
+
+impl Found {
+    /// Whether this is to be reported rather than what was found before it.
+    pub fn replaces(&self, before: Option<&Found>) -> bool {
+        let is_fault = |found: &Found| matches!(found.violation, Violation::Fault(_));
+        before.is_none_or(|before| is_fault(self) && !is_fault(before))
+    }
+}
+
+/// An engine with its model and its table.
+pub trait Explorer {
+    /// Explores from the initial state, into an empty table.
+    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration>;
+
+    /// What the last exploration took the device's time for, if that was measured.
+    fn measurements(&mut self) -> Result<Option<Measurements>>;
+
+    /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
+}
+
+/// What has come of making the table larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    Done,
+    /// There is no memory for it. Nothing has changed.
+    Refused,
+    /// The table has grown, but there is no memory to find the listed states in it again: the search cannot go on.
+    Stuck,
+}
+
+/// `None` if there was no memory for it, or no room in a table.
+pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::OutOfMemory { .. } | Error::TableFull { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// States of one level, with their references where these are used.
@@ -131,7 +180,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
     pub fn run(&self, initial: &[u32], mut levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some();
         let mut counts = Counts::default();
-        let mut found = None;
+        let mut found: Option<Found> = None;
+        let (mut kept_bytes, mut list_bytes) = (0, 0);
         let mut level = Level::default();
         self.record(initial)?;
         let mut rejected = self.put(initial, &mut level, wants_references)?;
@@ -141,6 +191,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let end = 'levels: loop {
             if let Some(levels) = &mut levels {
                 levels.push(level.references.clone());
+                kept_bytes += size_of_val(&*level.references) as u64;
             }
             if counts.levels == self.limits.levels {
                 break End::Levels;
@@ -148,13 +199,15 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             let size = level.words.len() / self.source.width();
             counts.levels += 1;
             counts.widest_level = counts.widest_level.max(size as u64);
+            counts.waiting = size as u64;
             let (mut done, mut has_fault) = (0, false);
             while done < size {
                 if counts.states >= self.limits.states {
                     break 'levels End::States;
                 }
-                let waiting = [&mut level, &mut next];
-                if !self.make_room(waiting, wants_references)? {
+                let bytes = kept_bytes + level.bytes() + next.bytes();
+                list_bytes = bytes.max(list_bytes);
+                if !self.make_room([&mut level, &mut next], bytes, wants_references)? {
                     break 'levels End::Memory;
                 }
                 let round = done..(done + self.round(&counts)?).min(size);
@@ -165,14 +218,18 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     counts.overflows += piece.overflows;
                     if let Some((state, violation)) = piece.violation {
                         has_fault |= matches!(violation, Violation::Fault(_));
-                        found.get_or_insert(Found { violation, state, level: counts.levels - 1 });
+                        let other = Found { violation, state, level: counts.levels - 1 };
+                        if other.replaces(found.as_ref()) {
+                            found = Some(other);
+                        }
                     }
                     next.words.extend(piece.new.words);
                     next.references.extend(piece.new.references);
                     rejected.extend(piece.rejected);
                 }
                 while !rejected.is_empty() {
-                    if !self.grow([&mut level, &mut next], wants_references)? {
+                    let bytes = kept_bytes + level.bytes() + next.bytes();
+                    if self.grow([&mut level, &mut next], bytes, wants_references)? != Growth::Done {
                         break 'levels End::Memory;
                     }
                     let before = next.words.len();
@@ -191,7 +248,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             }
             (level, next) = (next, Level::default());
         };
-        Ok(Exploration { counts, end, found })
+        Ok(Exploration { counts, end, found, list_bytes })
     }
 
     /// Expands some states of a level.
@@ -283,33 +340,30 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(((room / successors) as usize).clamp(PIECE, ROUND))
     }
 
-    /// Grows the table if it gets slow and may grow. False if what waits alone is too much.
-    fn make_room(&self, waiting: [&mut Level; 2], wants_references: bool) -> Result<bool> {
-        let bytes: u64 = waiting.iter().map(|level| level.bytes()).sum();
+    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost. `bytes` are
+    /// those of all lists.
+    fn make_room(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
         if self.table.bytes() + bytes > self.limits.bytes {
             return Ok(false);
         }
         if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
             // If it must not, it may be filled until it rejects states.
-            self.grow(waiting, wants_references)?;
+            return Ok(self.grow(waiting, bytes, wants_references)? != Growth::Stuck);
         }
         Ok(true)
     }
 
-    /// Makes the table twice as large; false, and nothing else, if there is no memory for that.
-    fn grow(&self, waiting: [&mut Level; 2], wants_references: bool) -> Result<bool> {
-        let bytes: u64 = waiting.iter().map(|level| level.bytes()).sum();
+    /// Makes the table twice as large, if there is memory for that.
+    fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
         if 3 * self.table.bytes() + bytes > self.limits.bytes {
-            return Ok(false);
+            return Ok(Growth::Refused);
         }
-        match self.table.grow(2 * self.table.slots()) {
-            Ok(()) => {}
-            Err(Error::OutOfMemory { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        if if_it_fits(self.table.grow(2 * self.table.slots()))?.is_none() {
+            return Ok(Growth::Refused);
         }
         if wants_references {
             for level in waiting {
-                let places = self.table.locate_many(&level.words)?;
+                let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
                 level.references = places.into_iter().flatten().collect();
                 ensure!(
                     level.references.len() * self.source.width() == level.words.len(),
@@ -317,7 +371,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 );
             }
         }
-        Ok(true)
+        Ok(Growth::Done)
     }
 }
 
@@ -328,7 +382,7 @@ impl Level {
 }
 
 /// Adds a bit for each word, set if the states differ in it, in whole words.
-fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
+pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
     for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
         let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);
         masks.push(bits.sum());
@@ -484,6 +538,28 @@ mod tests {
             assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
             assert_eq!(exploration.counts.states == 216, keep_going);
         }
+    }
+
+    #[test]
+    fn a_fault_is_reported_whatever_was_found_before() {
+        let dve = read(
+            "byte x, a[2]; process P { state s; init s; trans
+                s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+        );
+        let mut checks = Checks::default();
+        let condition = dve.condition(&Source { name: String::new(), text: "x == 1".into() }).unwrap();
+        checks.add(super::super::checks::Role::Goal, String::new(), condition);
+        let exploration = explore::<Bucket>(&dve, &checks, NO_LIMITS, 1000);
+        let found = exploration.found.unwrap();
+        assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
+        assert_eq!((found.level, exploration.end), (3, End::Violation));
+    }
+
+    #[test]
+    fn states_wait_when_a_level_begins() {
+        let limits = Limits { states: 1, ..NO_LIMITS };
+        let exploration = explore::<Bucket>(&counters(3), &Checks::default(), limits, 1000);
+        assert_eq!((exploration.end, exploration.counts.waiting), (End::States, 1));
     }
 
     #[test]

@@ -28,25 +28,27 @@ mod record;
 mod report;
 mod successors;
 mod switching;
+mod threads;
 
 use anyhow::{Context, Result};
 use checks::{Checks, Role};
 use clap::Parser;
 use diagnostic::Located;
 use dve::Dve;
-use engine::{Counts, End, Engine, Exploration, Limits};
+use engine::{Counts, End, Exploration, Explorer, Limits};
 use interpreter::Interpreter;
 use ir::Source;
 use options::{EXIT_ERROR, EXIT_FOUND, EXIT_INCOMPLETE, EngineKind, Options, TableKind};
-use path::Path;
 use progress::Progress;
 use record::Recorder;
-use report::{Cycles, Report, Time};
+use report::{Finding, Report, Time};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use successors::{Interpreted, Successors};
 use switching::Switching;
+use threads::Threads;
 use warpset::{Bucket, CompactTree, Device, Nodes, Storage, TableBuilder, Tree, VectorTable};
 
 fn main() -> ExitCode {
@@ -73,11 +75,8 @@ fn run(options: &Options) -> Result<ExitCode> {
     let bytes = std::fs::read(&options.model).with_context(|| format!("{name} cannot be read"))?;
     let dve = Dve::read(Source::of_bytes(name, &bytes))?;
     let checks = checks(options, &dve)?;
-    #[cfg(feature = "cuda")]
     if let Some(file) = &options.emit {
-        let text = gpu::source(&dve.model, &checks, options.cycles);
-        std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))?;
-        return Ok(ExitCode::SUCCESS);
+        return emit(options, &dve, &checks, file);
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
@@ -95,6 +94,19 @@ fn run(options: &Options) -> Result<ExitCode> {
 fn with_nodes<S: Nodes>(options: &Options, words: usize) -> TableBuilder<S> {
     let builder = VectorTable::builder(words);
     options.nodes.map_or(builder.clone(), |nodes| builder.nodes(nodes))
+}
+
+/// Writes what is compiled for a GPU.
+#[cfg(feature = "cuda")]
+fn emit(options: &Options, dve: &Dve, checks: &Checks, file: &Path) -> Result<ExitCode> {
+    let text = gpu::source(&dve.model, checks, options.cycles);
+    std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn emit(_: &Options, _: &Dve, _: &Checks, _: &Path) -> Result<ExitCode> {
+    anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
 
 /// What the model asserts, and the command line asks for.
@@ -121,20 +133,18 @@ fn explore<S: Storage>(
 ) -> Result<ExitCode> {
     let model = &dve.model;
     let start = Instant::now();
+    let engine = options.engine_on(device)?;
     let table = builder.capacity(options.capacity).build(device)?;
     time.table += start.elapsed();
     let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
     let run = Run { options, table: &table, interpreted: &interpreted };
     let start = Instant::now();
-    match options.engine.on(device, options.record.is_some()) {
+    match engine {
         #[cfg(feature = "cuda")]
         EngineKind::Gpu => {
-            let mut engine = gpu::Engine::new(&table, model, &interpreted, checks, options.cycles)?;
+            let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles)?;
             time.compile = start.elapsed();
-            run.with(&interpreted, &|| "compiled for the GPU".into(), time, |limits, observer| {
-                let (exploration, cycles) = engine.run(&model.initial_state(), limits, observer)?;
-                Ok((exploration, options.cycles.then_some(cycles)))
-            })
+            run.with(&mut engine, &|| "compiled for the GPU".into(), time)
         }
         EngineKind::Compiled => {
             let compiled = codegen::on_cpu::Compiled::new(&interpreted)?;
@@ -160,57 +170,44 @@ impl<S: Storage> Run<'_, S> {
     /// By threads of this machine, whatever the table's device.
     fn on_threads<X: Successors>(&self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<ExitCode> {
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width())).transpose()?;
-        let code = self.with(source, engine, time, |limits, observer| {
-            let recorder = recorder.as_ref();
-            let engine = Engine { table: self.table, source, limits, recorder, observer };
-            Ok((engine.run(&self.interpreted.interpreter.model().initial_state(), None)?, None))
-        })?;
+        let initial = self.interpreted.interpreter.model().initial_state();
+        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref() };
+        let code = self.with(&mut threads, engine, time)?;
         if let (Some(recorder), Some(path)) = (recorder, &self.options.record) {
             recorder.finish(path)?;
         }
         Ok(code)
     }
 
-    /// By what `explore` does. `engine` tells afterwards how successors were found.
-    fn with<X: Successors>(
-        &self,
-        source: &X,
-        engine: &dyn Fn() -> String,
-        mut time: Time,
-        explore: impl FnOnce(Limits, &(dyn Fn(&Counts) + Sync)) -> Result<(Exploration, Option<Cycles>)>,
-    ) -> Result<ExitCode> {
+    /// `engine` tells afterwards how successors were found.
+    fn with(&self, explorer: &mut impl Explorer, engine: &dyn Fn() -> String, mut time: Time) -> Result<ExitCode> {
         let Self { options, table, interpreted: Interpreted { interpreter, checks } } = self;
         let (model, device) = (interpreter.model(), table.device());
+        let limits = limits(options, device);
         let start = Instant::now();
-        let (exploration, cycles) = {
+        let exploration = {
             let progress = Progress::new();
-            explore(limits(options, device), &|counts: &Counts| progress.set(counts, table))?
+            explorer.explore(limits, &|counts: &Counts| progress.set(counts, table))?
         };
         time.explore = start.elapsed();
-        let stats = table.stats()?;
+        let (stats, measurements) = (table.stats()?, explorer.measurements()?);
 
         let start = Instant::now();
-        let found = exploration.found.clone();
-        let path = found.map(|found| path::find(table, source, interpreter, checks, found)).transpose()?;
+        let finding = exploration.found.as_ref().map(|found| {
+            let states = explorer.path(found, limits);
+            let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
+            Finding { found, path }
+        });
         time.path = start.elapsed();
-        if let (Some(file), Some(path)) = (&options.trace, &path) {
+        let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
+        if let (Some(file), Some(path)) = (&options.trace, path) {
             let text = format!("{:#}\n", path.json(model, checks));
             std::fs::write(file, text).with_context(|| format!("the path cannot be written to {}", file.display()))?;
         }
-        let report = Report {
-            model,
-            device,
-            spec: table.spec(),
-            stats,
-            exploration: &exploration,
-            engine: engine(),
-            time,
-            cycles,
-            violation: path.as_ref().map(|path| checks.describe(&path.violation, model)),
-            path: path.as_ref().map(|path| path.json(model, checks)),
-        };
-        print(&report, path.as_ref(), checks, options.json)?;
-        Ok(exit_code(&exploration))
+        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
+        let report = Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding };
+        print(&report, options.json)?;
+        Ok(exit_code(exploration))
     }
 }
 
@@ -221,12 +218,8 @@ fn limits(options: &Options, device: &Device) -> Limits {
     Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going }
 }
 
-fn print(report: &Report, path: Option<&Path>, checks: &Checks, json: bool) -> Result<()> {
-    let text = match (json, path) {
-        (true, _) => format!("{}\n", report.json()),
-        (false, None) => report.text(),
-        (false, Some(path)) => format!("{}\n{}", report.text(), path.text(report.model, checks)),
-    };
+fn print(report: &Report, json: bool) -> Result<()> {
+    let text = if json { format!("{}\n", report.json()) } else { report.text() };
     std::io::stdout().write_all(text.as_bytes()).context("the report cannot be printed")
 }
 

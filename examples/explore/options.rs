@@ -2,6 +2,7 @@
 
 use super::device::DeviceChoice;
 use super::numbers::parse_count;
+use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use warpset::Device;
@@ -51,7 +52,8 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
-    /// Explores everything, whatever is found; the path is to what was found first. Only faults still end the exploration.
+    /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the exploration,
+    /// and is then what the path leads to.
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
@@ -75,7 +77,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
-    /// Measures what a GPU does its time with: `cycles` of the JSON report. Costs a few percent.
+    /// Measures what a GPU does its time with, and how far the whole is from what its table takes alone. Costs a few percent.
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
 
@@ -129,13 +131,22 @@ pub enum EngineKind {
     Interpreted,
 }
 
-impl EngineKind {
-    /// What `auto` means on this device; by threads it stays `auto`.
-    pub fn on(self, device: &Device, records: bool) -> Self {
-        match self {
-            Self::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => Self::Gpu,
+impl Options {
+    /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
+    pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
+        let records = self.record.is_some();
+        let engine = match self.engine {
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,
             other => other,
+        };
+        if engine == EngineKind::Gpu {
+            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
+            ensure!(!records, "the engine on the GPU records nothing: --record is for --engine interpreted or compiled");
+            ensure!(device.is_gpu(), "the engine on the GPU needs a table on a GPU, not on {device} (--device)");
+        } else {
+            ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
         }
+        Ok(engine)
     }
 }
 

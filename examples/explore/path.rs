@@ -1,17 +1,18 @@
 //! The shortest path to a state in which something is wrong.
 //!
-//! An exploration stores nothing for paths. Once something is found, the states up to its level are explored again into the same table,
-//! cleared, and this time the references of each level are kept: 8 bytes a state, only now, and at most the time of the first pass
-//! again. Then from the last state back: which state of the level before has this one as a successor? That expands every level at most once
-//! more, without the table. Parents stored from the beginning would cost every exploration the same 8 bytes a state and
-//! a write for each new one, and most explorations find nothing.
+//! An exploration stores nothing for paths. Once something is found, the levels before its own are explored again into the same table,
+//! cleared, and this time the references of each level are kept: 8 bytes a state. Then from the last state back: which state of
+//! the level before has this one as a successor? That expands every level at most once more, without putting anything. So a path takes about the
+//! time of the first pass, twice at most, and is found by what explores: threads here, or the GPU (gpu/mod.rs, explore.cu).
+//! Parents stored from the beginning would cost every exploration 8 bytes a state and a write for each new one, and most
+//! explorations find nothing.
 
 use super::checks::{Checks, Violation};
-use super::engine::{Counts, Engine, Found, Limits};
+use super::engine::{Counts, End, Engine, Found, Limits};
 use super::interpreter::{Interpreter, Scratch, Step};
 use super::ir::{Action, Model, Process, Span, TransitionId};
 use super::successors::{Expansion, Successors};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -29,43 +30,56 @@ pub struct Path {
     pub violation: Violation,
 }
 
-/// Finds a shortest path to what was found, and replays it.
-pub fn find<S: Storage, X: Successors>(
+/// The states of a shortest path to what was found, by threads. Clears the table.
+pub fn walk_back<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
-    interpreter: &Interpreter,
-    checks: &Checks,
-    found: Found,
-) -> Result<Path> {
-    let initial = interpreter.model().initial_state();
-    let levels = levels(table, source, &initial, found.level)?;
-    let mut states = vec![found.state];
-    for level in levels.iter().take(found.level as usize).rev() {
-        let state = states.last().expect("it begins with one");
-        let before = predecessor(table, source, level, state)?;
-        states.push(before.context("a state has no predecessor in the level before its own")?);
+    initial: &[u32],
+    found: &Found,
+    limits: Limits,
+) -> Result<Vec<Vec<u32>>> {
+    let mut states = vec![found.state.clone()];
+    if found.level > 0 {
+        for level in levels(table, source, initial, found.level, limits)?.iter().rev() {
+            let state = states.last().expect("it begins with one");
+            let before = predecessor(table, source, level, state)?;
+            states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
+        }
     }
     states.reverse();
-    replay(interpreter, checks, states, found.violation).context("the path cannot be replayed: please report this as a bug")
+    Ok(states)
 }
 
-/// References of the states of each level, up to that one.
+/// References of the states of the first levels, of so many.
 fn levels<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     initial: &[u32],
-    last: u64,
+    count: u64,
+    limits: Limits,
 ) -> Result<Vec<Vec<Reference>>> {
     loop {
         table.clear()?;
         let (mut levels, slots) = (Vec::new(), table.slots());
-        let limits = Limits { states: u64::MAX, levels: last, bytes: u64::MAX, keep_going: true };
+        let limits = limits.of_levels(count - 1);
         let observer = |_: &Counts| {};
-        Engine { table, source, limits, recorder: None, observer: &observer }.run(initial, Some(&mut levels))?;
+        let engine = Engine { table, source, limits, recorder: None, observer: &observer };
+        explored_again(engine.run(initial, Some(&mut levels))?.end)?;
         // A table that was large enough before may be so by chance: places depend on the order of what is put.
         if table.slots() == slots {
             return Ok(levels);
         }
+    }
+}
+
+/// An error unless the levels of a path were explored to the last.
+pub fn explored_again(end: End) -> Result<()> {
+    match end {
+        End::Levels => Ok(()),
+        End::Memory => {
+            bail!("memory ended while the levels before it were explored again, 8 bytes a state more than the first time")
+        }
+        end => bail!("the levels before it, explored again, end otherwise ({end:?}): please report this as a bug"),
     }
 }
 
@@ -93,7 +107,11 @@ fn predecessor<S: Storage, X: Successors>(
 }
 
 /// The steps between states, by the interpreter, which must also find what is wrong with the last state.
-fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+    steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")
+}
+
+fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
     ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
     let mut scratch = Scratch::default();
     let mut steps = Vec::new();
@@ -212,14 +230,14 @@ fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m s
     model.processes.iter().enumerate().map(at)
 }
 
-fn state_json(model: &Model, state: &[u32]) -> Value {
+pub fn state_json(model: &Model, state: &[u32]) -> Value {
     let locations: Map<String, Value> = locations(model, state).map(|(process, at)| (process.into(), json!(at))).collect();
     let variables: Map<String, Value> = variables(model, state).into_iter().map(|(name, value)| (name, json!(value))).collect();
     json!({ "locations": locations, "variables": variables })
 }
 
 /// Where everybody is, and what is not 0.
-fn state_text(model: &Model, state: &[u32]) -> String {
+pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
     list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))))

@@ -1,14 +1,18 @@
 //! What is printed of an exploration.
 
-use super::engine::{Counts, End, Exploration};
+use super::checks::Checks;
+use super::engine::{Counts, End, Exploration, Found};
 use super::ir::Model;
+use super::path::{Path, state_json, state_text};
+use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use warpset::{Device, Spec, Stats};
 
 pub struct Report<'a> {
     pub model: &'a Model,
+    pub checks: &'a Checks,
     pub device: &'a Device,
     pub spec: Spec,
     pub stats: Stats,
@@ -16,12 +20,16 @@ pub struct Report<'a> {
     /// How successors are found.
     pub engine: String,
     pub time: Time,
-    /// Of a GPU, if they were measured.
-    pub cycles: Option<Cycles>,
-    /// What was found, if anything was.
-    pub violation: Option<String>,
-    /// The way to it.
-    pub path: Option<Value>,
+    /// Of a GPU, if it was measured.
+    pub measurements: Option<Measurements>,
+    pub finding: Option<Finding<'a>>,
+}
+
+/// What was found, and how to get there.
+pub struct Finding<'a> {
+    pub found: &'a Found,
+    /// Or why there is none.
+    pub path: Result<Path>,
 }
 
 /// Where the time went.
@@ -46,16 +54,38 @@ pub struct Cycles {
     pub fetching: u64,
     /// Making successors and handing them to the cache.
     pub generating: u64,
-    /// Removing duplicates from the cache, and finding or putting what is left.
+    /// Removing duplicates from the cache.
+    pub caching: u64,
+    /// Finding or putting what is left in the table.
     pub putting: u64,
     /// For other blocks at the end of a level.
     pub waiting: u64,
 }
 
+/// What a GPU has done its time with.
+#[derive(Clone, Debug)]
+pub struct Measurements {
+    pub cycles: Cycles,
+    /// Successors that were offered, duplicates included.
+    pub offered: u64,
+    /// How many a second the table takes of these alone, in batches of its own; or why that was not measured.
+    pub table_alone: Result<f64, String>,
+}
+
 impl Cycles {
+    fn named(self) -> [(&'static str, u64); 5] {
+        let Self { fetching, generating, caching, putting, waiting } = self;
+        [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
+    }
+
     fn json(self) -> Value {
-        let Self { fetching, generating, putting, waiting } = self;
-        json!({ "fetching": fetching, "generating": generating, "putting": putting, "waiting": waiting })
+        self.named().into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
+    }
+
+    /// Shares of the whole.
+    fn text(self) -> String {
+        let all = self.named().iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
+        self.named().map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
     }
 }
 
@@ -65,11 +95,17 @@ impl Report<'_> {
     }
 
     fn states_per_second(&self) -> f64 {
-        self.counts().states as f64 / self.time.explore.as_secs_f64()
+        self.per_second(self.counts().states)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.time.explore.as_secs_f64()
     }
 
     pub fn json(&self) -> Value {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
+        let (model, checks) = (self.model, self.checks);
+        let (measured, finding) = (self.measurements.as_ref(), self.finding.as_ref());
         json!({
             "model": self.model.source.name,
             "states": counts.states,
@@ -92,13 +128,19 @@ impl Report<'_> {
             "words": self.model.layout.words,
             "slots": stats.slots,
             "bytes": stats.bytes,
+            "bytes_lists": self.exploration.list_bytes,
             "bytes_per_state": stats.bytes_per_vector(),
             "fill": stats.fill(),
             "nodes": stats.nodes,
             "compression_ratio": stats.compression_ratio(),
-            "cycles": self.cycles.map(Cycles::json),
-            "violation": self.violation,
-            "path": self.path,
+            "cycles": measured.map(|measured| measured.cycles.json()),
+            "offered": measured.map(|measured| measured.offered),
+            "offered_per_second": measured.map(|measured| self.per_second(measured.offered)),
+            "table_alone_per_second": measured.and_then(|measured| measured.table_alone.as_ref().ok()),
+            "violation": finding.map(|finding| checks.describe(&finding.found.violation, model)),
+            "state": finding.map(|finding| state_json(model, &finding.found.state)),
+            "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
+            "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
         })
     }
 
@@ -136,10 +178,11 @@ impl Report<'_> {
             (
                 "memory",
                 format!(
-                    "{}, {:.1} bytes a state, {:.0} % full",
+                    "{} of table, {:.1} bytes a state, {:.0} % full; {} of lists of states",
                     HumanBytes(stats.bytes),
                     stats.bytes_per_vector(),
-                    100.0 * stats.fill()
+                    100.0 * stats.fill(),
+                    HumanBytes(self.exploration.list_bytes)
                 ),
             ),
         ]);
@@ -147,8 +190,30 @@ impl Report<'_> {
             let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
             rows.push(("compression ratio", text));
         }
+        if let Some(measured) = &self.measurements {
+            let offered = self.per_second(measured.offered);
+            let count = |number: f64| HumanFloatCount(number.round()).to_string();
+            let alone = match &measured.table_alone {
+                Ok(alone) => format!("{} by the table alone: {:.0} %", count(*alone), 100.0 * offered / alone),
+                Err(why) => format!("by the table alone not measured: {why}"),
+            };
+            rows.push(("cycles", measured.cycles.text()));
+            rows.push(("offers a second", format!("{}, {alone}", count(offered))));
+        }
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
-        lines.collect()
+        let found = self.finding.as_ref().map(|finding| self.found_text(finding));
+        lines.chain(found).collect()
+    }
+
+    /// The path; or only the state, and why.
+    fn found_text(&self, Finding { found, path }: &Finding) -> String {
+        match path {
+            Ok(path) => format!("\n{}", path.text(self.model, self.checks)),
+            Err(error) => {
+                let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
+                format!("\n{what}\n  in {state}, {} steps from the initial state\nThere is no path: {error:#}\n", found.level)
+            }
+        }
     }
 }
 

@@ -250,22 +250,25 @@ proptest! {
 #[cfg(feature = "cuda")]
 #[test]
 fn nvrtc_takes_the_kernels() {
+    use super::super::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
     for path in own_models().into_iter().chain(some_beem_models()) {
         let dve = read_file(&path);
         let width = dve.model.layout.words;
-        let source = super::super::gpu::source(&dve.model, &Checks::of_model(&dve.model), true);
-        let compiled = [
-            compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
-            compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),
-        ];
-        for (number, image) in compiled.into_iter().enumerate().filter(|(number, _)| width >= 3 || *number == 0) {
-            match image {
-                Ok(image) => assert!(image.len() > 1000, "{}, table {number}: {} bytes", path.display(), image.len()),
-                Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
-                    return println!("skipped: NVRTC is not installed");
+        let checks = Checks::of_model(&dve.model);
+        for source in [gpu::source(&dve.model, &checks, true), gpu::source_of_walk(&dve.model, &checks)] {
+            let compiled = [
+                compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
+                compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),
+            ];
+            for (number, image) in compiled.into_iter().enumerate().filter(|(number, _)| width >= 3 || *number == 0) {
+                match image {
+                    Ok(image) => assert!(image.len() > 1000, "{}, table {number}: {} bytes", path.display(), image.len()),
+                    Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
+                        return println!("skipped: NVRTC is not installed");
+                    }
+                    Err(error) => panic!("{}, table {number}: {error}", path.display()),
                 }
-                Err(error) => panic!("{}, table {number}: {error}", path.display()),
             }
         }
     }

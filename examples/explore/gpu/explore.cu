@@ -16,6 +16,8 @@
 //
 // Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates, and from there to the table when it has no room for
 // one more of each thread. The states themselves lie in shared memory meanwhile, word by word, where looking for others costs them no registers.
+//
+// With EXPLORE_WALKS_BACK another kernel comes of it, which takes the way back along the levels to the initial state.
 
 #include "warpset/block_cache.cuh"
 
@@ -91,15 +93,17 @@ struct Search {
     u64 deadlocks;
     u64 overflows;
     u64 found;            // a state that violates a check, or no_reference
+    u64 found_level;      // its level
     u64 faulty;           // a state with a fault, or no_reference
     u64 going;            // 0: the kernel ends
     u64 before[3];        // transitions, deadlocks and overflows when the level began
-    u64 fetching, generating, putting, waiting;  // clock cycles of all blocks, if they are measured
-    u32 arrived, generation;                     // of the barrier
+    u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if they are measured
+    u32 arrived, generation;                              // of the barrier
 };
 
 struct Limits {
     u64 states;         // no level is begun with as many
+    u64 levels;         // no more are begun, and the last of so many is not expanded
     u64 nanoseconds;    // no level is begun later
     u32 deadlocks;      // 1: a deadlock is a violation
     u32 keep_going;     // 1: only faults end the search
@@ -212,12 +216,97 @@ struct Successor {
     }
 };
 
+template <class From, class To>
+EXPLORE_FN void copy(const From& from, To& to)
+{
+    EXPLORE_UNROLL
+    for (u32 word = 0; word < state_words; ++word) to.words[word] = from.words[word];
+}
+
+// A state of a thread of the block, and a copy of it behind it, unless successors are made in registers.
+EXPLORE_FN SharedStates copy_of(const SharedStates& state) { return {{state.words.top + state_words * Chosen::threads}}; }
+
+EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
+{
+    copy(fetched, state);
+    if constexpr (!in_registers) {
+        SharedStates other = copy_of(state);
+        copy(fetched, other);
+    }
+}
+
+// One choice of a process in the thread's state; `give` gets the successor, if there is one. Gives 1 then, else 0. There is none, nor are
+// there later ones, from a fault on. All threads of the block call it.
+template <class Give>
+EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, SharedStates& state, Notes& notes, Give& give)
+{
+    const bool may_step = has_state && notes.fault == 0;
+    if constexpr (in_registers) {
+        RegisterState from;
+        copy(state, from);
+        RegisterState to = from;
+        const bool steps = may_step && step(unit, choice, from, to, notes) && notes.fault == 0;
+        give(steps, from, to);
+        return steps;
+    } else {
+        // Beside the state is its copy, which a step changes; then it is made a copy again.
+        SharedStates to = copy_of(state);
+        const bool changes = may_step && step(unit, choice, state, to, notes);
+        const bool steps = changes && notes.fault == 0;
+        give(steps, state, to);
+        if (changes) copy(state, to);
+        return steps;
+    }
+}
+
+#if EXPLORE_WALKS_BACK
+
+// Compares successors with the words of one that is looked for.
+struct Comparison {
+    const u32* wanted;
+    bool found;
+
+    template <class State>
+    EXPLORE_FN void operator()(bool steps, const State&, const State& to)
+    {
+        bool equal = steps;
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < state_words; ++word) equal = equal && to.words[word] == wanted[word];
+        found |= equal;
+    }
+};
+
+#else
+
+// Gives the successors of the threads of a warp to the cache.
+struct HandOver {
+    Cache& cache;
+    u64 parent;
+
+    template <class State>
+    EXPLORE_FN void operator()(bool steps, const State& from, const State& to)
+    {
+        __syncwarp();
+        const Successor<State> successor{from, to};
+        // A step that changes nothing leads to a state that is stored.
+        const bool gives = steps && successor.differs();
+        const u32 givers = Warp::ballot(gives);
+        if (givers == 0) return;
+        const u32 leader = warpset::platform::lowest_bit(givers);
+        u32 row = 0;
+        if (Warp::lane() == leader) row = cache.take(warpset::platform::population_count(givers));
+        row = Warp::shuffle(row, leader) + warpset::platform::population_count(givers & ((1u << Warp::lane()) - 1));
+        if (gives) cache.write(row, successor, parent);
+    }
+};
+
 // What the threads of a block share.
 struct Engine {
     const Table& table;
     Cache cache;
-    SharedStates state;  // of this thread; and a copy of it behind it, unless successors are made in registers
+    SharedStates state;  // of this thread
     u64* order;
+    u64* starts;  // where levels begin in `order`, as they do so; or null
     warpset::BatchCounts* counts;
     Search* search;
     Limits limits;
@@ -255,14 +344,10 @@ struct Engine {
         Notes notes;
         bool violates = false;
         if (has_state) {
-            const RegisterState fetched = fetch(table, reference);
-            copy(fetched, state);
-            if constexpr (!in_registers) {
-                SharedStates other{{state.words.top + state_words * Chosen::threads}};
-                copy(fetched, other);
-            }
+            set_state(fetch(table, reference), state);
             if constexpr (conditions > 0) violates = violated(state, notes) != conditions;
         }
+        HandOver hand_over{cache, reference};
         watch.lap(&search->fetching);
         u32 room = 0, steps = 0;  // room: in the cache, at least; the same for all threads
         u32 unit = 0, choice = 0;
@@ -276,69 +361,29 @@ struct Engine {
             if (room < Chosen::threads) room = first < last ? cache.room() : 0;
             if (room < Chosen::threads) {  // the one place where a put is: its code is long
                 watch.lap(&search->generating);
-                cache.find_or_put(table, order, counts);
+                const u32 left = cache.drop_duplicates();
+                watch.lap(&search->caching);
+                cache.find_or_put_distinct(table, left, order, counts);
                 watch.lap(&search->putting);
                 room = Chosen::rows;
             }
             if (first >= last) return;
             room -= Chosen::threads;
-            steps += try_choice(unit, choice, has_state, reference, notes);
+            steps += try_choice(unit, choice, has_state, state, notes, hand_over);
             ++choice;
         }
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && steps == 0 && notes.fault == 0;
         violates |= is_deadlock && limits.deadlocks;
         // Relaxed: the first to come is kept, and whoever reads it then asks the interpreter what is wrong with that state.
-        if (violates) warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference);
+        if (violates && warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference) == no_reference)
+            search->found_level = load_relaxed(&search->levels) - 1;
         if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
-        add_up(steps, &search->transitions);
+        // Of a state with a fault nothing else counts, as on the CPU; but successors that it gave before stay.
+        const u32 counts_all = notes.fault == 0;
+        add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);
-        add_up(notes.overflows, &search->overflows);
-    }
-
-    // One choice of a process in the thread's state. Gives 1 if there is such a step, else 0. All threads of the block call it.
-    EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, u64 reference, Notes& notes)
-    {
-        if constexpr (in_registers) {
-            RegisterState from;
-            EXPLORE_UNROLL
-            for (u32 word = 0; word < state_words; ++word) from.words[word] = state.words[word];
-            RegisterState to = from;
-            const bool steps = has_state && step(unit, choice, from, to, notes);
-            hand_over(steps, from, to, reference);
-            return steps;
-        } else {
-            // Beside the state is its copy, which a step changes; then it is made a copy again.
-            SharedStates to{{state.words.top + state_words * Chosen::threads}};
-            const bool steps = has_state && step(unit, choice, state, to, notes);
-            hand_over(steps, state, to, reference);
-            if (steps) copy(state, to);
-            return steps;
-        }
-    }
-
-    // Gives the successors of the threads of a warp to the cache.
-    template <class State>
-    EXPLORE_FN void hand_over(bool steps, const State& from, const State& to, u64 reference)
-    {
-        __syncwarp();
-        const Successor<State> successor{from, to};
-        // A step that changes nothing leads to a state that is stored.
-        const bool gives = steps && successor.differs();
-        const u32 givers = Warp::ballot(gives);
-        if (givers == 0) return;
-        const u32 leader = warpset::platform::lowest_bit(givers);
-        u32 row = 0;
-        if (Warp::lane() == leader) row = cache.take(warpset::platform::population_count(givers));
-        row = Warp::shuffle(row, leader) + warpset::platform::population_count(givers & ((1u << Warp::lane()) - 1));
-        if (gives) cache.write(row, successor, reference);
-    }
-
-    template <class From, class To>
-    EXPLORE_FN static void copy(const From& from, To& to)
-    {
-        EXPLORE_UNROLL
-        for (u32 word = 0; word < state_words; ++word) to.words[word] = from.words[word];
+        add_up(counts_all * notes.overflows, &search->overflows);
     }
 
     EXPLORE_FN static void add_up(u32 value, u64* sum)
@@ -392,7 +437,9 @@ struct Engine {
         // Small levels are spread over all blocks.
         const u64 warps = (size / gridDim.x + Warp::size) / Warp::size;
         search->tile = (warps < Chosen::threads / Warp::size ? warps : Chosen::threads / Warp::size) * Warp::size;
-        search->going = size != 0 && last < limits.states && nanoseconds() - started < limits.nanoseconds;
+        if (starts != nullptr && size != 0) starts[search->levels - 1] = first;
+        search->going = size != 0 && last < limits.states && search->levels < limits.levels &&
+                        nanoseconds() - started < limits.nanoseconds;
     }
 
     EXPLORE_FN static u64 nanoseconds()
@@ -403,6 +450,8 @@ struct Engine {
     }
 };
 
+#endif
+
 }  // namespace explore
 
 // What the host launches the kernel with.
@@ -412,16 +461,49 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
     *shared_bytes = explore::Chosen::shared_bytes;
 }
 
+#if EXPLORE_WALKS_BACK
+
+// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference places[level], which is
+// no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]]. Blocks as for `search_levels`.
+extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
+find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* places,
+                 explore::u64 level)
+{
+    using namespace explore;
+    extern __shared__ __align__(16) u8 shared[];
+    const Table table = warpset::table(view);
+    SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
+    const u64 last = starts[level + 1], stride = u64{gridDim.x} * blockDim.x;
+    for (u64 tile = starts[level] + u64{blockIdx.x} * blockDim.x; tile < last; tile += stride) {
+        if (Warp::any(load_relaxed(places + level) != no_reference)) return;
+        const bool has_state = tile + threadIdx.x < last;
+        const u64 reference = has_state ? order[tile + threadIdx.x] : no_reference;
+        if (has_state) set_state(fetch(table, reference), state);
+        Comparison comparison{path + (level + 1) * state_words, false};
+        Notes notes;
+#pragma unroll 1
+        for (u32 unit = 0; unit < units; ++unit)
+#pragma unroll 1
+            for (u32 choice = 0; choice < choices(unit); ++choice) try_choice(unit, choice, has_state, state, notes, comparison);
+        // Relaxed: any of them will do, and the host reads what it writes when the kernel has ended.
+        if (comparison.found && warpset::platform::compare_and_swap_relaxed(places + level, no_reference, reference) == no_reference)
+            for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
+    }
+}
+
+#else
+
 // Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of `Chosen::threads` threads with
 // `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, explore::u64* order, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
+search_levels(warpset::View view, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
+              explore::Limits limits)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, Cache(shared), state, order, counts, search, limits, {}};
+    Engine engine{table, Cache(shared), state, order, starts, counts, search, limits, {}};
     const u64 started = Engine::nanoseconds();
     engine.cache.clear();
     engine.watch.start();
@@ -433,3 +515,5 @@ search_levels(warpset::View view, explore::u64* order, warpset::BatchCounts* cou
         } while (first < last);
     } while (engine.next_level(started));
 }
+
+#endif

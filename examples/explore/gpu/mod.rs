@@ -1,22 +1,28 @@
 //! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model and the table.
 //!
-//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow.
+//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow. For a path
+//! it does the same once more with the cleared table, which has its size by then: so all references stay in order, by levels. A second
+//! kernel, compiled only then, finds a predecessor in each level, from the last to the first.
+
+mod table_alone;
 
 use super::checks::Checks;
 use super::codegen::generate;
-use super::engine::{Counts, End, Exploration, Found, Limits};
+use super::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, if_it_fits};
 use super::ir::Model;
-use super::report::Cycles;
-use super::successors::{Expansion, Successors};
+use super::path::explored_again;
+use super::report::{Cycles, Measurements};
+use super::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use std::time::Duration;
-use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
+use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
 use warpset::cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits,
 };
 use warpset::gpu::Counts as Offers;
-use warpset::{Error, Reference, Request, Spec, Storage, VectorTable};
+use warpset::{Reference, Request, Spec, Storage, VectorTable};
 
 const KERNEL: &str = include_str!("explore.cu");
 
@@ -60,6 +66,7 @@ struct Search {
     deadlocks: u64,
     overflows: u64,
     found: u64,
+    found_level: u64,
     faulty: u64,
     going: u64,
     /// Transitions, deadlocks and overflows when the level began.
@@ -74,6 +81,7 @@ struct Search {
 #[derive(Clone, Copy, Debug)]
 struct KernelLimits {
     states: u64,
+    levels: u64,
     nanoseconds: u64,
     deadlocks: u32,
     keep_going: u32,
@@ -86,24 +94,35 @@ unsafe impl ValidAsZeroBits for Search {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
-/// The text that is compiled: for a table of the model's states, and any GPU.
+/// The text that is compiled to explore: for a table of the model's states, and any GPU.
 pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
+    text(model, checks, timed, false)
+}
+
+/// The text that is compiled to go back from a state to the initial one.
+pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
+    text(model, checks, false, true)
+}
+
+fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
     let generated = generate(model, &conditions);
-    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n{generated}{KERNEL}")
+    let walks_back = u8::from(walks_back);
+    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
 }
 
 /// An engine for one model and one table.
-pub struct Engine<'a, S: Storage, X> {
+pub struct Engine<'a, S: Storage> {
     table: &'a VectorTable<S>,
     /// Says what is wrong with a state that the kernel has found.
-    source: &'a X,
+    interpreted: &'a Interpreted<'a>,
     /// What is compiled.
     text: String,
+    timed: bool,
     kernel: Kernel,
     stream: Arc<CudaStream>,
-    /// Whether `source` looks for deadlocks.
-    deadlocks: bool,
+    /// The last exploration, until its path is looked for.
+    last: Option<(Progress, Exploration)>,
 }
 
 /// The text, compiled for tables of one spec.
@@ -115,50 +134,79 @@ struct Kernel {
 
 /// Where the search is, in device memory.
 struct Progress {
+    /// References of the states found, by levels.
     order: CudaSlice<u64>,
+    /// Where in `order` levels begin, if that is wanted.
+    starts: Option<CudaSlice<u64>>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<Search>,
     /// States found that are no longer in `order`.
     dropped: u64,
 }
 
-/// What has come of making the table larger.
-enum Growth {
-    Done,
-    /// There is no memory for it. Nothing has changed.
-    Refused,
-    /// The table has grown, but there is no memory for the order of its states: the search cannot go on.
-    Stuck,
+impl<S: Storage> Explorer for Engine<'_, S> {
+    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+        let mut progress = self.begin(None)?;
+        let exploration = self.search(&mut progress, limits, observer)?;
+        self.last = Some((progress, exploration.clone()));
+        Ok(exploration)
+    }
+
+    fn measurements(&mut self) -> Result<Option<Measurements>> {
+        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let table_alone = match exploration.end {
+            End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
+            _ => Err("not all states were found".into()),
+        };
+        Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        self.last = None; // its memory is wanted
+        let initial = self.model().initial_state();
+        let mut path = vec![initial; found.level.min(1) as usize];
+        if found.level > 1 {
+            let progress = self.levels(found.level, limits)?;
+            path.extend(self.walk_back(&progress, found)?);
+        }
+        path.push(found.state.clone());
+        Ok(path)
+    }
 }
 
-impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
+impl<'a, S: Storage> Engine<'a, S> {
     /// Compiles the kernel.
     ///
     /// # Errors
     ///
     /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
-    pub fn new(table: &'a VectorTable<S>, model: &Model, source_of_truth: &'a X, checks: &Checks, timed: bool) -> Result<Self> {
+    pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, timed: bool) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
-        let (stream, text) = (context.new_stream()?, source(model, checks, timed));
-        let kernel = Kernel::load(table, &text, &stream)?;
-        Ok(Self { table, source: source_of_truth, text, kernel, stream, deadlocks: checks.deadlocks })
+        let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
+        let stream = context.new_stream()?;
+        let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
+        Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
     }
 
-    /// Explores from the initial state, into an empty table.
-    ///
-    /// # Errors
-    ///
-    /// What the driver reports. That memory ends is no error: see [`Exploration::end`].
-    pub fn run(&mut self, initial: &[u32], limits: Limits, observer: &dyn Fn(&Counts)) -> Result<(Exploration, Cycles)> {
-        let Some(mut progress) = self.begin(initial)? else {
-            return Ok((Exploration { counts: Counts::default(), end: End::Memory, found: None }, Cycles::default()));
-        };
-        let mut found = None;
+    fn model(&self) -> &'a Model {
+        self.interpreted.interpreter.model()
+    }
+
+    /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
+    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &dyn Fn(&Counts)) -> Result<Exploration> {
+        let mut found: Option<Found> = None;
         let mut may_grow = true;
+        let mut list_bytes = 0;
         loop {
-            let slots = self.table.slots();
-            let enough = if may_grow { (slots as f64 * GROW_AT_FILL) as u64 } else { u64::MAX };
-            self.launch(&mut progress, limits, enough)?;
+            let bytes = progress.order.num_bytes() as u64;
+            list_bytes = bytes.max(list_bytes);
+            // There may be too little memory from the start.
+            let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
+            let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
+            if fits {
+                self.launch(progress, limits, enough)?;
+            }
             let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
             let states = progress.dropped + offers.new_references;
             let counts = Counts {
@@ -171,25 +219,33 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
                 overflows: search.overflows,
             };
             observer(&counts);
-            for reference in [search.faulty, search.found] {
-                if reference != NONE && found.is_none() {
-                    found = Some(self.look_at(reference, search.levels - 1)?);
-                }
+            if search.faulty != NONE {
+                // It ends the search in its level; what else was found may be of any level of the launch.
+                let fault = self.look_at(search.faulty, search.levels - 1)?;
+                found = if fault.replaces(found.as_ref()) { Some(fault) } else { found };
+            } else if search.found != NONE && found.is_none() {
+                found = Some(self.look_at(search.found, search.found_level)?);
             }
-            let done = |end, found| Ok((Exploration { counts, end, found }, search.cycles));
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
             if search.faulty != NONE || (found.is_some() && !limits.keep_going) {
                 return done(End::Violation, found);
             }
+            if !fits {
+                return done(End::Memory, found);
+            }
             if offers.full == 0 && search.first == search.last {
                 return done(End::Complete, found);
+            }
+            if offers.full == 0 && search.levels >= limits.levels {
+                return done(End::Levels, found);
             }
             if offers.full == 0 && states >= limits.states {
                 return done(End::States, found);
             }
             if offers.full != 0 || offers.new_references >= enough {
-                match self.grow(&mut progress, &search, &offers, limits.bytes)? {
+                match self.grow(progress, &search, &offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
-                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, &self.stream)?,
+                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
                     // Then it is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(End::Memory, found),
@@ -198,34 +254,44 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
         }
     }
 
-    /// Puts the initial state. `None` if there is no memory for the order of states.
-    fn begin(&self, initial: &[u32]) -> Result<Option<Progress>> {
-        let Some(mut order) = self.room_for_order()? else { return Ok(None) };
-        let start = self.table.find_or_put_many_with(initial, Request::new().references(true))?;
+    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings are wanted.
+    fn begin(&self, levels: Option<u64>) -> Result<Progress> {
+        let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
         let reference = start.references[0].context("a state that was put has a place")?;
-        let first = [reference.slot()];
-        self.stream.memcpy_htod(&first, &mut order.slice_mut(..1))?;
+        let order = match self.room_for_order()? {
+            Some(mut order) => {
+                self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
+                order
+            }
+            None => self.stream.null()?,
+        };
+        let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
         let search = Search { last: 1, tile: 32, levels: 1, widest: 1, found: NONE, faulty: NONE, ..Search::default() };
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Some(Progress { order, offers, search, dropped: 0 }))
+        Ok(Progress { order, starts, offers, search, dropped: 0 })
     }
 
     /// One launch: until it has nothing to do, something is found, or `GLANCE` has passed.
     fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
         let limits = KernelLimits {
             states: enough.min(limits.states.saturating_sub(progress.dropped)),
+            levels: limits.levels,
             nanoseconds: GLANCE.as_nanos() as u64,
-            deadlocks: self.deadlocks.into(),
+            deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: limits.keep_going.into(),
         };
         let view = self.table.kernel_argument()?;
+        let Progress { order, starts, offers, search, .. } = progress;
+        let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
+        let starts_at = starts.as_ref().map_or(0, |(address, _)| *address);
         let mut launch = self.stream.launch_builder(&self.kernel.function);
-        launch.arg(&view).arg(&mut progress.order).arg(&mut progress.offers).arg(&mut progress.search).arg(&limits);
+        launch.arg(&view).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
         // - `order` has room for as many states as the table has slots, and each is appended once;
+        // - `starts` is null, or has room for as many levels as are begun (`levels`);
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
         // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
         unsafe { launch.launch_cooperative(self.kernel.launch) }?;
@@ -237,11 +303,55 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
         Ok(self.stream.clone_dtoh(buffer)?[0])
     }
 
+    /// Explores the levels before that one again, and keeps where each begins. Where the last of them ends is the last element.
+    fn levels(&mut self, level: u64, limits: Limits) -> Result<Progress> {
+        loop {
+            self.table.clear()?;
+            let slots = self.table.slots();
+            let mut progress = self.begin(Some(level + 1))?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| {})?;
+            explored_again(exploration.end)?;
+            // A table that was large enough before may be so by chance: places depend on the order of what is put.
+            if self.table.slots() == slots {
+                let end = self.read(&progress.search)?.last;
+                let starts = progress.starts.as_mut().context("the beginnings of levels are wanted")?;
+                self.stream.memcpy_htod(&[end], &mut starts.slice_mut(level as usize..))?;
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after it.
+    fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
+        let text = source_of_walk(self.model(), self.interpreted.checks);
+        let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
+        let (width, level) = (self.table.width(), found.level as usize);
+        let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
+        self.stream.memcpy_htod(&found.state, &mut path.slice_mut(level * width..))?;
+        let mut places = self.stream.clone_htod(&vec![NONE; level])?;
+        let (view, starts) = (self.table.kernel_argument()?, progress.starts.as_ref());
+        let starts = starts.context("the beginnings of levels are wanted")?;
+        for level in (1..found.level).rev() {
+            let mut launch = self.stream.launch_builder(&function);
+            launch.arg(&view).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            // SAFETY:
+            // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
+            // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
+            // - `path` has room for the states of all levels, `places` for a reference of each but the last;
+            // - the view is valid: the table does not grow meanwhile.
+            unsafe { launch.launch(config) }?;
+        }
+        let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
+        let lost = places[1..].iter().filter(|place| **place == NONE).count();
+        ensure!(lost == 0, "{lost} states have no predecessor in the level before their own: please report this as a bug");
+        Ok(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
+    }
+
     /// What is wrong with a state that the kernel has found.
     fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
         let state = self.table.get_many(&[Reference::from_slot(reference)])?;
         let mut expansion = Expansion::default();
-        self.source.expand(&state, &mut X::Scratch::default(), &mut expansion);
+        self.interpreted.expand(&state, &mut Default::default(), &mut expansion);
         let (_, violation) =
             expansion.violation.context("the GPU finds a violation where the interpreter does not: please report this")?;
         Ok(Found { violation, state, level })
@@ -256,13 +366,12 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
         }
         let live = self.stream.clone_dtoh(&progress.order.slice(search.first as usize..offers.new_references as usize))?;
         let live: Vec<Reference> = live.into_iter().map(Reference::from_slot).collect();
-        let states = self.table.get_many(&live)?;
-        match self.table.grow(2 * slots) {
-            Ok(()) => {}
-            Err(Error::OutOfMemory { .. }) => return Ok(Growth::Refused),
-            Err(error) => return Err(error.into()),
+        let Some(states) = if_it_fits(self.table.get_many(&live))? else { return Ok(Growth::Refused) };
+        if if_it_fits(self.table.grow(2 * slots))?.is_none() {
+            return Ok(Growth::Refused);
         }
-        let places: Vec<u64> = self.table.locate_many(&states)?.into_iter().flatten().map(Reference::slot).collect();
+        let Some(places) = if_it_fits(self.table.locate_many(&states))? else { return Ok(Growth::Stuck) };
+        let places: Vec<u64> = places.into_iter().flatten().map(Reference::slot).collect();
         ensure!(places.len() == live.len(), "the table has lost states as it grew");
         let Some(order) = self.room_for_order()? else { return Ok(Growth::Stuck) };
         progress.order = order;
@@ -281,15 +390,24 @@ impl<'a, S: Storage, X: Successors> Engine<'a, S, X> {
     fn room_for_order(&self) -> Result<Option<CudaSlice<u64>>> {
         let slots = self.table.slots() as usize;
         // SAFETY: an element is written before it is read: those behind the last level are not read.
-        Ok(unsafe { self.stream.alloc::<u64>(slots) }.ok())
+        match unsafe { self.stream.alloc::<u64>(slots) } {
+            Ok(order) => Ok(Some(order)),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
+/// How many states in `order` are enough for a table to grow. It stores those that are no longer there, too.
+fn states_for(slots: u64, dropped: u64) -> u64 {
+    ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(dropped)
+}
+
 impl Kernel {
-    fn load<S: Storage>(table: &VectorTable<S>, text: &str, stream: &Arc<CudaStream>) -> Result<Self> {
+    fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
         let module = table.compile("explore.cu", text)?;
         let (threads, shared) = describe(&module, stream)?;
-        let function = module.load_function("search_levels")?;
+        let function = module.load_function(name)?;
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
         let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
         ensure!(
@@ -312,4 +430,14 @@ fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, 
     // SAFETY: two addresses of a number each, which one thread writes.
     unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
     Ok((stream.clone_dtoh(&threads)?[0], stream.clone_dtoh(&shared)?[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::states_for;
+
+    #[test]
+    fn states_that_are_no_longer_in_order_fill_the_table_too() {
+        assert_eq!([0, 425, 850, 900].map(|dropped| states_for(1000, dropped)), [850, 425, 0, 0]);
+    }
 }
