@@ -37,20 +37,21 @@ struct Batch {
     BatchView batch;
 };
 
-// As many rows as two warps have lanes. Interleaved trees have none.
+// Interleaved trees have none.
 constexpr bool has_cache = Table::takes_changes || !Table::has_nodes;
-using Cache = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, 64>;
+template <u32 rows>
+using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows>;
+using Cache = CacheOf<64>;  // as many rows as two warps have lanes
 
 // Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what found none again.
-template <class Table>
-void put_by_blocks_of(const Table& table, const BatchView& batch)
+template <class Cache, class Table>
+void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sure)
 {
     using warpset::platform::Block;
     using warpset::platform::Grid;
     Cache cache(Block::scratch());
     cache.clear();
     for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
-        const bool makes_sure = batch.count % 2 == 0;
         if (makes_sure && cache.room() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
         const u64 index = first + Block::thread();
         bool waits = index < batch.count, full;
@@ -68,7 +69,12 @@ void put_by_blocks_of(const Table& table, const BatchView& batch)
 
 void put_by_blocks(const View& view, const BatchView& batch)
 {
-    if constexpr (has_cache) put_by_blocks_of(Table::of(view), batch);
+    if constexpr (has_cache) {
+        const bool makes_sure = batch.count % 2 == 0;
+        // Two warps that do not make sure find room for half of what they offer.
+        if (!makes_sure && warpset::platform::Block::threads() > 32) put_by_blocks_of<CacheOf<32>>(Table::of(view), batch, makes_sure);
+        else put_by_blocks_of<Cache>(Table::of(view), batch, makes_sure);
+    }
 }
 
 struct Get {

@@ -529,7 +529,7 @@ fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     if let (Some(layout), false) = (&table.layout, table.kernels.is_tree()) {
         return Pool::new(width, (0..count).map(|number| key(layout, number as u64, rng)).collect::<Vec<_>>());
     }
-    let style = rng.random_range(0..5);
+    let style = rng.random_range(0..6);
     let base: Vec<u32> = (0..width).map(|_| rng.random()).collect();
     let classes = (table.kernels.chunks() + 1).next_power_of_two();
     let empty = table.view.roots.empty;
@@ -540,6 +540,7 @@ fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
             1 => vector.iter_mut().for_each(|word| *word = rng.random_range(0..2)),
             2 => vector[width - 1] = number as u32,
             3 => vector[rng.random_range(0..width)] = rng.random_range(0..3),
+            4 => vector[0] = number as u32,
             _ if table.kernels.is_tree() => {
                 let zero = 2 * table.view.nodes.buckets;
                 let odd = [0, 0, 1, 2, u32::MAX, u32::MAX, u32::MAX - 1, zero, zero + 1];

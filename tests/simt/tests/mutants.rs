@@ -364,8 +364,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the barrier after a level of ways is closed",
         file: "warpset/change_intake.cuh",
-        from: "                exchange(way, depth - 1, reference);\n            }\n            Warp::sync();\n",
-        to: "                exchange(way, depth - 1, reference);\n            }\n",
+        from: "            complete = (Warp::ballot(!complete) & lanes) == 0;\n            Warp::sync();\n",
+        to: "            complete = (Warp::ballot(!complete) & lanes) == 0;\n",
     },
     Mutant {
         what: "the barrier after root pairs have been made by ways",
@@ -406,8 +406,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the want of a node of a change, by ways",
         file: "warpset/change_intake.cuh",
-        from: "(without_node & lanes) != 0 ?",
-        to: "false ?",
+        from: "made[(end + way.vector) % room] = complete ? root : NodeTable::missing;",
+        to: "made[(end + way.vector) % room] = root;",
     },
     Mutant {
         what: "bits of a mask behind the last word",
@@ -580,8 +580,9 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the compare with what a failed compare-and-swap of a code returned",
         file: "warpset/compact_table.cuh",
-        from: "                seen = claim(bucket, slot, code);\n                if (seen == empty) return",
-        to: "                if (claim(bucket, slot, code) == empty) return",
+        from: "                if (operation == Operation::FindOrPut) seen = claim(bucket, slot, code);\n                if (operation == \
+               Operation::FindOrPut && seen == empty) return",
+        to: "                if (operation == Operation::FindOrPut && claim(bucket, slot, code) == empty) return",
     },
     Mutant {
         what: "the other slot of a word when a code is put",
@@ -690,6 +691,12 @@ const MUTANTS: &[Mutant] = &[
         file: "warpset/change_intake.cuh",
         from: "= stored ? pair : NodeTable::missing;",
         to: "= pair;",
+    },
+    Mutant {
+        what: "words that could not be read, but the first of a row",
+        file: "warpset/batch.cuh",
+        from: "        else platform::add_relaxed(invalid, 1);\n",
+        to: "        else if (word == 0) platform::add_relaxed(invalid, 1);\n",
     },
     Mutant {
         what: "the end of a vector's other ways when one of them lacks a node",
