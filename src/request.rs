@@ -73,7 +73,9 @@ impl<'a> Request<'a> {
     /// its words, bit i % 32 of word i / 32 for word i.
     ///
     /// This is trusted: a word that is left out counts as the parent's. If it is not, or if the parent is another one than is thought (its
-    /// reference void since the table was cleared, or grew in an earlier batch), then another vector may be stored than the one given.
+    /// reference void since the table was cleared, or grew in an earlier batch), then another vector may be stored than the one given. Nor does
+    /// the search look at what has not changed, so the batch that put the parent must have ended: on another stream, before this one
+    /// begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.raw.changed = Some(masks);
         self

@@ -14,7 +14,8 @@ use std::marker::PhantomData;
 /// All operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
 /// effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
 /// [`Outcome::New`]. No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
-/// those under way and hold up those that come. A lookup that overlaps with the put of the same vector may or may not see it.
+/// those under way and hold up those that come (as does [`settle`](Self::settle)), and that on a GPU reading back, iterating and statistics free buffers
+/// at their end, for which the driver waits until work under way is done. A lookup that overlaps with the put of the same vector may or may not see it.
 ///
 /// # Memory
 ///
@@ -65,7 +66,8 @@ pub type TreeTable = VectorTable<Tree>;
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
 /// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the second level is larger). Everything else is as in a [`BucketTable`] of two words, the low one first: a
 /// [`TypedTable`] of them, whose [`table`](TypedTable::table) has sizes, statistics, growth, device batches. Concurrent
-/// find-or-put, one `New` for each key, references that are stable; keys never move.
+/// find-or-put, one `New` for each key, references that are stable; keys never move, unless the table is told that they may
+/// ([`cuckoo`](crate::TableBuilder::cuckoo)).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
