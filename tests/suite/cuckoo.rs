@@ -193,7 +193,9 @@ fn callers_race_while_keys_settle(device: &Device) {
                 let callers: Vec<_> = (0..callers).map(call).collect();
                 barrier.wait();
                 // Not for as long as they are at work: whoever waits to change a table goes before those who read it.
-                (0..scaled(100, 10)).for_each(|_| drop(table.settle().unwrap()));
+                for _ in 0..scaled(100, 10) {
+                    table.settle().unwrap();
+                }
                 callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<Vec<_>>()
             });
             let (positions, batch) = join(answers);
