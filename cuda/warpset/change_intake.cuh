@@ -104,7 +104,7 @@ struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> 
             made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        Warp::sync();
+        // They are taken after the barrier at the end of this step of the batch (batch.cuh).
     }
 
     WARPSET_FN void finish() const

@@ -25,7 +25,7 @@ const GROW_AT_FILL: f64 = 0.85;
 /// The same of a cuckoo table, whose searches stay short.
 const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// Settling ends for a batch when it has moved fewer than one key for so many slots of the second level.
+/// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level.
 const SETTLE_FOR_ONE_IN: u64 = 64;
 
 /// How often everything is settled again because a key that was left over finds no place in the second level.
@@ -552,14 +552,18 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Settles keys, and offers those that were rejected again, until none is; or until settling makes hardly any room.
+    /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference.
     fn settle_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+        let mut before = self.stored()?;
         while tally.full > 0 {
             let settled = self.settle()?;
             tally = self.offer_again(words, kinds, tally)?;
-            if settled <= self.second_slots() / SETTLE_FOR_ONE_IN {
+            // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
+            let stored = self.stored()?;
+            if settled + stored.saturating_sub(before) <= self.second_slots() / SETTLE_FOR_ONE_IN {
                 break;
             }
+            before = stored;
         }
         Ok(tally)
     }

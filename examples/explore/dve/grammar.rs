@@ -7,7 +7,7 @@ use pest::{Parser, Position};
 use pest_derive::Parser;
 
 #[derive(Parser)]
-#[grammar = "../examples/explore/dve/grammar.pest"]
+#[grammar = "examples/explore/dve/grammar.pest"]
 struct Grammar;
 
 /// A piece of text that matches a rule.

@@ -289,6 +289,10 @@ impl Batch {
             for (at, (word, old)) in pool.vector(vector).iter().zip(pool.vector(parent)).enumerate() {
                 mask[at / 32] |= u32::from(word != old || rng.random_bool(0.1)) << (at % 32);
             }
+            // Bits of no word are of no account.
+            if pool.width % 32 != 0 && rng.random_bool(0.3) {
+                mask[pool.width / 32] |= rng.random::<u32>() << (pool.width % 32);
+            }
             masks.extend(mask);
         }
         view.changed = memory.allocate_with("changed", Use::Constant, &masks);

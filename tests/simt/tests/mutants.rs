@@ -374,12 +374,6 @@ const MUTANTS: &[Mutant] = &[
         to: "        return vectors;\n",
     },
     Mutant {
-        what: "the barrier after root pairs have been made by a lane each",
-        file: "warpset/change_intake.cuh",
-        from: "        end = last - end < Warp::size ? last : end + Warp::size;\n        Warp::sync();\n",
-        to: "        end = last - end < Warp::size ? last : end + Warp::size;\n",
-    },
-    Mutant {
         what: "the barrier after root pairs of changes have been written to scratch memory",
         file: "warpset/change_intake.cuh",
         from: "        Warp::sync();\n        return missing;\n",
