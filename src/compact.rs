@@ -15,13 +15,9 @@ const MOST_FUNCTIONS: u64 = 128;
 /// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
-/// Of the slots of a bucket of a cuckoo table's second level, in sixteenths: those that find-or-put takes. The others are for keys that are
-/// left over when keys settle.
-const TAKEN_BY_PUTS: &[u64] = &[14];
-
 /// Functions of a cuckoo table's second level, at most. To be told Full takes so many looks, and a batch may have many such keys before others
 /// settle: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
-const FUNCTIONS_UNTIL_SETTLING: u64 = 8;
+const FUNCTIONS_UNTIL_SETTLING: u64 = 16;
 
 /// One level of a compact table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +30,8 @@ pub(crate) struct Level {
     first_function: u64,
     /// How many slots of a bucket the rounds until then may take, by round; none: there is no such level.
     limits: &'static [u64],
+    /// The second level of a cuckoo table, which takes keys for 5/8 of its slots.
+    is_counted: bool,
 }
 
 impl Level {
@@ -49,7 +47,7 @@ impl Level {
             _ => &[16],
         };
         let slots_per_bucket = BUCKET_BYTES * 8 / u64::from(slot_bits);
-        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits })
+        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, is_counted: false })
     }
 
     /// The same with the two functions of a cuckoo table; none if their codes do not fit.
@@ -88,10 +86,9 @@ impl Level {
 
     /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
     ///
-    /// One of each 8 is kept for them. So many keys, or half of them if a table is nearly full, are put between two passes of settling, which
-    /// take as long as a batch of some ten times as many (README, "Numbers").
+    /// 5/8 of them are taken between two passes of settling (README, "Compact tables", has how long these take).
     fn slots_until_settling(&self) -> u64 {
-        self.slots() / 256 + self.slots().min(AT_ONCE) / 64 + 128
+        self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
 
     fn bytes(&self) -> u64 {
@@ -114,7 +111,7 @@ impl Level {
             functions: self.functions as u32,
             first_function: self.first_function as u32,
             rounds: self.limits.len() as u32,
-            padding: 0,
+            most_keys: if self.is_counted { (self.slots() * 5 / 8).min(u32::MAX.into()) as u32 } else { 0 },
         }
     }
 }
@@ -137,7 +134,7 @@ impl Layout {
             let buckets = first.slots_until_settling().div_ceil(BUCKET_BYTES / 8);
             let second = Level::new(key_bits, 64, buckets, first.functions)?;
             let functions = second.functions.min(FUNCTIONS_UNTIL_SETTLING);
-            return Some(Self { key_bits, first, second: Level { functions, limits: TAKEN_BY_PUTS, ..second } });
+            return Some(Self { key_bits, first, second: Level { functions, limits: &[16], is_counted: true, ..second } });
         }
         let Some(slots) = first.slots_for_the_rest() else {
             return Some(Self { key_bits, first, second: Level::default() });
@@ -175,11 +172,6 @@ impl Layout {
         };
         CompactView { first: self.first.view(address), second: self.second.view(address + self.first.bytes()), hash, stored }
     }
-}
-
-/// A view as it is for keys that are put back when others have settled: they take all slots of the second level.
-pub(crate) fn for_putting_back(view: CompactView) -> CompactView {
-    CompactView { second: LevelView { limits: BUCKET_BYTES / 8, ..view.second }, ..view }
 }
 
 /// Buckets for so many slots of the first level, or more: a kibibyte at least, as few of few buckets can be evenly full.

@@ -98,14 +98,14 @@ struct LevelView {
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
     u32 rounds;          // 0: there is no such level
-    u32 padding;
+    u32 most_keys;       // of the second level of a cuckoo table (settle.cuh): it is counted, and takes no more; else 0
 };
 
 // Mirrored by `CompactView` in src/raw/view.rs.
 struct CompactView {
     LevelView first, second;
     HashView hash;
-    u64* stored;  // how many keys
+    u64* stored;  // how many keys; of a cuckoo table also, behind that, how many of them are in the second level
 };
 
 // Where a key would be under one function.
@@ -353,11 +353,30 @@ struct CompactTable {
     template <Operation operation>
     WARPSET_FN Found search_second(u64 scrambled) const
     {
-        Found found = second.template search<operation>(hash, scrambled);
+        Found found = operation == Operation::FindOrPut && second.view.most_keys != 0 ? search_counted(scrambled)
+                                                                                    : second.template search<operation>(hash, scrambled);
         if (found.reference != no_reference) found.reference += first.slots();
         if (found.outcome == Outcome::Unwritten) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
         return found;
     }
+
+    // Find-or-put in a second level that takes so many keys and no more: room for a key is taken before it is put, and given back if it is not
+    // new. A key that finds none is Full, and is so at a moment at which it was not there: before it was looked for or later.
+    WARPSET_FN Found search_counted(u64 scrambled) const
+    {
+        const Found found = second.template search<Operation::Find>(hash, scrambled);
+        if (found.outcome == Outcome::Seen) return found;
+        // Relaxed: counts decide who may put, and nothing is read through them.
+        u64* const count = second_count();
+        if (platform::load_relaxed(count) >= second.view.most_keys) return {Outcome::Unwritten, no_reference};
+        Found put{Outcome::Unwritten, no_reference};
+        if (platform::fetch_add_relaxed(count, 1) < second.view.most_keys) put = second.template search<Operation::FindOrPut>(hash, scrambled);
+        if (put.outcome != Outcome::New) platform::add_relaxed(count, ~0ull);
+        return put;
+    }
+
+    // Of a cuckoo table.
+    WARPSET_FN u64* second_count() const { return stored + 1; }
 
     template <Operation operation, class Vector>
     WARPSET_FN Found search(const Vector& vector) const

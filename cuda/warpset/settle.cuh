@@ -11,8 +11,9 @@
 //   another of its other bucket, and so on, until one finds a slot that is EMPTY
 //
 // and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are put back into the
-// second level when all threads are done, where as many keys had room before. (Other keys: so a slot of each of its buckets is kept for
-// this, which find-or-put does not take. Should one be rejected, everything is settled again, by other chains: src/raw/mod.rs.)
+// second level when all threads are done, by find-or-put. There are no more of them than it held. They may be others, so it takes keys for 5/8 of
+// its slots only: then a bucket is full with a probability of 0.13 at most, and all buckets of a key under 16 functions are with 10^-14. (Should
+// one be rejected, everything is settled again, by other chains: src/raw/mod.rs.)
 //
 // Why find-or-put stays right:
 //   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
@@ -105,7 +106,9 @@ WARPSET_FN void settle_keys(const CompactTable<slot_bits, static_bits>& table, u
         keys[platform::fetch_add_relaxed(&counts->left_over, 1)] = key;
         platform::add_relaxed(table.stored, ~0ull);
     }
-    if (taken != 0) platform::add_relaxed(&counts->taken, taken);
+    if (taken == 0) return;
+    platform::add_relaxed(&counts->taken, taken);
+    platform::add_relaxed(table.second_count(), 0 - taken);
 }
 
 }  // namespace warpset

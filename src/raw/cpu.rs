@@ -173,7 +173,6 @@ impl CpuStore {
                     match search {
                         Search::FindOrPut => warpset_cpu_find_or_put(&self.view, &piece),
                         Search::Find => warpset_cpu_find(&self.view, &piece),
-                        Search::PutBack => warpset_cpu_find_or_put(&self.view.for_putting_back(), &piece),
                     }
                 }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);

@@ -38,8 +38,6 @@ const GROW_AT_MOST: u64 = 64;
 pub(crate) enum Search {
     FindOrPut,
     Find,
-    /// Of keys that are left over when those of a cuckoo table settle.
-    PutBack,
 }
 
 /// What a search is offered.
@@ -405,7 +403,9 @@ impl RawTable {
     }
 
     pub(crate) fn stored_nodes(&self) -> Result<u64> {
-        Ok(self.sized().store.stored()?[1])
+        // Of other tables it is not nodes that are counted there.
+        let sized = self.sized();
+        Ok(if sized.spec.tree { sized.store.stored()?[1] } else { 0 })
     }
 
     /// The number of vectors in `words`.
@@ -596,7 +596,7 @@ impl RawTable {
             let mut outcomes = vec![0u8; left_over.len()];
             let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
             let keys = Input::whole(bytemuck::cast_slice(&left_over));
-            sized.store.search(Search::PutBack, keys, output, &mut Progress::none())?;
+            sized.store.search(Search::FindOrPut, keys, output, &mut Progress::none())?;
             let mut outcomes = outcomes.into_iter();
             left_over.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
             if left_over.is_empty() {

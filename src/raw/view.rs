@@ -95,8 +95,8 @@ pub struct LevelView {
     pub first_function: u32,
     /// How many rounds; 0 if there is no such level.
     pub rounds: u32,
-    /// Zero.
-    pub padding: u32,
+    /// Keys that the level takes, if they are counted; else 0.
+    pub most_keys: u32,
 }
 
 /// `warpset::CompactView` of compact_table.cuh.
@@ -154,12 +154,6 @@ pub struct Views {
 }
 
 impl Views {
-    /// As it is for keys that are put back when others have settled.
-    pub(crate) fn for_putting_back(mut self) -> Self {
-        self.compact.roots = crate::compact::for_putting_back(self.compact.roots);
-        self
-    }
-
     /// The kernels' argument begins here.
     #[cfg(feature = "cuda")]
     pub(crate) fn argument(&self) -> &u64 {

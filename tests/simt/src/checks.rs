@@ -174,6 +174,17 @@ impl Contents {
         })
     }
 
+    /// Of a compact table: a vector may be Full only if every slot of the first level that may hold it is taken.
+    pub fn check_full_level(&self, table: &Table, pool: &Pool, vector: usize) -> Result<(), Wrong> {
+        let layout = table.layout.expect("a compact table");
+        let first = layout.levels[0].buckets * layout.slots_per_bucket(0);
+        let walk = layout.walk(table.key(pool.vector(vector)));
+        let free = walk.into_iter().find(|slot| *slot < first && !self.slots[*slot as usize].is_complete());
+        free.map_or(Ok(()), |slot| {
+            Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
+        })
+    }
+
     /// The table's counts are right (if nothing was killed).
     pub fn check_counts(&self, table: &Table, memory: &Memory) -> Result<(), Wrong> {
         let check = |what, counter: *const u64, stored: u64| {

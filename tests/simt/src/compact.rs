@@ -15,7 +15,7 @@ pub struct LevelView {
     pub functions: u32,
     pub first_function: u32,
     pub rounds: u32,
-    pub padding: u32,
+    pub most_keys: u32,
 }
 
 /// See cuda/warpset/bijection.cuh.
@@ -47,6 +47,8 @@ pub struct Level {
     /// Of round r: the slots of a bucket that rounds until then may take.
     pub limits: [u64; 3],
     pub rounds: usize,
+    /// Of the second level of a cuckoo table; else 0.
+    pub most_keys: u32,
 }
 
 /// Of some keys, in slots of some bits.
@@ -161,7 +163,7 @@ impl Layout {
         }
         let mut before = 0;
         for level in 0..2 {
-            let Level { buckets, functions, limits, rounds } = self.levels[level];
+            let Level { buckets, functions, limits, rounds, .. } = self.levels[level];
             for round in 0..rounds {
                 let from = if round == 0 { 0 } else { limits[round - 1] };
                 for function in 0..functions {
@@ -180,7 +182,7 @@ impl Layout {
     /// As kernels get it.
     pub fn view(&self, slots: *mut u8, stored: *mut u64) -> CompactView {
         let level = |level: usize, slots| {
-            let Level { buckets, functions, limits, rounds } = self.levels[level];
+            let Level { buckets, functions, limits, rounds, .. } = self.levels[level];
             let (window, buckets) = if buckets == 0 { (1, 1) } else { (self.window(level) as u64, u128::from(buckets)) };
             let start = (1u128 << 96) / buckets;
             LevelView {
@@ -194,7 +196,7 @@ impl Layout {
                 functions: functions as u32,
                 first_function: self.first_function(level) as u32,
                 rounds: rounds as u32,
-                padding: 0,
+                most_keys: self.levels[level].most_keys,
             }
         };
         let second = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
@@ -217,7 +219,7 @@ mod tests {
     fn places_give_their_keys_back() {
         for key_bits in [8, 12, 20, 33, 64] {
             for (buckets, second) in [(2, 2), (3, 2), (5, 3)] {
-                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2 };
+                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, most_keys: 0 };
                 let levels = [level(buckets), level(second)];
                 let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
                 let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };

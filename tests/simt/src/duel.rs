@@ -77,9 +77,9 @@ impl Duel {
     /// second slots, or a second level of one.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
-        let second = Level { buckets: 2, functions: 1, limits: [1, 0, 0], rounds: 1 };
+        let second = Level { buckets: 2, functions: 1, limits: [1, 0, 0], rounds: 1, most_keys: 0 };
         let (limits, rounds) = if self.alike == Alike::AllButLast { ([1, 2, 0], 2) } else { ([1, 0, 0], 1) };
-        let first = Level { buckets: 2, functions: 1, limits, rounds };
+        let first = Level { buckets: 2, functions: 1, limits, rounds, most_keys: 0 };
         let layout = Layout { key_bits, slot_bits, levels: [first, second], multipliers: [1; 3], step: 1 << (key_bits - 1) | 1 };
         let functions = layout.most_functions(0).min(2);
         Layout { levels: [Level { functions, ..first }, second], ..layout }

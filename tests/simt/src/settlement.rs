@@ -38,7 +38,7 @@ impl Settlement {
         Self { kernels, case: None }
     }
 
-    /// Two functions, all slots in one round; a second level of which a slot a bucket is kept.
+    /// Two functions, all slots in one round; a second level that takes keys for 5/8 of its slots.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         // With the same bucket under both functions, chains are long.
@@ -47,11 +47,13 @@ impl Settlement {
             if alike { ([1; 3], 0) } else { ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1) };
         let mut layout = Layout { key_bits, slot_bits, levels: [Level::default(); 2], multipliers, step };
         let slots = layout.slots_per_bucket(0);
-        layout.levels[0] = Level { buckets: rng.random_range(2..=3), functions: 2, limits: [slots, 0, 0], rounds: 1 };
+        layout.levels[0] =
+            Level { buckets: rng.random_range(2..=3), functions: 2, limits: [slots, 0, 0], rounds: 1, most_keys: 0 };
         assert!(layout.most_functions(0) >= 2, "{}: codes of one function only", self.kernels.name());
         layout.levels[1].buckets = rng.random_range(1..=3).max(2);
         let functions = rng.random_range(1..=layout.most_functions(1).min(4));
-        layout.levels[1] = Level { functions, limits: [7, 0, 0], rounds: 1, ..layout.levels[1] };
+        let most_keys = layout.levels[1].buckets as u32 * 5;
+        layout.levels[1] = Level { functions, limits: [8, 0, 0], rounds: 1, most_keys, ..layout.levels[1] };
         layout
     }
 
@@ -162,12 +164,24 @@ impl Program for Settlement {
         if let Some(key) = without_place.iter().next() {
             return Err(wrong("left over", format!("key {key} is left over, but was not stored"), Vec::new()));
         }
+        let first = table.layout.map_or(0, |layout| layout.levels[0].buckets * layout.slots_per_bucket(0));
+        let in_second = contents.places.iter().flatten().filter(|place| **place >= first).count() as u64;
+        let counted = memory.at(table.view.roots.stored, 2)[1];
+        let most = table.layout.map_or(0, |layout| layout.levels[1].most_keys);
+        if counted != in_second || in_second > most.into() {
+            return Err(wrong(
+                "wrong count",
+                format!("{in_second} keys in the second level, {counted} counted, of {most}"),
+                Vec::new(),
+            ));
+        }
         for (key, outcome) in after.outcomes(memory) {
             let is_right = match outcome {
                 SEEN => stored.contains(&key),
                 NEW => stored.insert(key),
                 FULL => {
-                    contents.check_full(table, pool, key)?;
+                    // For want of room in the second level, of which slots may be free. The first is full where the key would be.
+                    contents.check_full_level(table, pool, key)?;
                     !stored.contains(&key)
                 }
                 _ => false,

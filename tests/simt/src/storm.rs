@@ -508,7 +508,7 @@ fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -
             layout.levels[level].buckets = buckets;
             let (limits, rounds) = limits(layout.slots_per_bucket(level), rng);
             let functions = rng.random_range(1..=layout.most_functions(level).min(4));
-            layout.levels[level] = Level { buckets, functions, limits, rounds };
+            layout.levels[level] = Level { buckets, functions, limits, rounds, most_keys: 0 };
         }
     }
     layout

@@ -379,7 +379,8 @@ impl Table {
             slots: memory.allocate("slots", Use::Shared, bytes),
             buckets: config.buckets,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
-            stored: memory.allocate("stored", Use::Shared, 8).cast(),
+            // Of a cuckoo table two numbers.
+            stored: memory.allocate("stored", Use::Shared, if layout.is_some() { 16 } else { 8 }).cast(),
             hash_mask: config.hash_mask,
             empty: config.empty,
             probe_limit: config.buckets.min(1024) as u32,
@@ -418,6 +419,7 @@ impl Table {
     pub fn clear(&self, memory: &mut Memory) {
         if let Some(layout) = self.layout {
             memory.at_mut(self.view.roots.slots, layout.bytes()).fill(0);
+            memory.at_mut(self.view.roots.stored, 2).fill(0);
         }
         let chunked = if self.layout.is_some() { 0 } else { self.slots };
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
