@@ -96,7 +96,7 @@ impl TableBuilder<Root> {
         self
     }
 
-    /// Whether keys may be moved, so that the table can be filled to 0.99: *compact cuckoo*. Default: no.
+    /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact cuckoo*. Default: no.
     ///
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
     /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no place

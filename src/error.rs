@@ -104,7 +104,7 @@ pub enum Error {
         name: String,
     },
     /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a place, however often
-    /// all were moved again. By calculation this does not happen (src/raw/mod.rs); if it does, here they are.
+    /// all were moved again. By calculation this does not happen (cuda/warpset/settle.cuh); if it does, here they are.
     #[error("{} keys, {keys:x?}, have lost their places and are not stored any more", keys.len())]
     KeysWithoutPlace {
         /// All of them.

@@ -81,14 +81,14 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
 
 /// Of all slots, those of the second level included.
 fn filled_to_99_percent(device: &Device) {
-    let log2: u32 = scaled(17, 12);
+    let (log2, share) = if fast() { (12, 0.98) } else { (17, 0.99) };
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
         // One bit is left for the function: as many as the slots can hold at all.
-        let key_bits = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
+        let key_bits: u32 = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
         for key_bits in [key_bits, (key_bits - 5).max(20)] {
             let table = builder(key_bits, slot_bits, 1 << log2).build(device).unwrap();
             // Without settling it would be full before.
-            fill(&table, &keys(key_bits, (table.slots() as f64 * 0.99) as usize), parts);
+            fill(&table, &keys(key_bits, (table.slots() as f64 * share) as usize), parts);
         }
     }
 }

@@ -404,12 +404,6 @@ const MUTANTS: &[Mutant] = &[
         to: "made[(end + way.vector) % room] = root;",
     },
     Mutant {
-        what: "bits of a mask behind the last word",
-        file: "warpset/change_intake.cuh",
-        from: "return i == mask_words - 1 ? bits & last_bits : bits;",
-        to: "return bits;",
-    },
-    Mutant {
         what: "the barrier after the count of rows is cleared",
         file: "warpset/block_cache.cuh",
         from: "        if (Block::thread() == 0) *taken() = 0;\n        Block::sync();\n    }",
