@@ -290,7 +290,7 @@ impl Batch {
                 mask[at / 32] |= u32::from(word != old || rng.random_bool(0.1)) << (at % 32);
             }
             // Bits of no word are of no account.
-            if pool.width % 32 != 0 && rng.random_bool(0.3) {
+            if !pool.width.is_multiple_of(32) && rng.random_bool(0.3) {
                 mask[pool.width / 32] |= rng.random::<u32>() << (pool.width % 32);
             }
             masks.extend(mask);
