@@ -366,7 +366,7 @@ struct CompactTable {
     {
         const Found found = second.template search<Operation::Find>(hash, scrambled);
         if (found.outcome == Outcome::Seen) return found;
-        // Relaxed: counts decide who may put, and nothing is read through them.
+        // Relaxed, device scope: additions to one counter have an order of their own, which alone decides who may put; nothing is read through it.
         u64* const count = second_count();
         if (platform::load_relaxed(count) >= second.view.most_keys) return {Outcome::Unwritten, no_reference};
         Found put{Outcome::Unwritten, no_reference};

@@ -1,6 +1,6 @@
 //! Vectors to offer, and numbers that are random but the same in every run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The widths that the property tests sweep: all to 40, where the layouts differ most, and some around powers of two.
 pub fn all_widths() -> Vec<usize> {
@@ -193,4 +193,16 @@ impl Pool {
         Random::new(seed).shuffle(&mut positions);
         positions
     }
+}
+
+/// The largest key of so many bits.
+pub fn mask(key_bits: u32) -> u64 {
+    u64::MAX >> (64 - key_bits)
+}
+
+/// Distinct keys of so many bits; the smallest and the largest are among them.
+pub fn keys(key_bits: u32, count: usize) -> Vec<u64> {
+    let mut met = HashSet::new();
+    let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];
+    some.into_iter().chain((0..).map(|n| mix(n) & mask(key_bits))).filter(|key| met.insert(*key)).take(count).collect()
 }

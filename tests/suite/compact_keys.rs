@@ -3,7 +3,7 @@
 use crate::common::checker::{Checker, OrFail, join};
 use crate::common::histories::{play, thorough};
 use crate::common::set::Set;
-use crate::common::vectors::{Pool, Random, mix};
+use crate::common::vectors::{Pool, Random, keys, mask};
 use crate::common::{fast, scaled, tests};
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -26,19 +26,8 @@ tests![
     keys_are_of_two_words,
 ];
 
-fn mask(key_bits: u32) -> u64 {
-    u64::MAX >> (64 - key_bits)
-}
-
 fn words(keys: impl IntoIterator<Item = u64>) -> impl Iterator<Item = Vec<u32>> {
     keys.into_iter().map(|key| vec![key as u32, (key >> 32) as u32])
-}
-
-/// Distinct keys of so many bits; the smallest and the largest are among them.
-fn keys(key_bits: u32, count: usize) -> Vec<u64> {
-    let mut met = HashSet::new();
-    let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];
-    some.into_iter().chain((0..).map(|n| mix(n) & mask(key_bits))).filter(|key| met.insert(*key)).take(count).collect()
 }
 
 fn table(device: &Device, key_bits: u32, slot_bits: u32, capacity: u64) -> Result<VectorTable<Root>, Error> {

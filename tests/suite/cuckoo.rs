@@ -2,7 +2,7 @@
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
-use crate::common::vectors::{Pool, Random, mix};
+use crate::common::vectors::{Pool, Random, keys};
 use crate::common::{fast, scaled, tests};
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -21,17 +21,6 @@ tests![
     settling_moves_nothing_in_other_tables,
     half_the_slots_fit_the_same_keys,
 ];
-
-fn mask(key_bits: u32) -> u64 {
-    u64::MAX >> (64 - key_bits)
-}
-
-/// Distinct keys of so many bits; the smallest and the largest are among them.
-fn keys(key_bits: u32, count: usize) -> Vec<u64> {
-    let mut met = HashSet::new();
-    let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];
-    some.into_iter().chain((0..).map(|n| mix(n) & mask(key_bits))).filter(|key| met.insert(*key)).take(count).collect()
-}
 
 fn words(keys: &[u64]) -> Vec<u32> {
     keys.iter().flat_map(|key| [*key as u32, (key >> 32) as u32]).collect()
