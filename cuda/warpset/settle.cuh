@@ -13,7 +13,7 @@
 // and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are put back into the
 // second level when all threads are done, by find-or-put. There are no more of them than it held. They may be others, so it takes keys for 5/8 of
 // its slots only: then a bucket is full with a probability of 0.13 at most, and all buckets of a key under 16 functions are with 10^-14. (Should
-// one be rejected, everything is settled again, by other chains: src/raw/mod.rs.)
+// one be rejected, everything is settled again, by other chains: src/raw/room.rs.)
 //
 // Why find-or-put stays right:
 //   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.

@@ -4,6 +4,7 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod room;
 pub(crate) mod view;
 
 use crate::bijection::Bijection;
@@ -18,21 +19,6 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(all(test, feature = "cpu"))]
 pub(crate) use view::CompactView;
 use view::{CompactTreeView, Counts, Geometry, NodeView, TableView, TreeView, Views};
-
-/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
-const GROW_AT_FILL: f64 = 0.85;
-
-/// The same of a cuckoo table, whose searches stay short.
-const GROW_CUCKOO_AT_FILL: f64 = 0.97;
-
-/// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level.
-const SETTLE_FOR_ONE_IN: u64 = 64;
-
-/// How often everything is settled again because a key that was left over finds no place in the second level.
-const SETTLING_ROUNDS: u64 = 64;
-
-/// Nor does it make a table more than so many times as large as what must be stored in it.
-const GROW_AT_MOST: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
@@ -510,108 +496,6 @@ impl RawTable {
         Ok(batch)
     }
 
-    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair share. How many
-    /// nodes they need is not known before; but a node table that is nearly full grows too.
-    fn make_room(&self, offered: usize) -> Result<usize> {
-        // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
-        let (grow_at_fill, least_part) = if self.options.cuckoo { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
-        loop {
-            let (size, stored) = (self.size(), self.stored()?);
-            let slots = size.slots;
-            let may_double = size.nodes > 0 && size.nodes <= MAX_NODE_BUCKETS;
-            if may_double && self.stored_nodes()? as f64 > size.nodes as f64 * GROW_AT_FILL {
-                self.grow_from(size, Size { nodes: size.nodes * 2, ..size })?;
-                continue;
-            }
-            let room = ((slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
-            if room >= (offered as u64).min(slots / least_part).max(1) {
-                return Ok((offered as u64).min(room) as usize);
-            }
-            self.grow_from(size, Size { slots: slots * 2, ..size })?;
-        }
-    }
-
-    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that much
-    /// room that rejects a vector does not lack room. (Such vectors are made against the table's seed; or node references end.)
-    fn grow_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
-        while tally.full > 0 {
-            let size = self.size();
-            let for_slots = tally.full - tally.full_nodes;
-            let needed =
-                Size { slots: self.stored()? + for_slots, nodes: self.stored_nodes()? + tally.full_nodes * self.width as u64 };
-            let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
-            let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
-            let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
-            let larger = Size { slots, nodes: nodes.min(2 * MAX_NODE_BUCKETS) };
-            if larger == size {
-                break;
-            }
-            self.grow_from(size, larger)?;
-            tally = self.offer_again(words, kinds, tally)?;
-        }
-        Ok(tally)
-    }
-
-    /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference.
-    fn settle_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
-        let mut before = self.stored()?;
-        while tally.full > 0 {
-            let settled = self.settle()?;
-            tally = self.offer_again(words, kinds, tally)?;
-            // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
-            let stored = self.stored()?;
-            if settled + stored.saturating_sub(before) <= self.second_slots() / SETTLE_FOR_ONE_IN {
-                break;
-            }
-            before = stored;
-        }
-        Ok(tally)
-    }
-
-    /// Offers the vectors that were rejected again: `kinds` are the outcomes of all, of which `tally` is the sum.
-    fn offer_again(&self, words: &[u32], kinds: &mut [u8], tally: Tally) -> Result<Tally> {
-        let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
-        let width = self.width;
-        let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
-        let mut outcomes = vec![0u8; rejected.len()];
-        let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-        let found = self.sized().store.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
-        rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
-        Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
-    }
-
-    /// Moves keys of a cuckoo table from its second level to the first (settle.cuh). Gives how many; none in other tables.
-    pub(crate) fn settle(&self) -> Result<u64> {
-        if !self.options.cuckoo {
-            return Ok(0);
-        }
-        let mut sized = self.sized_exclusively();
-        sized.generation += 1;
-        let mut left_over = Vec::new();
-        let mut settled = 0;
-        for round in 0..SETTLING_ROUNDS {
-            let (taken, mut without_place) = sized.store.settle(sized.generation * SETTLING_ROUNDS + round)?;
-            settled += taken - without_place.len() as u64;
-            left_over.append(&mut without_place);
-            let mut outcomes = vec![0u8; left_over.len()];
-            let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-            let keys = Input::whole(bytemuck::cast_slice(&left_over));
-            sized.store.search(Search::FindOrPut, keys, output, &mut Progress::none())?;
-            let mut outcomes = outcomes.into_iter();
-            left_over.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
-            if left_over.is_empty() {
-                return Ok(settled);
-            }
-        }
-        Err(Error::KeysWithoutPlace { keys: left_over })
-    }
-
-    /// Of a compact table.
-    fn second_slots(&self) -> u64 {
-        let sized = self.sized();
-        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.second.slots())
-    }
-
     /// The slot of each vector, or `Reference::NONE`; and how many were found.
     pub(crate) fn find_all(&self, words: &[u32]) -> Result<(Vec<u64>, u64)> {
         let mut places = vec![0u64; self.count(words)?];
@@ -633,57 +517,6 @@ impl RawTable {
         let mut sized = self.sized_exclusively();
         sized.generation += 1;
         sized.store.clear()
-    }
-
-    pub(crate) fn grow(&self, capacity: u64) -> Result<()> {
-        let slots = self.slots();
-        if capacity <= slots {
-            return Err(Error::NotLarger { capacity, slots });
-        }
-        // Another thread may grow the table first, and to less than this.
-        loop {
-            let size = self.size();
-            if size.slots >= capacity {
-                return Ok(());
-            }
-            // Nodes in proportion, as far as references to them reach.
-            let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
-            self.grow_from(size, Size { slots: capacity, nodes: nodes.min(2 * MAX_NODE_BUCKETS) })?;
-        }
-    }
-
-    fn size(&self) -> Size {
-        let sized = self.sized();
-        self.size_of(&sized)
-    }
-
-    fn size_of(&self, sized: &Sized) -> Size {
-        Size { slots: self.slots_of(sized), nodes: 2 * sized.node_buckets }
-    }
-
-    /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
-    fn grow_from(&self, from: Size, to: Size) -> Result<()> {
-        let spec = self.options.spec(&self.device, to)?;
-        let buckets = checked_buckets(&self.geometry, spec, to.slots)?;
-        let node_buckets = if spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
-        let family = self.options.family(spec, self.family_seed);
-        let mut sized = self.sized_exclusively();
-        let now = self.size_of(&sized);
-        if now != from {
-            return Ok(());
-        }
-        let seeds = self.parameters.seeds.clone();
-        let parameters = Parameters { spec, buckets, node_buckets, seeds, family, ..self.parameters };
-        let larger = Store::new(&self.device, &parameters)?;
-        let copied = sized.store.copy_to(&larger, now.slots)?;
-        // Only a table that was nearly full, and grows by little, can reject some.
-        if copied.full > 0 {
-            let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
-            let slots = spec.slots(&self.geometry, buckets);
-            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots });
-        }
-        *sized = Sized { store: larger, spec, buckets, node_buckets, generation: sized.generation + 1 };
-        Ok(())
     }
 
     pub(crate) fn measure(&self, bins: usize) -> Result<ProbeLengths> {
