@@ -18,7 +18,7 @@ use std::time::Instant;
 use support::{Bench, FILL, Floor, Result, Vectors, median};
 use warpset::cudarc::driver::PushKernelArg;
 use warpset::gpu::Counts;
-use warpset::{BucketTable, Root, RootTable, Storage, VectorTable};
+use warpset::{BucketTable, Root, Storage, VectorTable};
 
 const REPEATS: usize = 5;
 const FILLS: [f64; 4] = [0.5, 0.75, 0.9, 0.95];
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for key_bits in key_bits.split(',').filter(|bits| !bits.is_empty()).map(str::parse::<u32>) {
         let key_bits = key_bits?;
-        let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2);
+        let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2);
         let table = builder.build(&bench.device)?;
         for fill in FILLS {
             let mut keys = Keys::new(&bench, 0, table.bytes() as f64 / 4.0 * fill, key_bits)?;
@@ -133,7 +133,7 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
 fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     // Two functions are all that the slots have room for.
     let key_bits = 31 + log2 - 4;
-    let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
+    let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(&bench.device)?;
     println!("\n{}\n", table.spec());
     println!("| fill | of the bytes | keys, M | dup 2 | settling included | settled | settling, ms | seen | found | absent |");

@@ -255,14 +255,9 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
             launch.arg(&mut parents).arg(&mut masks).arg(&mut bitmap).arg(&mut marked);
             // SAFETY: the arguments of `make_successors`; there is room for `count` successors, and a bit for every code.
             unsafe { launch.launch(EVERYWHERE)? };
-            let batch = DeviceBatch {
-                parents: if offer == Offer::Whole { None } else { Some(&parents) },
-                changed: if offer == Offer::Changes { Some(&masks) } else { None },
-                outcomes: Some(&mut outcomes),
-                references: Some(&mut references),
-                counts: Some(&mut counts),
-                ..DeviceBatch::new(&vectors, count)
-            };
+            let batch = DeviceBatch::new(&vectors, count).outcomes(&mut outcomes).references(&mut references).counts(&mut counts);
+            let batch = if offer == Offer::Whole { batch } else { batch.parents(&parents) };
+            let batch = if offer == Offer::Changes { batch.changed(&masks) } else { batch };
             let time = bench.time(|| Ok(table.find_or_put_device(stream, batch)?))?;
             if count >= TIMED {
                 (timed, milliseconds) = (timed + count as u64, milliseconds + time);

@@ -1,10 +1,10 @@
 use crate::raw::{self, RawTable};
-use crate::table::{Bucket, CompactTree, Nodes, Root, Storage, VectorTable};
-use crate::{Device, Result, Strategy};
+use crate::table::{Bucket, CompactTree, Nodes, Root, Storage, Table};
+use crate::{Device, Key, Result, Strategy, Words};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Chooses how a table is made.
+/// Chooses how a table is made: a [`Table<K, S>`](Table), of the type whose `builder` this is of.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -15,25 +15,25 @@ use std::marker::PhantomData;
 /// # Ok(()) }
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct TableBuilder<S = Bucket> {
-    pub(crate) options: raw::Options,
-    pub(crate) storage: PhantomData<S>,
+pub struct TableBuilder<S = Bucket, K = Words> {
+    options: raw::Options,
+    table: PhantomData<fn() -> Table<K, S>>,
 }
 
-impl<S> Clone for TableBuilder<S> {
+impl<S, K> Clone for TableBuilder<S, K> {
     fn clone(&self) -> Self {
-        Self { options: self.options, storage: PhantomData }
+        Self { options: self.options, table: PhantomData }
     }
 }
 
-impl<S> fmt::Debug for TableBuilder<S> {
+impl<S, K> fmt::Debug for TableBuilder<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.options.fmt(f)
     }
 }
 
 /// Of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
-impl<S: Nodes> TableBuilder<S> {
+impl<S: Nodes, K> TableBuilder<S, K> {
     /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
     ///
     /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`](crate::Outcome::Full). By calculation, a search of
@@ -59,7 +59,7 @@ impl<S: Nodes> TableBuilder<S> {
     ///
     /// let table = TreeTable::builder(6).strategy(Strategy::Clr64).build(&Device::cpu())?;
     /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
-    /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?;
+    /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?.complete(&table)?;
     /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
     /// # Ok(()) }
     /// ```
@@ -76,7 +76,7 @@ impl<S: Nodes> TableBuilder<S> {
     }
 }
 
-impl TableBuilder<Root> {
+impl<K> TableBuilder<Root, K> {
     /// How many bits the keys have: 20 to 64. Default: 64. A key of more is an error.
     ///
     /// The fewer, the less a slot must hold, and the more functions there are for it (`slot_bits`).
@@ -101,7 +101,7 @@ impl TableBuilder<Root> {
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
     /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no place
     /// in its two buckets goes to a second level of about 1/256 of the slots. When that is full, a batch from host slices
-    /// [settles](VectorTable::settle) the keys and offers again what was rejected. That voids references, as a growth does; those
+    /// [settles](Table::settle) the keys and offers again what was rejected. That voids references, as a growth does; those
     /// returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if settling makes hardly any room any more; it is then not stored, and all
     /// others are. For batches in device memory and in kernels of your own, call `settle` between them.
     ///
@@ -110,8 +110,8 @@ impl TableBuilder<Root> {
     /// use warpset::{Device, RootTable};
     ///
     /// let builder = RootTable::builder().key_bits(40).slot_bits(32).capacity(1 << 14).cuckoo(true);
-    /// let table = RootTable::build(builder, &Device::cpu())?;
-    /// let keys: Vec<u64> = (0..table.table().slots() * 99 / 100).map(|key| key * key).collect();
+    /// let table = builder.build(&Device::cpu())?;
+    /// let keys: Vec<u64> = (0..table.slots() * 99 / 100).map(|key| key * key).collect();
     /// let batch = table.find_or_put_many(&keys)?;
     /// assert_eq!((batch.tally.new, batch.tally.full), (keys.len() as u64, 0));
     /// assert!(table.contains_many(&keys)?.iter().all(|stored| *stored));
@@ -123,7 +123,7 @@ impl TableBuilder<Root> {
     }
 }
 
-impl TableBuilder<CompactTree> {
+impl<K> TableBuilder<CompactTree, K> {
     /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
     /// time the table grows.
     ///
@@ -135,7 +135,11 @@ impl TableBuilder<CompactTree> {
     }
 }
 
-impl<S: Storage> TableBuilder<S> {
+impl<S: Storage, K: Key> TableBuilder<S, K> {
+    pub(crate) fn of_width(width: usize) -> Self {
+        Self { options: raw::Options::new(S::TREE, S::COMPACT, width), table: PhantomData }
+    }
+
     /// How many slots the table has at least. Default: 2^20.
     ///
     /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
@@ -182,7 +186,7 @@ impl<S: Storage> TableBuilder<S> {
     ///
     /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes), [`OutOfMemory`](crate::Error::OutOfMemory),
     /// [`Compile`](crate::Error::Compile), or what the device reports.
-    pub fn build(self, device: &Device) -> Result<VectorTable<S>> {
-        Ok(VectorTable { raw: RawTable::new(device, self.options)?, storage: PhantomData })
+    pub fn build(self, device: &Device) -> Result<Table<K, S>> {
+        Ok(Table { raw: RawTable::new(device, self.options)?, marker: PhantomData })
     }
 }

@@ -1,7 +1,8 @@
-use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::raw::cuda::Gpu;
+use crate::{Error, Result};
 use std::fmt;
+use std::str::FromStr;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(crate) enum Machine {
 }
 
 /// A GPU that is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct GpuInfo {
     /// Its number, for [`Device::gpu`].
     pub ordinal: usize,
@@ -66,7 +68,7 @@ impl Device {
         #[cfg(all(feature = "cuda", feature = "cpu"))]
         return Ok(gpu.unwrap_or_else(|_| Self::cpu()));
         #[cfg(all(feature = "cuda", not(feature = "cpu")))]
-        return gpu.map_err(|reason| crate::Error::NoDevice { reason: reason.to_string() });
+        return gpu.map_err(|reason| Error::NoDevice { reason: reason.to_string() });
         #[cfg(not(feature = "cuda"))]
         Ok(Self::cpu())
     }
@@ -81,14 +83,21 @@ impl Device {
         Self::cpu_with_threads(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// The CPU, with this many threads (at least one). Small batches use fewer.
+    /// The most threads that a CPU device has.
+    pub const MAX_THREADS: usize = 1024;
+
+    /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small batches use
+    /// fewer, and a batch does with fewer if the system starts no more.
     ///
     /// ```
-    /// assert_eq!(warpset::Device::cpu_with_threads(4).to_string(), "CPU (4 threads)");
+    /// use warpset::Device;
+    ///
+    /// assert_eq!(Device::cpu_with_threads(4).to_string(), "CPU (4 threads)");
+    /// assert_eq!(Device::cpu_with_threads(1_000_000).threads(), Device::MAX_THREADS);
     /// ```
     #[cfg(feature = "cpu")]
     pub fn cpu_with_threads(threads: usize) -> Self {
-        Self { machine: Machine::Cpu { threads: threads.max(1) } }
+        Self { machine: Machine::Cpu { threads: threads.clamp(1, Self::MAX_THREADS) } }
     }
 
     /// The GPU with this number.
@@ -107,6 +116,28 @@ impl Device {
     #[cfg(feature = "cuda")]
     pub fn gpu(ordinal: usize) -> Result<Self> {
         Ok(Self { machine: Machine::Cuda(Gpu::open(ordinal)?) })
+    }
+
+    /// The GPU of a context, for tables beside other work in it.
+    ///
+    /// The primary context of a GPU, which all of a process share that use the CUDA runtime (PyTorch, CuPy), gives the same device as
+    /// [`gpu`](Self::gpu). Another context is a device of its own: kernels are compiled for it again, and streams and buffers must be of it.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::cudarc::driver::CudaContext;
+    ///
+    /// let context = CudaContext::new(0)?; // as your program has it
+    /// assert_eq!(warpset::Device::from_context(context)?, warpset::Device::gpu(0)?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`gpu`](Self::gpu).
+    #[cfg(feature = "cuda")]
+    pub fn from_context(context: Arc<cudarc::driver::CudaContext>) -> Result<Self> {
+        Ok(Self { machine: Machine::Cuda(Gpu::of_context(context)?) })
     }
 
     /// The GPUs that are there.
@@ -143,6 +174,40 @@ impl Device {
         }
     }
 
+    /// How many threads a batch may use; 0 on a GPU.
+    ///
+    /// ```
+    /// assert_eq!(warpset::Device::cpu_with_threads(3).threads(), 3);
+    /// ```
+    pub fn threads(&self) -> usize {
+        match &self.machine {
+            #[cfg(feature = "cpu")]
+            Machine::Cpu { threads } => *threads,
+            #[cfg(feature = "cuda")]
+            Machine::Cuda(_) => 0,
+        }
+    }
+
+    /// Bytes of memory that are free for tables now, as the system or the driver says. Others may take them first.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// assert!(warpset::Device::cpu().free_memory()? > 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn free_memory(&self) -> Result<u64> {
+        match &self.machine {
+            #[cfg(feature = "cpu")]
+            Machine::Cpu { .. } => Ok(crate::raw::cpu::free_memory()),
+            #[cfg(feature = "cuda")]
+            Machine::Cuda(gpu) => gpu.free_memory(),
+        }
+    }
+
     /// Bytes of the largest compare-and-swap.
     pub(crate) fn chunk_bytes(&self) -> u32 {
         match &self.machine {
@@ -165,6 +230,59 @@ impl Device {
             #[cfg(feature = "cpu")]
             Machine::Cpu { .. } => None,
             Machine::Cuda(gpu) => Some(gpu),
+        }
+    }
+}
+
+/// The same GPU (and context), or CPUs with as many threads.
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.machine, &other.machine) {
+            #[cfg(feature = "cpu")]
+            (Machine::Cpu { threads }, Machine::Cpu { threads: others }) => threads == others,
+            #[cfg(feature = "cuda")]
+            (Machine::Cuda(gpu), Machine::Cuda(other)) => Arc::ptr_eq(gpu, other),
+            #[cfg(all(feature = "cuda", feature = "cpu"))]
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Device {}
+
+/// `best`; `cpu`, `cpu:THREADS`; `gpu` (which is `gpu:0`), `gpu:NUMBER`.
+///
+/// ```
+/// use warpset::{Device, Error};
+///
+/// let device: Device = "cpu:2".parse()?;
+/// assert_eq!(device, Device::cpu_with_threads(2));
+/// assert!(matches!("cpu:100000".parse::<Device>(), Err(Error::Threads { threads: 100_000 })));
+/// assert!(matches!("tpu".parse::<Device>(), Err(Error::UnknownDevice { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let unknown = || Error::UnknownDevice { name: text.into() };
+        let (kind, number) = match text.split_once(':') {
+            Some((kind, number)) => (kind, Some(number.parse::<u64>().map_err(|_| unknown())?)),
+            None => (text, None),
+        };
+        match (kind, number) {
+            ("best", None) => Self::best(),
+            #[cfg(feature = "cpu")]
+            ("cpu", None) => Ok(Self::cpu()),
+            #[cfg(feature = "cpu")]
+            ("cpu", Some(threads)) if (1..=Self::MAX_THREADS as u64).contains(&threads) => {
+                Ok(Self::cpu_with_threads(threads as usize))
+            }
+            #[cfg(feature = "cpu")]
+            ("cpu", Some(threads)) => Err(Error::Threads { threads }),
+            #[cfg(feature = "cuda")]
+            ("gpu", number) => Self::gpu(number.unwrap_or(0) as usize),
+            _ => Err(unknown()),
         }
     }
 }

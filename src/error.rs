@@ -4,7 +4,7 @@ use crate::{Spec, Strategy};
 ///
 /// Unless a variant says otherwise, an error is found before anything is changed: the table holds what it held, and nothing
 /// stored is lost.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Vectors have between 1 and 256 words.
@@ -63,8 +63,8 @@ pub enum Error {
         /// The words of one vector.
         width: usize,
     },
-    /// A capacity of zero, or more than can be counted.
-    #[error("a table of {capacity} vectors of {width} words cannot be made: its size must be more than 0 and fit 63 bits")]
+    /// A capacity of zero, or of more than references can number.
+    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::raw::MAX_CAPACITY)]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -86,6 +86,17 @@ pub enum Error {
     InvalidReferences {
         /// How many.
         invalid: u64,
+        /// Of how many.
+        count: usize,
+    },
+    /// References of an earlier generation (the table has grown, was cleared or has settled since), or of another table. Nothing was done with
+    /// the others either.
+    #[error(
+        "{stale} of {count} references are stale: of before the table last grew, was cleared or settled, or of another table"
+    )]
+    StaleReferences {
+        /// How many.
+        stale: u64,
         /// Of how many.
         count: usize,
     },
@@ -112,8 +123,9 @@ pub enum Error {
     },
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(
-        "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots",
-        if *for_nodes > 0 { format!(" ({for_nodes} for want of a node)") } else { String::new() }
+        "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots{}",
+        if *for_nodes > 0 { format!(" ({for_nodes} for want of a node)") } else { String::new() },
+        growth.as_ref().map_or_else(String::new, |error| format!("; it did not grow: {error}"))
     )]
     TableFull {
         /// Vectors rejected, duplicates counted.
@@ -126,6 +138,9 @@ pub enum Error {
         stored: u64,
         /// Slots of the table.
         slots: u64,
+        /// Why a table that grows by itself did not.
+        #[source]
+        growth: Option<Box<Error>>,
     },
     /// A table can only grow into more slots than it has.
     #[error("a table of {slots} slots cannot grow to a capacity of {capacity}")]
@@ -168,23 +183,29 @@ pub enum Error {
         /// The alignment needed.
         alignment: u64,
     },
-    /// A stream or buffer of one device was given to a table of another.
-    #[error("the stream belongs to GPU {given}, the table is on {table}")]
+    /// A stream or buffer of one device, or context, was given to a table of another.
+    #[error("{what}: of {given}, but the table is on {table}")]
     WrongDevice {
-        /// The GPU of what was given.
-        given: usize,
+        /// Which stream or buffer.
+        what: &'static str,
+        /// Whose it is.
+        given: String,
         /// Where the table is.
         table: String,
     },
+    /// Work on a table cannot be captured into a graph: whoever launches the graph later could not know that table and buffers are there still.
+    #[error("the stream is being captured into a graph, which could be launched after the table or its buffers are gone")]
+    Capturing,
     /// A shared library could not be loaded.
     #[error(
-        "the library {library} was not found; looked for {searched} where the system's loader looks (LD_LIBRARY_PATH, ld.so.conf)"
+        "{library} not found: no {} where the system's loader looks (LD_LIBRARY_PATH, ld.so.conf)",
+        searched.iter().min_by_key(|name| name.len()).map_or("library", String::as_str)
     )]
     LibraryNotFound {
         /// What it is.
         library: &'static str,
-        /// The file names tried.
-        searched: String,
+        /// All file names that were tried; the message has the shortest.
+        searched: Vec<String>,
     },
     /// There is no such GPU.
     #[error("there is no GPU {ordinal}: {count} found")]
@@ -222,7 +243,8 @@ pub enum Error {
         /// NVRTC's log.
         log: String,
     },
-    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
+    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it. Otherwise the table is
+    /// good; of a batch any part may have been put, and offering it again is right.
     #[error("CUDA: {what}: {status}")]
     Cuda {
         /// What was being done.
@@ -230,7 +252,19 @@ pub enum Error {
         /// The driver's answer.
         status: String,
     },
-    /// The CPU backend could not get memory from the system.
+    /// Text that names no device.
+    #[error("there is no device `{name}`: there are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::Device::MAX_THREADS)]
+    UnknownDevice {
+        /// The text.
+        name: String,
+    },
+    /// More threads than a device can have.
+    #[error("{threads} threads were asked for: a CPU device has 1 to {most}", most = crate::Device::MAX_THREADS)]
+    Threads {
+        /// How many were asked for.
+        threads: u64,
+    },
+    /// The system gave no memory: to the CPU backend, or for the results of a batch.
     #[error("the system refused {bytes} bytes of memory: {reason}")]
     Allocation {
         /// Bytes asked for.

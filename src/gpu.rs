@@ -4,16 +4,17 @@
 //! `custom_kernel` for a whole search that never leaves the GPU.
 
 use crate::raw::Search;
+use crate::raw::cuda::Gpu;
 use crate::raw::view::BatchView;
 pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
-use crate::table::{Storage, VectorTable};
-use crate::{Error, Reference, Result, Strategy};
-use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, SyncOnDrop};
+use crate::{Device, Error, Key, Result, Storage, Strategy, Table};
+use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text): what a kernel of your own includes to use a table.
 ///
-/// [`VectorTable::compile`] has them at hand; give them to your own build otherwise.
+/// [`Table::compile`] has them at hand; give them to your own build otherwise.
 pub const HEADERS: &[(&str, &str)] = &crate::raw::cuda::nvrtc::HEADERS;
 
 // SAFETY: `repr(C)`, five u64: the same on the device.
@@ -29,31 +30,38 @@ unsafe impl DeviceRepr for CompactView {}
 // SAFETY: as above, of tree_table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
 
-/// A batch in device memory.
-pub struct DeviceBatch<'a> {
-    /// `count` vectors, one after another, 16-byte aligned if the width is a multiple of 4, 8-byte if of 2.
-    pub vectors: &'a dyn DevicePtr<u32>,
-    /// How many vectors.
-    pub count: usize,
-    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
-    pub parents: Option<&'a dyn DevicePtr<u64>>,
-    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
-    /// with `parents`.
-    pub changed: Option<&'a dyn DevicePtr<u32>>,
-    /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
-    pub outcomes: Option<&'a mut dyn DevicePtrMut<u8>>,
-    /// Per vector: the slot, or `u64::MAX` if it is not stored.
-    pub references: Option<&'a mut dyn DevicePtrMut<u64>>,
-    /// The slots of the new vectors, in no order, from the start; room for `count`.
-    pub new_references: Option<&'a mut dyn DevicePtrMut<u64>>,
-    /// One element, which the batch's counts are added to. Needed with `new_references`, whose places it counts: zero it before each
-    /// such batch, or references are written beyond the start of the buffer, and beyond its end.
-    pub counts: Option<&'a mut dyn DevicePtrMut<Counts>>,
+/// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's GPU.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use warpset::gpu::{Counts, DeviceBatch};
+/// use warpset::{BucketTable, Device};
+///
+/// let table = BucketTable::new(&Device::gpu(0)?, 2, 1000)?;
+/// let stream = table.device().cuda_context().unwrap().new_stream()?;
+/// let vectors = stream.clone_htod(&[1u32, 1, 2, 2, 1, 1])?;
+/// let mut counts = stream.alloc_zeros::<Counts>(1)?;
+/// table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 3).counts(&mut counts))?;
+/// assert_eq!(stream.clone_dtoh(&counts)?[0].tally().new, 2);
+/// # Ok(()) }
+/// ```
+#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+pub struct DeviceBatch<'a, E = u32> {
+    vectors: &'a dyn DevicePtr<E>,
+    count: usize,
+    parents: Option<&'a dyn DevicePtr<u64>>,
+    changed: Option<&'a dyn DevicePtr<u32>>,
+    outcomes: Option<&'a mut dyn DevicePtrMut<u8>>,
+    references: Option<&'a mut dyn DevicePtrMut<u64>>,
+    new_references: Option<&'a mut dyn DevicePtrMut<u64>>,
+    counts: Option<&'a mut dyn DevicePtrMut<Counts>>,
 }
 
-impl<'a> DeviceBatch<'a> {
+impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors that reports nothing yet.
-    pub fn new(vectors: &'a dyn DevicePtr<u32>, count: usize) -> Self {
+    ///
+    /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte if of 2.
+    pub fn new(vectors: &'a dyn DevicePtr<E>, count: usize) -> Self {
         Self {
             vectors,
             count,
@@ -65,33 +73,140 @@ impl<'a> DeviceBatch<'a> {
             counts: None,
         }
     }
+
+    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
+    ///
+    /// Slots of this generation of the table: a number from before it grew, was cleared or settled is another vector's by now, which
+    /// nobody can tell by the number. A [`Reference::to_bits`] counts as of none: then the whole vector is looked for.
+    pub fn parents(mut self, slots: &'a dyn DevicePtr<u64>) -> Self {
+        self.parents = Some(slots);
+        self
+    }
+
+    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only with
+    /// [`parents`](Self::parents).
+    pub fn changed(mut self, masks: &'a dyn DevicePtr<u32>) -> Self {
+        self.changed = Some(masks);
+        self
+    }
+
+    /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
+    pub fn outcomes(mut self, buffer: &'a mut dyn DevicePtrMut<u8>) -> Self {
+        self.outcomes = Some(buffer);
+        self
+    }
+
+    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a [`Reference`](crate::Reference) of it.
+    pub fn references(mut self, slots: &'a mut dyn DevicePtrMut<u64>) -> Self {
+        self.references = Some(slots);
+        self
+    }
+
+    /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel starts. Room
+    /// for `count`. Those that find no room, because others were there already, are counted but not written. Needs [`counts`](Self::counts).
+    pub fn new_references(mut self, slots: &'a mut dyn DevicePtrMut<u64>) -> Self {
+        self.new_references = Some(slots);
+        self
+    }
+
+    /// One element, which the batch's counts are added to: of several batches together, if it is not zeroed between them.
+    pub fn counts(mut self, buffer: &'a mut dyn DevicePtrMut<Counts>) -> Self {
+        self.counts = Some(buffer);
+        self
+    }
 }
 
-impl<S: Storage> VectorTable<S> {
-    /// Enqueues find-or-put of a batch in device memory on `stream`, and returns: nothing is copied or waited for.
-    ///
-    /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
-    /// here: watch `counts.full`, or outcome 3. Batches on several streams, and from the host, may overlap.
+/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`] takes it: `len` elements from an address on.
+///
+/// Nothing is copied, freed or waited for. The chapter [interoperation](crate::interoperation) has examples.
+#[derive(Clone, Debug)]
+pub struct ForeignSlice<T> {
+    address: u64,
+    len: usize,
+    stream: Arc<CudaStream>,
+    elements: PhantomData<*mut T>,
+}
+
+// SAFETY: an address and a length; what they may be used for is in the contract of `new`.
+unsafe impl<T: Send> Send for ForeignSlice<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for ForeignSlice<T> {}
+
+impl<T: DeviceRepr> ForeignSlice<T> {
+    /// `len` elements from `address` on, in the memory of the GPU `device`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use warpset::gpu::{Counts, DeviceBatch};
-    /// use warpset::{BucketTable, Device};
+    /// # let (address, rows) = (0u64, 1usize);
+    /// use warpset::gpu::{DeviceBatch, ForeignSlice};
     ///
-    /// let table = BucketTable::new(&Device::gpu(0)?, 2, 1000)?;
+    /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 4, 1_000_000)?;
+    /// // SAFETY: `address` is the `data_ptr()` of a contiguous int32 tensor of shape (rows, 4), which lives until the synchronisation below.
+    /// let vectors = unsafe { ForeignSlice::<u32>::new(table.device(), address, rows * 4)? };
     /// let stream = table.device().cuda_context().unwrap().new_stream()?;
-    /// let vectors = stream.clone_htod(&[1u32, 1, 2, 2, 1, 1])?;
-    /// let mut counts = stream.alloc_zeros::<Counts>(1)?;
-    /// table.find_or_put_device(&stream, DeviceBatch { counts: Some(&mut counts), ..DeviceBatch::new(&vectors, 3) })?;
-    /// assert_eq!(stream.clone_dtoh(&counts)?[0].tally().new, 2);
+    /// table.find_or_put_device(&stream, DeviceBatch::new(&vectors, rows))?;
+    /// stream.synchronize()?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
+    /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver knows the address as
+    /// another GPU's, or not as device memory at all.
+    ///
+    /// # Safety
+    ///
+    /// Until the last kernel that uses it has ended: the memory holds `len` valid elements and stays allocated; and nobody writes it (nor
+    /// reads it, if kernels write it) but in order with the streams that these run on.
+    pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
+        let gpu =
+            device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;
+        let alignment = align_of::<T>() as u64;
+        if !address.is_multiple_of(alignment) {
+            return Err(Error::Misaligned { what: "a foreign slice", address, alignment });
+        }
+        let owner = if len > 0 { gpu.owner_of(address)? } else { Some(gpu.ordinal()) };
+        if owner != Some(gpu.ordinal()) {
+            let given = owner.map_or_else(|| "host memory, or of nobody".into(), |ordinal| format!("GPU {ordinal}"));
+            return Err(Error::WrongDevice { what: "a foreign slice", given, table: gpu.to_string() });
+        }
+        Ok(Self { address, len, stream: gpu.context().default_stream(), elements: PhantomData })
+    }
+}
+
+impl<T> DeviceSlice<T> for ForeignSlice<T> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+}
+
+impl<T> DevicePtr<T> for ForeignSlice<T> {
+    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        (self.address, SyncOnDrop::Sync(None))
+    }
+}
+
+impl<T> DevicePtrMut<T> for ForeignSlice<T> {
+    fn device_ptr_mut<'a>(&'a mut self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        (self.address, SyncOnDrop::Sync(None))
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
+    ///
+    /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
+    /// here: watch `counts.full`, or outcome 3. Batches on several streams, and from the host, may overlap.
+    ///
+    /// # Errors
+    ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
-    /// [`Misaligned`](Error::Misaligned), all before anything is enqueued; or what the driver reports.
-    pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a>) -> Result<()> {
+    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver reports.
+    pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(Search::FindOrPut, "find_or_put_device", stream, batch)
     }
 
@@ -101,7 +216,7 @@ impl<S: Storage> VectorTable<S> {
     /// # Errors
     ///
     /// The same.
-    pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a>) -> Result<()> {
+    pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(Search::Find, "find_device", stream, batch)
     }
 
@@ -110,32 +225,29 @@ impl<S: Storage> VectorTable<S> {
         search: Search,
         name: &'static str,
         stream: &'a CudaStream,
-        batch: DeviceBatch<'a>,
+        batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
-        let sized = self.raw.sized();
+        let sized = self.raw.ready()?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
-        if stream.context().ordinal() != store.gpu().ordinal() {
-            let given = stream.context().ordinal();
-            return Err(Error::WrongDevice { given, table: format!("GPU {}: {}", store.gpu().ordinal(), store.gpu().name()) });
-        }
+        let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts } = batch;
-        let room = |what, given: usize, needed: usize| {
-            if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
-        };
-        room("vectors", vectors.len(), count.saturating_mul(self.width()))?;
-        parents.map_or(Ok(()), |buffer| room("parents", buffer.len(), count))?;
-        changed.map_or(Ok(()), |buffer| room("changed", buffer.len(), count.saturating_mul(sized.spec.mask_words())))?;
+        gpu.check_own("stream", stream)?;
+        let needed = count.saturating_mul(K::elements(self.width()));
+        check(gpu, "vectors", vectors, needed)?;
+        parents.map_or(Ok(()), |buffer| check(gpu, "parents", buffer, count))?;
+        changed.map_or(Ok(()), |buffer| check(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
         if changed.is_some() && parents.is_none() {
             return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
         }
-        outcomes.as_ref().map_or(Ok(()), |buffer| room("outcomes", buffer.len(), count))?;
-        references.as_ref().map_or(Ok(()), |buffer| room("references", buffer.len(), count))?;
-        new_references.as_ref().map_or(Ok(()), |buffer| room("new_references", buffer.len(), count))?;
-        counts.as_ref().map_or(Ok(()), |buffer| room("counts", buffer.len(), 1))?;
+        outcomes.as_deref().map_or(Ok(()), |buffer| check(gpu, "outcomes", buffer, count))?;
+        references.as_deref().map_or(Ok(()), |buffer| check(gpu, "references", buffer, count))?;
+        new_references.as_deref().map_or(Ok(()), |buffer| check(gpu, "new_references", buffer, count))?;
+        counts.as_deref().map_or(Ok(()), |buffer| check(gpu, "counts", buffer, 1))?;
         if new_references.is_some() && counts.is_none() {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
+        gpu.check_not_capturing(stream)?;
         let (vectors_at, _read) = vectors.device_ptr(stream);
         let alignment = sized.spec.vector_alignment();
         if !vectors_at.is_multiple_of(alignment) {
@@ -144,6 +256,7 @@ impl<S: Storage> VectorTable<S> {
         if count == 0 {
             return Ok(());
         }
+        let new_room = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let (parents_at, _parents) = parents.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
         let (changed_at, _changed) = changed.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
         let (outcomes_at, _outcomes) = address(outcomes, stream);
@@ -156,14 +269,17 @@ impl<S: Storage> VectorTable<S> {
             outcomes: outcomes_at,
             references: references_at,
             new_references: new_references_at,
+            new_room,
             counts: counts_at,
             parents: parents_at,
             changed: changed_at,
             workspace: 0,
+            tag: 0,
         };
         // SAFETY:
-        // - the buffers have room (checked above) and are borrowed; their owners free them in order with their streams, which
-        //   the `SyncOnDrop`s above tie to this one;
+        // - the buffers are of this GPU, have room (checked above) and are borrowed; their owners free them in order with their streams,
+        //   which the `SyncOnDrop`s above tie to this one; the work is not kept in a graph, to be launched after that;
+        // - new references are written below `new_room` only, whatever the counts were;
         // - vectors are aligned (checked above);
         // - a table waits for its GPU before it is dropped or replaced.
         unsafe { store.enqueue(search, &view, stream.cu_stream()) }
@@ -171,14 +287,15 @@ impl<S: Storage> VectorTable<S> {
 
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
     ///
-    /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear` and
-    /// `grow`. What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
+    /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
+    /// `settle`: that is part of what whoever launches it vouches for, by `unsafe`. (Dropping a table waits for all work of the GPU that was
+    /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
     ///
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu).
     pub fn kernel_argument(&self) -> Result<S::View> {
-        let view = self.raw.sized().store.on_gpu().map(|store| store.view().into());
+        let view = self.raw.ready()?.store.on_gpu().map(|store| store.view().into());
         view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
     }
 
@@ -239,7 +356,7 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
     compile_spec(crate::Spec::of_tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
 }
 
-/// Compiles CUDA C++ of your own for such a table, as [`VectorTable::compile`] does, for a GPU that need not be there. `name` is for messages.
+/// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for messages.
 ///
 /// # Errors
 ///
@@ -285,6 +402,13 @@ fn compile_spec(spec: crate::Spec, compute_capability: (u32, u32)) -> Result<Vec
     crate::raw::cuda::nvrtc::compile(name, source, spec, compute_capability)
 }
 
+/// An error unless a buffer is in the memory of this GPU's context, and has room.
+fn check<T>(gpu: &Gpu, what: &'static str, buffer: &(impl DeviceSlice<T> + ?Sized), needed: usize) -> Result<()> {
+    gpu.check_own(what, buffer.stream())?;
+    let given = buffer.len();
+    if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
+}
+
 fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {
     (first, Some(second))
 }
@@ -298,6 +422,3 @@ fn address<'a, T>(buffer: Option<&'a mut dyn DevicePtrMut<T>>, stream: &'a CudaS
         }
     }
 }
-
-// SAFETY: `repr(transparent)` over u64.
-unsafe impl DeviceRepr for Reference {}

@@ -1,4 +1,5 @@
 use crate::{Reference, raw};
+use std::ops::ControlFlow;
 
 /// What a batch reports of each vector, and to whom its progress.
 ///
@@ -12,7 +13,7 @@ use crate::{Reference, raw};
 /// assert!(batch.outcomes.is_empty()); // not asked for
 /// # Ok(()) }
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 #[must_use]
 pub struct Request<'a> {
     pub(crate) raw: raw::Request<'a>,
@@ -26,19 +27,19 @@ impl<'a> Request<'a> {
 
     /// The outcome of each vector: 1 byte each.
     pub fn outcomes(mut self, wanted: bool) -> Self {
-        self.raw.outcomes = wanted;
+        self.raw.wanted.outcomes = wanted;
         self
     }
 
     /// Where each vector is stored: 8 bytes each.
     pub fn references(mut self, wanted: bool) -> Self {
-        self.raw.references = wanted;
+        self.raw.wanted.references = wanted;
         self
     }
 
     /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
     pub fn new_references(mut self, wanted: bool) -> Self {
-        self.raw.new_references = wanted;
+        self.raw.wanted.new_references = wanted;
         self
     }
 
@@ -47,8 +48,8 @@ impl<'a> Request<'a> {
     /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on the ways to
     /// changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the node table is larger than its L2 cache:
     /// looking for all nodes is faster else.) Without that it compares on the CPU, and on a GPU looks for all
-    /// nodes, which takes less time there; a parent that is not stored (or not any more: the table has grown or been cleared) does no harm then.
-    /// Without effect in other tables.
+    /// nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm then. With masks a stale
+    /// reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put. Without effect in other tables.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -72,27 +73,34 @@ impl<'a> Request<'a> {
     /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for each of
     /// its words, bit i % 32 of word i / 32 for word i.
     ///
-    /// This is trusted: a word that is left out counts as the parent's. If it is not, or if the parent is another one than is thought (its
-    /// reference void since the table was cleared, or grew in an earlier batch), then another vector may be stored than the one given. Nor does
-    /// the search look at what has not changed, so the batch that put the parent must have ended: on another stream, before this one
-    /// begins.
+    /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the one given.
+    /// Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another stream, before this
+    /// one begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.raw.changed = Some(masks);
         self
     }
 
-    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It must
-    /// not use the table, which the batch keeps from growing and being cleared until it returns.
+    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It says
+    /// whether to go on: after a `Break` no more is offered, and the batch has the results of what was
+    /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being cleared until it
+    /// returns.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::Request;
+    /// use std::ops::ControlFlow;
+    ///
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// let mut show = |done, of| println!("{done} of {of}");
-    /// table.find_or_put_many_with(&[1, 1], Request::new().progress(&mut show))?;
+    /// let mut show = |done, of| {
+    ///     println!("{done} of {of}");
+    ///     ControlFlow::Continue(())
+    /// };
+    /// let batch = table.find_or_put_many_with(&[1, 1], Request::new().progress(&mut show))?;
+    /// assert!(!batch.stopped);
     /// # Ok(()) }
     /// ```
-    pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) + 'a)) -> Self {
+    pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a)) -> Self {
         self.raw.progress = Some(callback);
         self
     }

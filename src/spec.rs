@@ -6,6 +6,7 @@ use std::fmt;
 ///
 /// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Spec {
     /// Vectors are trees, with the roots in a bucket table of two words or in a compact table.
     pub(crate) tree: bool,

@@ -1,5 +1,9 @@
+use std::fmt;
+
 /// How full a table is, and how long its searches are.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Stats {
     /// Slots of the table.
     pub slots: u64,
@@ -51,5 +55,16 @@ impl Stats {
     /// of the memory system, most of which caches serve. NaN in an empty table.
     pub fn accesses_per_call(&self) -> f64 {
         self.mean_probe() + self.node_probes as f64 / self.stored as f64
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stored, width, slots, bytes, nodes, node_slots, .. } = self;
+        write!(f, "{stored} vectors of {width} words in {slots} slots ({:.1} % full), {bytes} bytes", 100.0 * self.fill())?;
+        if *node_slots > 0 {
+            write!(f, ", {nodes} nodes in {node_slots} slots")?;
+        }
+        Ok(())
     }
 }

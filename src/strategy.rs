@@ -18,6 +18,7 @@ use std::str::FromStr;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum Strategy {
     /// `default`: a warp makes the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is done with one.

@@ -1,25 +1,38 @@
+use crate::key::{elements, words};
 use crate::raw::view::{CompactTreeView, CompactView, TableView, TreeView, Views};
-use crate::raw::{self, RawTable};
-use crate::{Batch, Device, Outcome, Reference, Request, Result, Spec, Stats, Strategy, TableBuilder, TypedTable};
+use crate::raw::{Generation, RawTable};
+use crate::{Batch, Device, Key, Reference, Request, Result, Spec, Stats, TableBuilder, Words};
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
-/// A concurrent set of vectors of one width, with find-or-put: a [`BucketTable`] or a [`TreeTable`].
+/// A concurrent set of vectors of one width, with find-or-put.
 ///
-/// Vectors are `width` 32-bit words, row-major in the slices given and returned; all bit patterns are legal. For a Rust type
-/// of your own instead of words, see [`TypedTable`](crate::TypedTable).
+/// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S` says how they
+/// are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there is.
+///
+/// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of vectors hold them
+/// one after another: words row-major, or keys.
 ///
 /// # Concurrency
 ///
-/// All operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
+/// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
 /// effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
-/// [`Outcome::New`]. No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
-/// those under way and hold up those that come (as does [`settle`](Self::settle)), and that on a GPU reading back, iterating and statistics free buffers
-/// at their end, for which the driver waits until work under way is done. A lookup that overlaps with the put of the same vector may or may not see it.
+/// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
+/// those under way and hold up those that come (as does [`settle`](Self::settle)), and that on a GPU reading back, iterating and statistics free
+/// buffers at their end, for which the driver waits until work under way is done. A lookup that overlaps with the put of the same vector may or
+/// may not see it.
 ///
 /// # Memory
 ///
-/// `bytes()` for the slots, and on a GPU up to 150 MB of buffers a device, made when batches from host slices first need them.
+/// `bytes()` for the slots, and on a GPU up to 150 MB of buffers a device, made when batches from host slices first need them; where there
+/// is less, fewer and smaller ones.
+///
+/// # Small batches
+///
+/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU some 30 microseconds (two copies and a kernel): offer
+/// vectors by the thousand.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -28,14 +41,56 @@ use std::marker::PhantomData;
 /// let table = BucketTable::new(&Device::cpu(), 3, 1_000)?; // vectors of 3 words, room for 1,000 or more
 /// let batch = table.find_or_put_many(&[1, 2, 3, /**/ 4, 5, 6, /**/ 1, 2, 3])?;
 /// assert_eq!(batch.outcomes[1], Outcome::New);
-/// assert_eq!((batch.tally.new, batch.tally.seen), (2, 1));
+/// assert_eq!((batch.tally.new, batch.tally.seen, batch.tally.full), (2, 1, 0));
 /// assert_eq!(table.len()?, 2);
 /// # Ok(()) }
 /// ```
-pub struct VectorTable<S> {
+pub struct Table<K, S> {
     pub(crate) raw: RawTable,
-    pub(crate) storage: PhantomData<S>,
+    pub(crate) marker: PhantomData<fn(K) -> (K, S)>,
 }
+
+/// A table of vectors that are given as [words](Words), of a width that is known at run time.
+pub type VectorTable<S> = Table<Words, S>;
+
+/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, TypedTable};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct State {
+///     position: [u16; 4],
+///     turn: u32,
+/// }
+///
+/// let states = TypedTable::<State>::new(&Device::cpu(), 1000)?;
+/// let start = State { position: [0, 1, 2, 3], turn: 0 };
+/// let batch = states.find_or_put_many(&[start, start])?;
+/// assert_eq!((batch.tally.new, batch.tally.seen), (1, 1));
+/// assert_eq!(states.contains_many(&[start, State { turn: 1, ..start }])?, [true, false]);
+/// # Ok(()) }
+/// ```
+///
+/// ```compile_fail
+/// # use warpset::{Device, TypedTable};
+/// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
+/// ```
+///
+/// Vectors lie in it as they are, unless `S` says [`Tree`]:
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Tree, TypedTable};
+///
+/// let keys = TypedTable::<[u32; 6], Tree>::builder().capacity(1000).grows(true).build(&Device::cpu())?;
+/// assert_eq!(keys.find_or_put_many(&[[1; 6], [2; 6]])?.tally.new, 2);
+/// assert_eq!((keys.len()?, keys.width()), (2, 6));
+/// # Ok(()) }
+/// ```
+pub type TypedTable<K, S = Bucket> = Table<K, S>;
 
 /// A table whose vectors lie in it as they are.
 pub type BucketTable = VectorTable<Bucket>;
@@ -53,7 +108,7 @@ pub type BucketTable = VectorTable<Bucket>;
 ///
 /// let table = TreeTable::builder(8).capacity(1000).nodes(500).build(&Device::cpu())?;
 /// // Two halves that all vectors have one or the other of.
-/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?;
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
 /// assert_eq!(table.contains_many(&[5, 6, 7, 8, 5, 6, 7, 8])?, [false]);
 /// let stats = table.stats()?;
 /// assert_eq!((stats.stored, stats.nodes), (2, 6)); // of 12: the second vector is made of halves of the first
@@ -64,26 +119,24 @@ pub type TreeTable = VectorTable<Tree>;
 /// A table of `u64` keys of few bits, in slots of fewer: of each key only what its place does not tell is stored (Cleary 1984).
 ///
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
-/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the second level is larger). Everything else is as in a [`BucketTable`] of two words, the low one first: a
-/// [`TypedTable`] of them, whose [`table`](TypedTable::table) has sizes, statistics, growth, device batches. Concurrent
-/// find-or-put, one `New` for each key, references that are stable; keys never move, unless the table is told that they may
-/// ([`cuckoo`](crate::TableBuilder::cuckoo)).
+/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the second level is
+/// larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key, references that are stable; keys never
+/// move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)). Words of a key: two, the low one first.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
 /// use warpset::{Device, Error, RootTable};
 ///
-/// let builder = RootTable::builder().key_bits(40).capacity(1 << 20);
-/// let table = RootTable::build(builder, &Device::cpu())?;
+/// let table = RootTable::builder().key_bits(40).capacity(1 << 20).build(&Device::cpu())?;
 /// assert_eq!(table.find_or_put_many(&[1 << 39, 3, 1 << 39])?.tally.new, 2);
 /// assert_eq!(table.contains_many(&[3, 4])?, [true, false]);
-/// assert_eq!(table.table().bytes(), 4 << 20); // 32 bits a slot
+/// assert_eq!(table.bytes(), 4 << 20); // 32 bits a slot
 /// let error = table.find_or_put_many(&[5, 1 << 40]).unwrap_err(); // too large: nothing is put
 /// assert!(matches!(error, Error::KeyTooLarge { position: 1, key_bits: 40, .. }));
 /// assert_eq!(table.contains_many(&[5])?, [false]);
 /// # Ok(()) }
 /// ```
-pub type RootTable = TypedTable<u64, Root>;
+pub type RootTable = Table<u64, Root>;
 
 /// A [`TreeTable`] whose roots lie in a compact table: 2 or 4 bytes a vector for its root, where the nodes are not too many.
 ///
@@ -98,7 +151,7 @@ pub type RootTable = TypedTable<u64, Root>;
 /// use warpset::{CompactTreeTable, Device, TreeTable};
 ///
 /// let table = CompactTreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
-/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?;
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
 /// assert_eq!((table.len()?, table.nodes()?), (2, 6));
 /// assert_eq!(table.spec().key_and_slot_bits(), Some((24, 16))); // 12 bits a reference
 /// let plain = TreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
@@ -107,7 +160,7 @@ pub type RootTable = TypedTable<u64, Root>;
 /// ```
 pub type CompactTreeTable = VectorTable<CompactTree>;
 
-/// How the vectors of a [`VectorTable`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
+/// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// Vectors are trees.
     #[doc(hidden)]
@@ -198,7 +251,7 @@ mod sealed {
     impl Sealed for super::Root {}
 }
 
-impl<S: Storage> VectorTable<S> {
+impl<S: Storage> Table<Words, S> {
     /// A table of vectors of `width` words with at least `capacity` slots.
     ///
     /// ```
@@ -220,25 +273,49 @@ impl<S: Storage> VectorTable<S> {
 
     /// Chooses more about a table of vectors of `width` words.
     pub fn builder(width: usize) -> TableBuilder<S> {
-        let options = raw::Options {
-            tree: S::TREE,
-            strategy: Strategy::Default,
-            compact: S::COMPACT,
-            key_bits: 64,
-            slot_bits: None,
-            cuckoo: false,
-            width,
-            capacity: 1 << 20,
-            nodes: None,
-            seed: None,
-            grows: false,
-            hash_mask: u64::MAX,
-            node_hash_mask: u32::MAX,
-            empty: None,
-        };
-        TableBuilder { options, storage: PhantomData }
+        TableBuilder::of_width(width)
+    }
+}
+
+impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
+    /// Words a key.
+    pub const WIDTH: usize = {
+        assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
+        size_of::<K>() / 4
+    };
+
+    /// A table of keys with at least `capacity` slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// let keys = warpset::TypedTable::<u64>::new(&warpset::Device::cpu(), 100)?;
+    /// assert_eq!(keys.find_or_put_many(&[7, 8, 7])?.tally.new, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TableBuilder::build`].
+    pub fn new(device: &Device, capacity: u64) -> Result<Self> {
+        Self::builder().capacity(capacity).build(device)
     }
 
+    /// Chooses more about a table of keys.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, TypedTable};
+    ///
+    /// let keys = TypedTable::<[u32; 3]>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// assert_eq!(keys.width(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn builder() -> TableBuilder<S, K> {
+        TableBuilder::of_width(Self::WIDTH)
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
     /// Words a vector.
     ///
     /// ```
@@ -304,7 +381,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1, 2, 2, 1, 1])?;
+    /// table.find_or_put_many(&[1, 1, 2, 2, 1, 1])?.complete(&table)?;
     /// assert_eq!(table.len()?, 2);
     /// # Ok(()) }
     /// ```
@@ -321,7 +398,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::TreeTable::new(&warpset::Device::cpu(), 4, 100)?;
-    /// table.find_or_put_many(&[1, 2, 3, 4, /**/ 1, 2, 5, 6])?;
+    /// table.find_or_put_many(&[1, 2, 3, 4, /**/ 1, 2, 5, 6])?.complete(&table)?;
     /// assert_eq!(table.nodes()?, 3);
     /// # Ok(()) }
     /// ```
@@ -359,7 +436,7 @@ impl<S: Storage> VectorTable<S> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::Outcome;
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1])?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
     /// let batch = table.find_or_put_many(&[1, 1, 2, 2])?;
     /// assert_eq!(batch.outcomes, [Outcome::Seen, Outcome::New]);
     /// # Ok(()) }
@@ -369,7 +446,7 @@ impl<S: Storage> VectorTable<S> {
     ///
     /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device reports otherwise; then some of the
     /// batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] makes it one.
-    pub fn find_or_put_many(&self, vectors: &[u32]) -> Result<Batch> {
+    pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))
     }
 
@@ -387,8 +464,8 @@ impl<S: Storage> VectorTable<S> {
     /// # Errors
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
-    pub fn find_or_put_many_with(&self, vectors: &[u32], request: Request<'_>) -> Result<Batch> {
-        self.raw.find_or_put(vectors, request.raw)
+    pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
+        self.raw.find_or_put(&words(vectors), request.raw)
     }
 
     /// Whether each vector is stored.
@@ -396,7 +473,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
     /// assert_eq!(table.contains_many(&[2, 2, 3, 3])?, [true, false]);
     /// # Ok(()) }
     /// ```
@@ -404,8 +481,8 @@ impl<S: Storage> VectorTable<S> {
     /// # Errors
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
-    pub fn contains_many(&self, vectors: &[u32]) -> Result<Vec<bool>> {
-        Ok(self.raw.find_all(vectors)?.0.into_iter().map(|slot| slot != Reference::NONE).collect())
+    pub fn contains_many(&self, vectors: &[K::Element]) -> Result<Vec<bool>> {
+        self.raw.contains(&words(vectors))
     }
 
     /// Where each vector is stored, if it is.
@@ -413,7 +490,7 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1])?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
     /// let places = table.locate_many(&[1, 1, 9, 9])?;
     /// assert!(places[0].is_some() && places[1].is_none());
     /// # Ok(()) }
@@ -422,8 +499,8 @@ impl<S: Storage> VectorTable<S> {
     /// # Errors
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
-    pub fn locate_many(&self, vectors: &[u32]) -> Result<Vec<Option<Reference>>> {
-        Ok(self.raw.find_all(vectors)?.0.into_iter().map(raw::reference).collect())
+    pub fn locate_many(&self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
+        self.raw.locate(&words(vectors))
     }
 
     /// The vectors at these references, one after another.
@@ -439,17 +516,34 @@ impl<S: Storage> VectorTable<S> {
     ///
     /// # Errors
     ///
+    /// [`StaleReferences`](crate::Error::StaleReferences) if some are of an earlier generation or another table,
     /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
-    pub fn get_many(&self, references: &[Reference]) -> Result<Vec<u32>> {
-        self.raw.get(references)
+    pub fn get_many(&self, references: &[Reference]) -> Result<Vec<K::Element>> {
+        Ok(elements(self.raw.get(references)?))
     }
 
-    /// Removes every vector. Waits for operations under way (on a GPU, for all its streams); voids all references.
+    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has given since the
+    /// table last grew, was cleared or settled. `None` if there is no such slot. Whether a vector is stored there shows when it is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1])?;
+    /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
+    /// let reference = table.locate_many(&[5, 6])?[0].unwrap();
+    /// assert_eq!(table.reference(reference.slot()), Some(reference));
+    /// assert_eq!(table.reference(table.slots()), None);
+    /// # Ok(()) }
+    /// ```
+    pub fn reference(&self, slot: u64) -> Option<Reference> {
+        self.raw.reference(slot)
+    }
+
+    /// Removes every vector. Waits for operations under way (on a GPU, for all its streams); makes all references stale.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
     /// table.clear()?;
     /// assert_eq!(table.contains_many(&[1, 1])?, [false]);
     /// # Ok(()) }
@@ -463,12 +557,12 @@ impl<S: Storage> VectorTable<S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); voids all references. Needs memory for both tables at once.
+    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where this is an error.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
     /// table.grow(10_000)?;
     /// assert_eq!(table.contains_many(&[1, 1, 2, 2])?, [true, true]);
     /// # Ok(()) }
@@ -483,12 +577,32 @@ impl<S: Storage> VectorTable<S> {
         self.raw.grow(capacity)
     }
 
+    /// Sees to it that the table has slots for `vectors` vectors, those that are stored included: grows if it has fewer, as
+    /// [`grow`](Self::grow) does. Any number of threads may ask for the same at once: it grows once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.reserve(10_000)?;
+    /// let slots = table.slots();
+    /// table.reserve(10_000)?; // there are
+    /// assert!(slots >= 10_000 && table.slots() == slots);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
+    pub fn reserve(&self, vectors: u64) -> Result<()> {
+        self.raw.reserve(vectors)
+    }
+
     /// How full the table is, and how long its searches are. Reads the whole table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
     /// let stats = table.stats()?;
     /// assert_eq!((stats.stored, stats.longest_probe, stats.probe_lengths[0]), (2, 1, 2));
     /// assert!(stats.fill() < 0.03 && stats.mean_probe() == 1.0);
@@ -499,19 +613,7 @@ impl<S: Storage> VectorTable<S> {
     ///
     /// What the device reports.
     pub fn stats(&self) -> Result<Stats> {
-        const BINS: usize = 64;
-        let measured = self.raw.measure(BINS)?;
-        Ok(Stats {
-            slots: self.slots(),
-            stored: measured.lengths.iter().sum(),
-            bytes: self.bytes(),
-            width: self.width(),
-            nodes: self.raw.stored_nodes()?,
-            node_slots: self.raw.node_slots(),
-            probe_lengths: measured.lengths,
-            longest_probe: measured.totals.longest,
-            node_probes: measured.totals.node_probes,
-        })
+        self.raw.stats()
     }
 
     /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
@@ -522,33 +624,32 @@ impl<S: Storage> VectorTable<S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 2, 3, 4])?;
+    /// table.find_or_put_many(&[1, 2, 3, 4])?.complete(&table)?;
     /// let mut vectors = table.iter().map(|row| row.map(|(_, vector)| vector)).collect::<Result<Vec<_>, _>>()?;
     /// vectors.sort();
     /// assert_eq!(vectors, [[1, 2], [3, 4]]);
     /// # Ok(()) }
     /// ```
-    pub fn iter(&self) -> Iter<'_> {
-        let sized = self.raw.sized();
-        let (generation, end) = (sized.generation, self.raw.slots_of(&sized));
-        Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0 }
+    pub fn iter(&self) -> Iter<'_, K> {
+        let (generation, end) = self.raw.generation_and_slots();
+        Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0, keys: PhantomData }
     }
 }
 
-impl VectorTable<Root> {
+impl<K: Key> Table<K, Root> {
     /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its second level has room again, and gives how many it has moved out of it.
     /// Nothing, at once, in other tables.
     ///
     /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory, have had keys
     /// rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on a GPU,
-    /// for all its streams) and holds up those that come; voids all references. Needs memory for 8 bytes a slot of the second level.
+    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 8 bytes a slot of the second level.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::{Device, RootTable};
     /// let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).build(&Device::cpu())?;
-    /// let keys: Vec<u32> = (0..4000).flat_map(|key: u32| [key * key, 0]).collect();
-    /// table.find_or_put_many(&keys)?;
+    /// let keys: Vec<u64> = (0..4000).map(|key| key * key).collect();
+    /// table.find_or_put_many(&keys)?.complete(&table)?;
     /// table.settle()?;
     /// assert_eq!(table.settle()?, 0); // all have found places
     /// assert_eq!(table.len()?, 4000);
@@ -564,16 +665,16 @@ impl VectorTable<Root> {
     }
 }
 
-impl<'a, S: Storage> IntoIterator for &'a VectorTable<S> {
-    type Item = Result<(Reference, Vec<u32>)>;
-    type IntoIter = Iter<'a>;
+impl<'a, K: Key, S: Storage> IntoIterator for &'a Table<K, S> {
+    type Item = Result<(Reference, K::Owned)>;
+    type IntoIter = Iter<'a, K>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Iter<'a, K> {
         self.iter()
     }
 }
 
-impl<S: Storage> fmt::Debug for VectorTable<S> {
+impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(S::NAME)
             .field("width", &self.width())
@@ -583,24 +684,25 @@ impl<S: Storage> fmt::Debug for VectorTable<S> {
     }
 }
 
-/// Iterator over the vectors of a table; see [`VectorTable::iter`].
-pub struct Iter<'a> {
+/// Iterator over the vectors of a table; see [`Table::iter`].
+pub struct Iter<'a, K = Words> {
     raw: &'a RawTable,
-    generation: u64,
+    generation: Generation,
     next_slot: u64,
     end: u64,
-    part: (Vec<u32>, Vec<u64>),
+    part: (Vec<u32>, Vec<Reference>),
     at: usize,
+    keys: PhantomData<fn() -> K>,
 }
 
-impl fmt::Debug for Iter<'_> {
+impl<K> fmt::Debug for Iter<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("next_slot", &self.next_slot).field("end", &self.end).finish_non_exhaustive()
     }
 }
 
-impl Iterator for Iter<'_> {
-    type Item = Result<(Reference, Vec<u32>)>;
+impl<K: Key> Iterator for Iter<'_, K> {
+    type Item = Result<(Reference, K::Owned)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let width = self.raw.width;
@@ -619,49 +721,8 @@ impl Iterator for Iter<'_> {
         }
         let (at, (vectors, references)) = (self.at, &self.part);
         self.at += 1;
-        Some(Ok((Reference(references[at]), vectors[at * width..][..width].to_vec())))
+        Some(Ok((references[at], K::owned(&vectors[at * width..][..width]))))
     }
 }
 
-impl Batch {
-    /// The batch, or an error if the table was too full for some of its vectors.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), warpset::Error> {
-    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 1, 10)?;
-    /// let vectors: Vec<u32> = (0..1000).collect();
-    /// assert!(table.find_or_put_many(&vectors)?.complete(&table).is_err());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`TableFull`](crate::Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`].
-    pub fn complete<S: Storage>(self, table: &VectorTable<S>) -> Result<Self> {
-        if self.tally.full == 0 {
-            return Ok(self);
-        }
-        let Self { tally, .. } = self;
-        Err(crate::Error::TableFull {
-            rejected: tally.full,
-            for_nodes: tally.full_nodes,
-            offered: tally.offered(),
-            stored: table.len()?,
-            slots: table.slots(),
-        })
-    }
-
-    /// The positions of the vectors with this outcome, if outcomes were asked for.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), warpset::Error> {
-    /// # use warpset::Outcome;
-    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// let batch = table.find_or_put_many(&[1, 1, 1, 1, 2, 2])?;
-    /// assert_eq!(batch.positions(Outcome::New).count(), 2);
-    /// # Ok(()) }
-    /// ```
-    pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
-        self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
-    }
-}
+impl<K: Key> FusedIterator for Iter<'_, K> {}

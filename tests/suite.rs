@@ -14,6 +14,7 @@ mod suite {
     pub mod compact_roots;
     pub mod cuckoo;
     pub mod errors;
+    pub mod faults;
     pub mod full_tables;
     pub mod growth;
     pub mod helpers;
@@ -25,6 +26,7 @@ mod suite {
     pub mod reading;
     pub mod results;
     pub mod seeds;
+    pub mod stale_references;
     pub mod strategies;
     pub mod typed_keys;
     pub mod unlucky_hashes;
@@ -32,6 +34,8 @@ mod suite {
 
     #[cfg(feature = "cuda")]
     pub mod device_memory;
+    #[cfg(feature = "cuda")]
+    pub mod interoperation;
 }
 
 use common::Test;
@@ -48,8 +52,11 @@ const MODULES: &[&[Test]] = &[
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,
     suite::errors::TESTS,
+    suite::faults::TESTS,
+    suite::faults::of_cuckoo_tables::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,
+    suite::growth::once::TESTS,
     suite::histories::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
@@ -58,6 +65,8 @@ const MODULES: &[&[Test]] = &[
     suite::reading::TESTS,
     suite::results::TESTS,
     suite::seeds::TESTS,
+    suite::stale_references::TESTS,
+    suite::stale_references::of_cuckoo_tables::TESTS,
     suite::strategies::TESTS,
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
@@ -65,7 +74,7 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS, suite::device_memory::once::TESTS];
+const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

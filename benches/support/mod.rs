@@ -111,7 +111,7 @@ impl Bench {
         let mut counts = self.stream.alloc_zeros::<Counts>(1)?;
         let Vectors { words, outcomes, count, .. } = vectors;
         let milliseconds = self.time(|| {
-            let batch = DeviceBatch { outcomes: Some(outcomes), counts: Some(&mut counts), ..DeviceBatch::new(words, *count) };
+            let batch = DeviceBatch::new(words, *count).outcomes(outcomes).counts(&mut counts);
             Ok(search(&self.stream, batch)?)
         })?;
         Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
@@ -120,7 +120,7 @@ impl Bench {
     /// Where `table`, which holds them all, has each vector.
     pub fn places<S: Storage>(&self, table: &VectorTable<S>, vectors: &Vectors) -> Result<CudaSlice<u64>> {
         let mut places = self.stream.alloc_zeros::<u64>(vectors.count)?;
-        let batch = DeviceBatch { references: Some(&mut places), ..DeviceBatch::new(&vectors.words, vectors.count) };
+        let batch = DeviceBatch::new(&vectors.words, vectors.count).references(&mut places);
         table.find_device(&self.stream, batch)?;
         Ok(places)
     }

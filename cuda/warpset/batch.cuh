@@ -23,17 +23,23 @@ struct BatchCounts {
     u64 full_nodes;      // of those that were full: for want of a node, not of a slot
 };
 
+// A reference is a slot's number, or has a tag above it: the table's generation, by which a stale one is told (src/outcome.rs).
+constexpr u32 reference_slot_bits = 40;
+constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
+
 // One call's input and output. Mirrored by `BatchView` in src/raw/view.rs. Any output pointer may be null.
 struct BatchView {
     const u32* vectors;   // count x width words, row-major, aligned to the largest power of two (to 16) that divides 4 x width
     u64 count;            // at most 2^31: the caller splits longer batches
     u8* outcomes;         // count, by position
     u64* references;      // count, by position
-    u64* new_references;  // of the New vectors, in no order; room for count
-    BatchCounts* counts;  // added to; needed with new_references
+    u64* new_references;  // of the New vectors, in no order, appended at counts->new_references; needs counts
+    u64 new_room;         // elements of new_references: what finds no room is counted, and not written
+    BatchCounts* counts;  // added to
     const u64* parents;   // count, or null: of which stored vector each is a change (tree_change.cuh); no_reference: of none
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // of each warp of the grid search_workspace_bytes, aligned to 16 bytes; nobody else's until the kernel has ended
+    u64 tag;              // of references read and written: 0, or the generation of the table, in the bits above slot_bits
 
     // Reads a part of the input.
     template <class Word>
@@ -44,7 +50,19 @@ struct BatchView {
 
     // Where unit `unit` of the vectors' words is, of units of which a vector has `units`: counted in units.
     WARPSET_FN static u32 place(u32 unit, u32) { return unit; }
+
+    // What is written for a vector in a slot; and for one that is not stored, which among references with a tag is 0.
+    WARPSET_FN u64 reference_to(u64 slot) const { return slot | tag; }
+    WARPSET_FN u64 no_slot() const { return tag == 0 ? no_reference : 0; }
 };
+
+// The slot of the parent of vector `index`. A reference of another generation is to another vector by now: it counts as of none.
+template <class Batch>
+WARPSET_FN u64 parent_slot(const Batch& batch, u64 index)
+{
+    const u64 reference = batch.load(batch.parents + index);
+    return (reference ^ batch.tag) >> reference_slot_bits == 0 ? reference & slot_mask : no_reference;
+}
 
 // Vector `index` of a batch of changes, for one thread.
 template <class Batch>
@@ -95,8 +113,8 @@ private:
         if (lane == leader)
             start = platform::fetch_add_relaxed(&batch.counts->new_references, platform::population_count(fresh));
         start = platform::Warp::shuffle(start, leader);
-        if (fresh >> lane & 1)
-            batch.new_references[start + platform::population_count(fresh & ((1u << lane) - 1))] = reference;
+        const u64 at = start + platform::population_count(fresh & ((1u << lane) - 1));
+        if ((fresh >> lane & 1) && at < batch.new_room) batch.new_references[at] = reference;
     }
 };
 
@@ -217,7 +235,7 @@ struct SearchBatch {
             Outcome outcome = search.step();
             if (settled) outcome = not_stored;
             bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
-            results.record(index, outcome, stored ? search.reference() : no_reference);
+            results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
             if (settled && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
             Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
         }
@@ -247,7 +265,7 @@ struct SearchBatch {
                     turn.search.begin(roots, turn.key);
                     return true;
                 }
-                results.record(next, not_stored, no_reference);
+                results.record(next, not_stored, batch.no_slot());
                 if (operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
             }
             return false;
@@ -259,7 +277,8 @@ struct SearchBatch {
             Turn& turn = turns[at];
             const Found found = turn.search.step(roots, turn.key);
             if (found.outcome == Outcome::Unwritten) continue;
-            results.record(turn.index, found.outcome, found.reference);
+            const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
+            results.record(turn.index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
             if (!begin(turn)) turn = turns[--count];
         }
         results.finish();
@@ -279,7 +298,7 @@ private:
         if constexpr (offer == Offer::Vectors)
             return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
         else
-            return table.key_of_changed(batch.parents[index], ChangeOf<BatchView>{batch, width, index}, key);
+            return table.key_of_changed(parent_slot(batch, index), ChangeOf<BatchView>{batch, width, index}, key);
     }
 
     // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
@@ -370,7 +389,7 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
 {
     const u32 width = table.width();
     for (u64 at = platform::Grid::thread(); at < count * width; at += platform::Grid::threads()) {
-        u64 reference = references[at / width];
+        u64 reference = references[at / width] & slot_mask;  // whoever gives them has looked at the tags
         u32 word = static_cast<u32>(at % width);
         u32 value;
         if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;

@@ -147,7 +147,7 @@ public:
     }
     WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts)
     {
-        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, counts, parents(), changed(), nullptr}};
+        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, parents(), changed(), nullptr, 0}};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);

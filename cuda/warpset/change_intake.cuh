@@ -98,7 +98,7 @@ struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> 
         const u32 index = end + Warp::lane();
         if (index < last) {
             u64 root;
-            const u64 parent = batch.load(batch.parents + index);
+            const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
             const bool complete = key_of_changed(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % room] = complete ? root : NodeTable::missing;
@@ -170,7 +170,7 @@ private:
             const u32 index = read + Warp::lane();
             if (index < last) {
                 u64 pair;
-                const bool stored = table.read_root(batch.load(batch.parents + index), pair);
+                const bool stored = table.read_root(parent_slot(batch, index), pair);
                 made[room + index % room] = stored ? pair : NodeTable::missing;
             }
             read = last - read < Warp::size ? last : read + Warp::size;
@@ -182,7 +182,7 @@ private:
     template <class Batch>
     WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
     {
-        if constexpr (!reads_ahead) return table.read_root(batch.load(batch.parents + end + vector), pair);
+        if constexpr (!reads_ahead) return table.read_root(parent_slot(batch, end + vector), pair);
         pair = made[room + (end + vector) % room];
         return Table::half(pair, 0) != NodeTable::missing;
     }

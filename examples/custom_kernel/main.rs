@@ -74,7 +74,7 @@ fn run(options: &Options) -> Result<()> {
     let (total, moves) = (levels.iter().sum::<u64>(), levels.len() - 1);
     println!("\n{total} states, {moves} moves at most; {seconds:.4} s, {:.1} million states/s", total as f64 / seconds / 1e6);
     ensure!(total == puzzle.states(), "{total} states were reached, but there are {}", puzzle.states());
-    ensure!(table.table().len()? == total, "{total} states were new, but the table holds {}", table.table().len()?);
+    ensure!(table.len()? == total, "{total} states were new, but the table holds {}", table.len()?);
     Ok(())
 }
 
@@ -86,7 +86,7 @@ fn search_all(search: &mut dyn Search, table: &TypedTable<State>) -> Result<Vec<
     loop {
         let Expanded { new_states, rejected } = search.expand()?;
         total += new_states;
-        let slots = table.table().slots();
+        let slots = table.slots();
         ensure!(
             rejected == 0,
             "the table is full: {rejected} successors of level {} were rejected, {total} states are in {slots} slots",
@@ -179,7 +179,7 @@ struct OnHost<'t> {
 impl<'t> OnHost<'t> {
     fn new(table: &'t TypedTable<State>, puzzle: Puzzle) -> Result<Self> {
         let level = vec![puzzle.solved()];
-        table.find_or_put_many(&level)?.complete(table.table())?;
+        table.find_or_put_many(&level)?.complete(table)?;
         Ok(Self { table, puzzle, level })
     }
 }
@@ -240,7 +240,7 @@ mod device {
 
     impl<'t> OnDevice<'t> {
         pub fn new(table: &'t TypedTable<State>, puzzle: Puzzle) -> Result<Self> {
-            let untyped = table.table();
+            let untyped = table;
             let stream = untyped.device().cuda_context().context("the table is not on a GPU")?.new_stream()?;
             // NVRTC compiles the source for this GPU and this table's width; what it says of mistakes is in the error.
             let kernel = untyped.compile("puzzle.cu", include_str!("puzzle.cu"))?.load_function("expand")?;
@@ -359,10 +359,10 @@ mod tests {
     #[test]
     fn searches_find_all_states() {
         for (puzzle, moves) in puzzles().zip([6, 21, 21, 36, 31]) {
-            let table = TypedTable::new(&Device::cpu_with_threads(2), 2 * puzzle.states()).unwrap();
+            let table = TypedTable::<State>::new(&Device::cpu_with_threads(2), 2 * puzzle.states()).unwrap();
             let levels = search_all(&mut OnHost::new(&table, puzzle).unwrap(), &table).unwrap();
             assert_eq!((levels.len() - 1, levels.iter().sum::<u64>()), (moves, puzzle.states()), "{puzzle:?}");
-            assert_eq!(table.table().len().unwrap(), puzzle.states(), "{puzzle:?}");
+            assert_eq!(table.len().unwrap(), puzzle.states(), "{puzzle:?}");
         }
     }
 }

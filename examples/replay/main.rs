@@ -31,6 +31,7 @@ use options::{EXIT_FULL, Options, Roots, TableKind};
 use progress::Progress;
 use report::{Pass, Report};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
@@ -112,14 +113,17 @@ fn input(options: &Options) -> Result<Vectors> {
 
 fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
     let words = &vectors.words[..vectors.count().min(WARM_UP) * vectors.width];
-    table.find_or_put_many(words)?;
+    table.find_or_put_many(words)?.complete(table)?;
     Ok(table.clear()?)
 }
 
 /// Offers all vectors once.
 fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool) -> Result<(Pass, Batch)> {
     let progress = Progress::new("find-or-put", vectors.count() as u64);
-    let mut report = |done, _| progress.set(done);
+    let mut report = |done, _| {
+        progress.set(done);
+        ControlFlow::Continue(())
+    };
     let request = Request::new().outcomes(true).references(references).progress(&mut report);
     let start = Instant::now();
     let batch = table.find_or_put_many_with(&vectors.words, request)?;

@@ -54,7 +54,7 @@ impl Report<'_> {
     }
 
     pub fn json(&self) -> Value {
-        let (Tally { new, seen, full, full_nodes }, stats) = (self.first().tally, &self.stats);
+        let (Tally { new, seen, full, full_nodes, .. }, stats) = (self.first().tally, &self.stats);
         let mut report = json!({
             "input": self.vectors.origin,
             "vectors": self.vectors.count(),

@@ -6,6 +6,7 @@ use super::progress::Progress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use indicatif::HumanBytes;
+use std::ops::ControlFlow;
 use warpset::{Bucket, CompactTree, Device, Error, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable};
 
 /// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
@@ -128,7 +129,10 @@ fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device) -
         let builder = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes);
         let table = S::with_strategy(builder, strategy).build(device)?;
         let progress = Progress::new("counting nodes", vectors.count() as u64);
-        let mut report = |done, _| progress.set(done);
+        let mut report = |done, _| {
+            progress.set(done);
+            ControlFlow::Continue(())
+        };
         table.find_or_put_many_with(&vectors.words, Request::new().progress(&mut report))?.complete(&table)?;
         Ok(slots_for(table.stats()?.nodes, NODE_FILL))
     };
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_advice_names_the_option_of_the_full_table() {
-        let full = |rejected, for_nodes| Error::TableFull { rejected, for_nodes, offered: 9, stored: 1, slots: 1 };
+        let full = |rejected, for_nodes| Error::TableFull { rejected, for_nodes, offered: 9, stored: 1, slots: 1, growth: None };
         let names = |error: &Error| ["--capacity", "--nodes"].map(|option| advice(error).unwrap().contains(option));
         assert_eq!(names(&full(3, 0)), [true, false]);
         assert_eq!(names(&full(3, 3)), [false, true]);

@@ -1,11 +1,12 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
 use super::view::{BatchView, Counts, Geometry, ProbeTotals, Settled, Views};
-use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair};
-use crate::{Error, Result, Spec};
+use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair, zeroed};
+use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 unsafe extern "C" {
     fn warpset_cpu_geometry(tree: u32, width: u32, slot_bits: u32, geometry: *mut Geometry);
@@ -30,6 +31,38 @@ unsafe extern "C" {
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
 const PIECE: usize = 4096;
+
+/// How often everything is settled again because a key that was left over finds no place in the second level.
+const SETTLING_ROUNDS: u64 = 64;
+
+/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the system
+/// does not start are done without.
+fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            if faults::strikes() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+                break;
+            }
+        }
+        own();
+    });
+}
+
+/// Calls `each` for every number below `pieces`, on up to so many threads.
+fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let work = || {
+        loop {
+            // Relaxed: only the uniqueness of the pieces matters; their results are read after the threads are joined.
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                return;
+            }
+            each(piece);
+        }
+    };
+    on_threads(threads.min(pieces as usize), work, work);
+}
 
 /// The layout of a spec on this machine.
 pub(crate) fn geometry(spec: Spec) -> Geometry {
@@ -78,7 +111,7 @@ impl CpuStore {
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let bytes = root_bytes + node_bytes;
         let free = free_memory();
-        if bytes > free {
+        if bytes > free || faults::strikes() {
             return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
         }
         let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
@@ -101,54 +134,57 @@ impl CpuStore {
         });
         let spec = parameters.spec;
         let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
-        store.clear();
+        store.clear()?;
         Ok(store)
     }
 
     /// Vectors, and nodes.
-    pub(crate) fn stored(&self) -> [u64; 2] {
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         // Relaxed: counts of their own; a caller that needs them exact has joined the threads that add to them.
-        [0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed))
+        Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear(&self) -> Result<()> {
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
-        let threads = self.threads.min(bytes.div_ceil(1 << 20));
-        let clear = |thread| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the threads clear disjoint
-            // parts of it while nothing else uses the table.
-            unsafe { warpset_cpu_clear(&self.view, thread as u64, threads as u64) };
-        };
-        std::thread::scope(|scope| {
-            for thread in 1..threads {
-                scope.spawn(move || clear(thread));
-            }
-            clear(0);
+        let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts of it, which
+            // nothing else uses meanwhile.
+            unsafe { warpset_cpu_clear(&self.view, share, shares) };
         });
+        Ok(())
     }
 
-    pub(crate) fn search(&self, search: Search, input: Input<'_>, mut output: Output<'_>, progress: &mut Progress<'_>) -> Counts {
+    pub(crate) fn search(
+        &self,
+        search: Search,
+        tag: u64,
+        input: Input<'_>,
+        mut output: Output<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
         let count = input.vectors.len() / self.spec.width();
         let mut counts = Counts::default();
-        let next = AtomicUsize::new(0);
-        let done = AtomicU64::new(0);
+        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let view = BatchView {
             vectors: input.vectors.as_ptr() as u64,
             count: count as u64,
             outcomes: output.outcomes.as_mut().map_or(0, |o| o.as_mut_ptr() as u64),
             references: output.references.as_mut().map_or(0, |r| r.as_mut_ptr() as u64),
             new_references: output.new_references.as_mut().map_or(0, |n| n.as_mut_ptr() as u64),
+            new_room: output.new_references.as_ref().map_or(0, |n| n.len() as u64),
             counts: &raw mut counts as u64,
             parents: input.parents.map_or(0, |parents| parents.as_ptr() as u64),
             changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
             workspace: 0,
+            tag,
         };
-        // Each thread takes a piece at a time; `report` runs after each piece of the calling thread.
+        // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
-            loop {
-                // Relaxed: only the uniqueness of the pieces matters; their results are read after the threads are joined.
-                let first = next.fetch_add(PIECE, Ordering::Relaxed);
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the threads are joined.
+            while !stop.load(Ordering::Relaxed) {
+                let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
                 if first >= count {
                     return;
                 }
@@ -166,7 +202,7 @@ impl CpuStore {
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
                 //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `count`;
+                // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `new_room`;
                 // - `counts` outlives the threads and is changed atomically;
                 // - the table's memory is accessed by atomics only.
                 unsafe {
@@ -178,112 +214,123 @@ impl CpuStore {
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
             }
         };
-        let work = &work;
         let threads = self.threads.min(count.div_ceil(PIECE)).max(1);
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(move || work(&mut |_| ()));
-            }
-            work(&mut |done| progress.report(done));
-        });
-        counts
+        let report_and_stop = &mut |done| {
+            progress.report(done);
+            stop.store(progress.stopped, Ordering::Relaxed);
+        };
+        on_threads(threads, || work(&mut |_| ()), || work(report_and_stop));
+        Ok(counts)
     }
 
-    /// Of a cuckoo table.
-    pub(crate) fn settle(&self, seed: u64) -> (u64, Vec<u64>) {
-        let second = self.view.compact.roots.second;
-        let slots = second.buckets as usize * 8;
-        let (mut keys, mut counts) = (vec![0u64; slots], Settled::default());
-        let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
-        let threads = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                // SAFETY: `keys` has an element for each slot of the second level, of which each thread takes others, and is written at
-                // places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
-                scope.spawn(move || unsafe {
-                    warpset_cpu_settle(&self.view, thread, threads, seed, keys_at as *mut u64, counts_at as *mut Settled);
-                });
+    /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing fails after it.
+    pub(crate) fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        let slots = self.view.compact.roots.second.buckets as usize * 8;
+        let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
+        begin();
+        let (mut moved, mut left) = (0, 0);
+        for round in 0..SETTLING_ROUNDS {
+            let mut counts = Settled { taken: 0, left_over: left };
+            let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
+            let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
+            in_pieces(self.threads, shares, |share| {
+                // SAFETY: `keys` has an element for each slot of the second level, of which each share has others, and for no more keys than it had
+                // there are places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
+                unsafe {
+                    let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Settled);
+                    warpset_cpu_settle(&self.view, share, shares, seed.wrapping_mul(SETTLING_ROUNDS) + round, keys, counts);
+                }
+            });
+            moved += counts.taken - (counts.left_over - left);
+            let displaced = counts.left_over as usize;
+            let output = Output { outcomes: Some(&mut outcomes[..displaced]), ..Output::default() };
+            let offered = Input::whole(bytemuck::cast_slice(&keys[..displaced]));
+            self.search(Search::FindOrPut, 0, offered, output, &mut Progress::none())?;
+            left = 0;
+            for at in 0..displaced {
+                if outcomes[at] == Outcome::Full as u8 {
+                    keys[left as usize] = keys[at];
+                    left += 1;
+                }
             }
-        });
-        keys.truncate(counts.left_over as usize);
-        (counts.taken, keys)
+            if left == 0 {
+                return Ok(moved);
+            }
+        }
+        keys.truncate(left as usize);
+        Err(Error::KeysWithoutPlace { keys })
+    }
+
+    /// Settling never leaves any.
+    pub(crate) fn has_displaced(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn put_displaced_back(&self) -> Result<()> {
+        Ok(())
     }
 
     /// The number of words that could not be read.
-    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> u64 {
-        assert_eq!(vectors.len(), references.len() * self.spec.width());
+    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let width = self.spec.width();
+        assert_eq!(vectors.len(), references.len() * width);
         let invalid = AtomicU64::new(0);
-        let piece = references.len().div_ceil(self.threads).max(PIECE);
-        std::thread::scope(|scope| {
-            for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
-                let invalid = &invalid;
-                // SAFETY: `vectors` has room for the vectors of `references` (asserted above), `invalid` is added to atomically,
-                // and the kernel checks every reference before it reads the slot.
-                let mut get = move || unsafe {
-                    warpset_cpu_get(
-                        &self.view,
-                        references.as_ptr(),
-                        references.len() as u64,
-                        vectors.as_mut_ptr(),
-                        invalid.as_ptr(),
-                    )
-                };
-                if references.len() < piece { get() } else { drop(scope.spawn(get)) }
+        let to = vectors.as_mut_ptr() as u64;
+        in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
+            let first = piece as usize * PIECE;
+            let references = &references[first..references.len().min(first + PIECE)];
+            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others, and outlives the
+            // threads; `invalid` is added to atomically, and the kernel checks every reference before it reads the slot.
+            unsafe {
+                let to = (to as *mut u32).add(first * width);
+                warpset_cpu_get(&self.view, references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
             }
         });
-        invalid.into_inner()
+        Ok(invalid.into_inner())
     }
 
-    pub(crate) fn export(&self, slots: Range<u64>) -> (Vec<u32>, Vec<u64>) {
+    pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let room = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references, mut count) = (vec![0u32; room * self.spec.width()], vec![0u64; room], 0u64);
+        let (mut vectors, mut references, mut count) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?, 0u64);
         // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
         unsafe {
             warpset_cpu_export(&self.view, slots.start, slots.end, vectors.as_mut_ptr(), references.as_mut_ptr(), &mut count);
         }
         vectors.truncate(count as usize * self.spec.width());
         references.truncate(count as usize);
-        (vectors, references)
+        Ok((vectors, references))
     }
 
     /// Puts every vector into `larger`, a piece of 64 MiB at a time.
-    pub(crate) fn copy_to(&self, larger: &CpuStore, slots: u64) -> Counts {
+    pub(crate) fn copy_to(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
         let mut sum = Counts::default();
         let piece = (64 << 20) / (self.spec.width() as u64 * 4);
         for first in (0..slots).step_by(piece as usize) {
-            let (vectors, _) = self.export(first..slots.min(first + piece));
-            sum += larger.search(Search::FindOrPut, Input::whole(&vectors), Output::default(), &mut Progress::none());
+            let (vectors, _) = self.export(first..slots.min(first + piece))?;
+            sum += larger.search(Search::FindOrPut, 0, Input::whole(&vectors), Output::default(), &mut Progress::none())?;
         }
-        sum
+        Ok(sum)
     }
 
-    pub(crate) fn measure(&self, slots: u64, bins: usize) -> ProbeLengths {
-        let (mut lengths, mut totals) = (vec![0u64; bins], ProbeTotals::default());
+    pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        let (mut lengths, mut totals) = (zeroed::<u64>(bins)?, ProbeTotals::default());
         let piece = slots.div_ceil(self.threads as u64).max(1 << 16);
         let (lengths_at, totals_at) = (lengths.as_mut_ptr() as u64, &raw mut totals as u64);
-        std::thread::scope(|scope| {
-            for first in (0..slots).step_by(piece as usize) {
-                // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the scope, and is, like
-                // `totals`, only changed atomically.
-                scope.spawn(move || unsafe {
-                    let last = slots.min(first + piece);
-                    warpset_cpu_measure(
-                        &self.view,
-                        first,
-                        last,
-                        lengths_at as *mut u64,
-                        bins as u32,
-                        totals_at as *mut ProbeTotals,
-                    );
-                });
+        in_pieces(self.threads, slots.div_ceil(piece), |number| {
+            let (first, last) = (number * piece, slots.min((number + 1) * piece));
+            // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the threads, and is, like `totals`, only changed
+            // atomically.
+            unsafe {
+                let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
+                warpset_cpu_measure(&self.view, first, last, lengths, bins as u32, totals);
             }
         });
-        ProbeLengths { lengths, totals }
+        Ok(ProbeLengths { lengths, totals })
     }
 }
 
 /// Bytes that the system says it can give; more than there can be where it does not say.
-fn free_memory() -> u64 {
+pub(crate) fn free_memory() -> u64 {
     let available = || {
         let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
         let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;

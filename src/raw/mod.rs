@@ -4,6 +4,8 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod generation;
+pub(crate) mod results;
 mod room;
 pub(crate) mod view;
 
@@ -11,9 +13,12 @@ use crate::bijection::Bijection;
 use crate::compact;
 use crate::device::{Device, Machine};
 use crate::spec::{MAX_NODE_BUCKETS, Spec, buckets_for, probe_limit};
-use crate::{Batch, Error, Outcome, Reference, Result, Strategy, Tally};
+use crate::{Batch, Error, Outcome, Reference, Result, Stats, Strategy, Tally};
 use bytemuck::{Pod, Zeroable};
+pub(crate) use generation::Generation;
 use rand::{Rng, SeedableRng, rngs::StdRng};
+pub(crate) use results::{Input, Output, Progress, Request, zeroed};
+use results::{Results, references_of};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(all(test, feature = "cpu"))]
@@ -26,66 +31,9 @@ pub(crate) enum Search {
     Find,
 }
 
-/// What a search is offered.
-#[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
-    /// Vectors, one after another.
-    pub vectors: &'a [u32],
-    /// For each the slot of its parent (or `Reference::NONE`), if they are offered as changes of stored vectors.
-    pub parents: Option<&'a [u64]>,
-    /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
-    pub changed: Option<&'a [u32]>,
-}
-
-impl<'a> Input<'a> {
-    /// As they are.
-    pub(crate) fn whole(vectors: &'a [u32]) -> Self {
-        Self { vectors, parents: None, changed: None }
-    }
-
-    /// Vectors in a range of positions.
-    pub(crate) fn part(self, part: &Range<usize>, spec: Spec) -> Self {
-        let rows = |words: &'a [u32], width: usize| &words[part.start * width..part.end * width];
-        Self {
-            vectors: rows(self.vectors, spec.width()),
-            parents: self.parents.map(|parents| &parents[part.clone()]),
-            changed: self.changed.map(|changed| rows(changed, spec.mask_words())),
-        }
-    }
-}
-
-/// Where a search writes its results, by position. Each has as many elements as there are vectors.
-#[derive(Default)]
-pub(crate) struct Output<'a> {
-    pub outcomes: Option<&'a mut [u8]>,
-    pub references: Option<&'a mut [u64]>,
-    /// In no order; the first `Counts::new_references` are written.
-    pub new_references: Option<&'a mut [u64]>,
-}
-
 pub(crate) struct ProbeLengths {
     pub lengths: Vec<u64>,
     pub totals: view::ProbeTotals,
-}
-
-/// Tells a caller's callback how far a batch is.
-pub(crate) struct Progress<'a> {
-    pub callback: Option<&'a mut (dyn FnMut(u64, u64) + 'a)>,
-    /// Vectors of earlier parts of the same call, and of the whole call.
-    pub before: u64,
-    pub total: u64,
-}
-
-impl Progress<'_> {
-    pub(crate) fn none() -> Self {
-        Progress { callback: None, before: 0, total: 0 }
-    }
-
-    fn report(&mut self, done: u64) {
-        if let Some(callback) = &mut self.callback {
-            callback(self.before + done, self.total);
-        }
-    }
 }
 
 /// The seeds of both hash instances for one word: one 16-byte access in hash.cuh.
@@ -186,6 +134,26 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// A table's without options.
+    pub(crate) fn new(tree: bool, compact: bool, width: usize) -> Self {
+        Self {
+            tree,
+            compact,
+            key_bits: 64,
+            slot_bits: None,
+            cuckoo: false,
+            strategy: Strategy::Default,
+            width,
+            capacity: 1 << 20,
+            nodes: None,
+            seed: None,
+            grows: false,
+            hash_mask: u64::MAX,
+            node_hash_mask: u32::MAX,
+            empty: None,
+        }
+    }
+
     /// What a table of at least so many slots is compiled for. (How many bits a compact root has depends on the size of the node table.)
     fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
         let chunk_bytes = device.chunk_bytes();
@@ -219,19 +187,19 @@ impl Options {
 
 pub(crate) enum Store {
     #[cfg(feature = "cpu")]
-    Cpu(cpu::CpuStore),
+    Cpu(Box<cpu::CpuStore>),
     #[cfg(feature = "cuda")]
-    Cuda(cuda::CudaStore),
+    Cuda(Box<cuda::CudaStore>),
 }
 
-/// Calls the same method of whichever store it is; CPU stores cannot fail.
+/// Calls the same method of whichever store it is.
 macro_rules! on_store {
-    ($store:expr, $cuda:ident => $on_cuda:expr, $cpu:ident => $on_cpu:expr) => {
-        match $store {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self {
             #[cfg(feature = "cuda")]
-            Store::Cuda($cuda) => $on_cuda,
+            Store::Cuda(store) => store.$method($($argument),*),
             #[cfg(feature = "cpu")]
-            Store::Cpu($cpu) => Ok($on_cpu),
+            Store::Cpu(store) => store.$method($($argument),*),
         }
     };
 }
@@ -240,9 +208,9 @@ impl Store {
     fn new(device: &Device, parameters: &Parameters) -> Result<Self> {
         match &device.machine {
             #[cfg(feature = "cpu")]
-            Machine::Cpu { threads } => Ok(Self::Cpu(cpu::CpuStore::new(parameters, *threads)?)),
+            Machine::Cpu { threads } => Ok(Self::Cpu(Box::new(cpu::CpuStore::new(parameters, *threads)?))),
             #[cfg(feature = "cuda")]
-            Machine::Cuda(gpu) => Ok(Self::Cuda(cuda::CudaStore::new(gpu, parameters)?)),
+            Machine::Cuda(gpu) => Ok(Self::Cuda(Box::new(cuda::CudaStore::new(gpu, parameters)?))),
         }
     }
 
@@ -257,34 +225,52 @@ impl Store {
 
     /// Vectors, and nodes.
     fn stored(&self) -> Result<[u64; 2]> {
-        on_store!(self, cuda => cuda.stored(), cpu => cpu.stored())
+        on_store!(self.stored())
     }
 
     fn clear(&self) -> Result<()> {
-        on_store!(self, cuda => cuda.clear(), cpu => cpu.clear())
+        on_store!(self.clear())
     }
 
-    fn search(&self, search: Search, input: Input<'_>, output: Output<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
-        on_store!(self, cuda => cuda.search(search, input, output, progress), cpu => cpu.search(search, input, output, progress))
+    /// References written have `tag`, and so have those of parents that count.
+    fn search(
+        &self,
+        search: Search,
+        tag: u64,
+        input: Input<'_>,
+        output: Output<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
+        on_store!(self.search(search, tag, input, output, progress))
     }
 
-    /// Settles the keys of a cuckoo table's second level (settle.cuh). Gives how many there were, and those that are left over, which the
-    /// table no longer holds.
-    fn settle(&self, seed: u64) -> Result<(u64, Vec<u64>)> {
-        on_store!(self, cuda => cuda.settle(seed), cpu => cpu.settle(seed))
+    /// Settles the keys of a cuckoo table's second level (settle.cuh). Calls `begin` when there is memory for it, and before a key moves.
+    /// Gives how many have left the second level.
+    fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        on_store!(self.settle(seed, begin))
+    }
+
+    /// Whether keys are in no slot, because settling has met an error: nothing may be looked for before they are put back.
+    fn has_displaced(&self) -> bool {
+        on_store!(self.has_displaced())
+    }
+
+    /// Puts these back. Nothing else may use the table at the same time.
+    fn put_displaced_back(&self) -> Result<()> {
+        on_store!(self.put_displaced_back())
     }
 
     /// The number of words that could not be read.
     fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        on_store!(self, cuda => cuda.get(references, vectors), cpu => cpu.get(references, vectors))
+        on_store!(self.get(references, vectors))
     }
 
     fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        on_store!(self, cuda => cuda.export(slots), cpu => cpu.export(slots))
+        on_store!(self.export(slots))
     }
 
     fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
-        on_store!(self, cuda => cuda.measure(slots, bins), cpu => cpu.measure(slots, bins))
+        on_store!(self.measure(slots, bins))
     }
 
     /// Puts every vector of `self`, which has `slots` slots, into `larger`.
@@ -293,7 +279,7 @@ impl Store {
             #[cfg(feature = "cuda")]
             (Self::Cuda(from), Self::Cuda(to)) => from.copy_to(to, slots),
             #[cfg(feature = "cpu")]
-            (Self::Cpu(from), Self::Cpu(to)) => Ok(from.copy_to(to, slots)),
+            (Self::Cpu(from), Self::Cpu(to)) => from.copy_to(to, slots),
             #[cfg(all(feature = "cuda", feature = "cpu"))]
             _ => unreachable!("a table stays on its device"),
         }
@@ -307,8 +293,8 @@ pub(crate) struct Sized {
     pub spec: Spec,
     pub buckets: u64,
     pub node_buckets: u64,
-    /// Counts clears and growths: references of an earlier generation are void.
-    pub generation: u64,
+    /// References of another one are stale.
+    pub generation: Generation,
 }
 
 pub(crate) struct RawTable {
@@ -348,13 +334,25 @@ impl RawTable {
         let family = options.family(spec, family_seed);
         let parameters = Parameters { spec, buckets, seeds, empty, hash_mask, node_buckets, node_seeds, node_hash_mask, family };
         let store = Store::new(device, &parameters)?;
-        let sized = RwLock::new(Sized { store, spec, buckets, node_buckets, generation: 0 });
+        let sized = RwLock::new(Sized { store, spec, buckets, node_buckets, generation: Generation::next() });
         Ok(Self { device: device.clone(), width: options.width, options, family_seed, geometry, parameters, sized })
     }
 
     /// The table as it is now; it neither grows nor is cleared while this is held.
     pub(crate) fn sized(&self) -> RwLockReadGuard<'_, Sized> {
         self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The same of a table whose every key is in a slot, for looking at slots.
+    pub(crate) fn ready(&self) -> Result<RwLockReadGuard<'_, Sized>> {
+        loop {
+            let sized = self.sized();
+            if !sized.store.has_displaced() {
+                return Ok(sized);
+            }
+            drop(sized);
+            self.sized_exclusively().store.put_displaced_back()?;
+        }
     }
 
     fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
@@ -374,23 +372,32 @@ impl RawTable {
         self.sized().spec
     }
 
-    /// Slots of the node table.
-    pub(crate) fn node_slots(&self) -> u64 {
-        2 * self.sized().node_buckets
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_of(&self.sized())
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        let sized = self.sized();
+    fn bytes_of(&self, sized: &Sized) -> u64 {
         sized.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
     }
 
+    pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {
+        let sized = self.sized();
+        (sized.generation, self.slots_of(&sized))
+    }
+
+    /// To the vector in a slot, as of now.
+    pub(crate) fn reference(&self, slot: u64) -> Option<Reference> {
+        let (generation, slots) = self.generation_and_slots();
+        (slot < slots).then(|| generation.reference(slot))
+    }
+
     pub(crate) fn stored(&self) -> Result<u64> {
-        Ok(self.sized().store.stored()?[0])
+        Ok(self.ready()?.store.stored()?[0])
     }
 
     pub(crate) fn stored_nodes(&self) -> Result<u64> {
         // Of other tables it is not nodes that are counted there.
-        let sized = self.sized();
+        let sized = self.ready()?;
         Ok(if sized.spec.tree { sized.store.stored()?[1] } else { 0 })
     }
 
@@ -421,92 +428,78 @@ impl RawTable {
         Err(Error::KeyTooLarge { key, position, key_bits })
     }
 
-    pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
-        let count = self.count(words)?;
-        let spec = self.spec();
-        let Request { outcomes, references, new_references, progress, parents, changed } = request;
+    /// An error unless everything has the length that so many vectors need, and nothing is stale that must not be.
+    fn check_input(&self, input: &Input<'_>, count: usize) -> Result<()> {
+        let Input { parents, changed, .. } = *input;
+        let sized = self.sized();
         let rows = |what, given: Option<usize>, needed: usize| match given {
             Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
             _ => Ok(()),
         };
         rows("parents", parents.map(<[_]>::len), count)?;
-        rows("words of masks of changes", changed.map(<[_]>::len), count * spec.mask_words())?;
-        if changed.is_some() && parents.is_none() {
-            return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
+        rows("words of masks of changes", changed.map(<[_]>::len), count * sized.spec.mask_words())?;
+        match (parents, changed) {
+            (Some(parents), Some(_)) => sized.check_references(parents),
+            (None, Some(_)) => Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count }),
+            // Compared with whatever is there now: a stale one does no harm.
+            (_, None) => Ok(()),
         }
-        let input = Input { vectors: words, parents: parents.map(bytemuck::cast_slice), changed };
-        // A growth of its own moves vectors that the batch has put already: their references are then looked up at the end. One that
-        // another thread asks for meanwhile voids them, as it does all others.
-        let generation = self.sized().generation;
-        let rooms = |wanted| if wanted { count } else { 0 };
-        let moves = self.options.grows || self.options.cuckoo;
-        let mut kinds = vec![0u8; rooms(outcomes || moves)];
-        let mut places = vec![0u64; rooms(references)];
-        let mut fresh = vec![0u64; rooms(new_references)];
-        let mut progress = Progress { callback: progress, before: 0, total: count as u64 };
-        let mut tally = Tally::default();
-        let mut first = 0;
-        while first < count {
-            let len = if self.options.grows { self.make_room(count - first)? } else { count - first };
-            let part = first..first + len;
-            let output = Output {
-                outcomes: slice_of(&mut kinds, &part),
-                references: slice_of(&mut places, &part),
-                new_references: slice_of(&mut fresh, &(tally.new as usize..count)),
-            };
-            let of_table = input.part(&part, spec);
-            progress.before = first as u64;
-            let mut of_part = {
-                let sized = self.sized();
-                // A growth has voided the parents' references: the vectors themselves are still good.
-                let valid = if sized.generation == generation { of_table } else { Input::whole(of_table.vectors) };
-                sized.store.search(Search::FindOrPut, valid, output, &mut progress)?.tally()
-            };
-            if self.options.cuckoo && of_part.full > 0 {
-                of_part = self.settle_and_offer_again(of_table.vectors, &mut kinds[part.clone()], of_part)?;
-            }
-            if self.options.grows && of_part.full > 0 {
-                of_part = self.grow_and_offer_again(of_table.vectors, &mut kinds[part], of_part)?;
-            }
-            tally.new += of_part.new;
-            tally.seen += of_part.seen;
-            tally.full += of_part.full;
-            tally.full_nodes += of_part.full_nodes;
-            first += len;
-        }
-        let mut batch = Batch { tally, ..Batch::default() };
-        if moves && (references || new_references) && self.sized().generation != generation {
-            let (found, _) = self.find_all(words)?;
-            let is_new = |kind: &u8| *kind == Outcome::New as u8;
-            fresh = found
-                .iter()
-                .zip(&kinds)
-                .filter(|(place, kind)| new_references && is_new(kind) && **place != Reference::NONE)
-                .map(|(place, _)| *place)
-                .collect();
-            places = if references { found } else { Vec::new() };
-        }
-        fresh.truncate(tally.new as usize);
-        if outcomes {
-            batch.outcomes =
-                bytemuck::checked::try_cast_slice(&kinds).expect("kernels write an outcome for every vector").to_vec();
-        }
-        batch.references = places.into_iter().map(reference).collect();
-        batch.new_references = bytemuck::allocation::cast_vec(fresh);
-        Ok(batch)
     }
 
-    /// The slot of each vector, or `Reference::NONE`; and how many were found.
-    pub(crate) fn find_all(&self, words: &[u32]) -> Result<(Vec<u64>, u64)> {
-        let mut places = vec![0u64; self.count(words)?];
-        let output = Output { references: Some(&mut places), ..Output::default() };
-        let found = self.sized().store.search(Search::Find, Input::whole(words), output, &mut Progress::none())?.hits;
-        Ok((places, found))
+    pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
+        let count = self.count(words)?;
+        let Request { wanted, progress, parents, changed } = request;
+        let input = Input { vectors: words, parents, changed };
+        self.check_input(&input, count)?;
+        let moves = self.options.grows || self.options.cuckoo;
+        let mut progress = Progress::new(progress, count);
+        let mut results = Results::new(count, wanted, moves)?;
+        let (spec, generation) = (self.spec(), self.sized().generation);
+        let (mut tally, mut growth_error) = (Tally::default(), None);
+        let mut first = 0;
+        while first < count && !progress.stopped {
+            let len = if self.options.grows { self.make_room(count - first, &mut growth_error)? } else { count - first };
+            let part = first..first + len;
+            progress.begin_part(first);
+            let output = results.part(&part, tally.new);
+            let offered = input.part(&part, spec);
+            let mut of_part = self.ready()?.search(Search::FindOrPut, offered, output, &mut progress)?.tally();
+            let done = first..first + of_part.offered() as usize;
+            if of_part.full > 0 && moves && !progress.stopped {
+                let outcomes = &mut results.outcomes[done.clone()];
+                of_part = self.make_room_and_offer_again(offered.vectors, outcomes, of_part, &mut growth_error)?;
+            }
+            tally += of_part;
+            first = done.end;
+        }
+        // A growth of its own has moved vectors that the batch had put already.
+        if moves && results.has_references() && self.sized().generation != generation {
+            results.relocate(&self.locate(&words[..first * self.width])?);
+        }
+        Ok(results.into_batch(tally, progress.stopped && first < count, growth_error))
+    }
+
+    /// Where each vector is.
+    pub(crate) fn locate(&self, words: &[u32]) -> Result<Vec<Option<Reference>>> {
+        let mut references = zeroed(self.count(words)?)?;
+        let output = Output { references: Some(&mut references), ..Output::default() };
+        self.ready()?.search(Search::Find, Input::whole(words), output, &mut Progress::none())?;
+        Ok(bytemuck::allocation::cast_vec(references))
+    }
+
+    /// Whether each vector is stored.
+    pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
+        let mut outcomes = zeroed(self.count(words)?)?;
+        let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
+        self.ready()?.search(Search::Find, Input::whole(words), output, &mut Progress::none())?;
+        Ok(outcomes.into_iter().map(|outcome: u8| outcome == Outcome::Seen as u8).collect())
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
-        let mut vectors = vec![0u32; references.len() * self.width];
-        match self.sized().store.get(bytemuck::cast_slice(references), &mut vectors)? {
+        let mut vectors = zeroed(references.len() * self.width)?;
+        let sized = self.ready()?;
+        sized.check_references(references)?;
+        match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
             // Of one whose vector is being put meanwhile, perhaps not all.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width as u64), count: references.len() }),
@@ -515,22 +508,53 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively();
-        sized.generation += 1;
+        sized.generation = Generation::next();
         sized.store.clear()
     }
 
-    pub(crate) fn measure(&self, bins: usize) -> Result<ProbeLengths> {
-        let sized = self.sized();
-        sized.store.measure(self.slots_of(&sized), bins)
+    pub(crate) fn stats(&self) -> Result<Stats> {
+        const BINS: usize = 64;
+        let sized = self.ready()?;
+        let slots = self.slots_of(&sized);
+        let measured = sized.store.measure(slots, BINS)?;
+        let [_, nodes] = sized.store.stored()?;
+        Ok(Stats {
+            slots,
+            stored: measured.lengths.iter().sum(),
+            bytes: self.bytes_of(&sized),
+            width: self.width,
+            // Of other tables it is not nodes that are counted there.
+            nodes: if sized.spec.tree { nodes } else { 0 },
+            node_slots: 2 * sized.node_buckets,
+            probe_lengths: measured.lengths,
+            longest_probe: measured.totals.longest,
+            node_probes: measured.totals.node_probes,
+        })
     }
 
-    /// The vectors stored in a range of slots, and their slots, if the table is still of this generation.
-    pub(crate) fn export(&self, generation: u64, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        let sized = self.sized();
+    /// The vectors stored in a range of slots, and where, if the table is still of this generation.
+    pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
+        let sized = self.ready()?;
         if sized.generation != generation {
             return Err(Error::ChangedDuringIteration);
         }
-        sized.store.export(slots)
+        let (vectors, slots) = sized.store.export(slots)?;
+        Ok((vectors, references_of(slots, generation)))
+    }
+}
+
+impl Sized {
+    /// An error if one is of another generation or another table.
+    fn check_references(&self, references: &[Reference]) -> Result<()> {
+        match self.generation.stale(references) {
+            0 => Ok(()),
+            stale => Err(Error::StaleReferences { stale, count: references.len() }),
+        }
+    }
+
+    /// By vectors from host slices: references are of this generation.
+    fn search(&self, search: Search, input: Input<'_>, output: Output<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        self.store.search(search, self.generation.tag(), input, output, progress)
     }
 }
 
@@ -550,10 +574,12 @@ fn checked_node_buckets(nodes: u64) -> Result<u64> {
     Ok(buckets_for(nodes, 2).min(MAX_NODE_BUCKETS))
 }
 
+/// Slots of a table at most: references number them by 40 bits, and rounding up makes them a few more.
+pub(crate) const MAX_CAPACITY: u64 = (1 << Reference::SLOT_BITS) - (1 << 16);
+
 fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64> {
     let error = Error::Capacity { capacity, width: spec.width() };
-    let bytes = u128::from(capacity) * 4 * u128::from(spec.width);
-    if capacity == 0 || bytes >= 1 << 62 {
+    if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(error);
     }
     if let Some((key_bits, slot_bits)) = spec.key_and_slot_bits() {
@@ -566,23 +592,4 @@ fn checked_buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64
         return spec.layout(buckets).map(|_| buckets).ok_or(error);
     }
     Ok(buckets_for(capacity, geometry.slots_per_bucket))
-}
-
-fn slice_of<'a, T>(all: &'a mut [T], part: &Range<usize>) -> Option<&'a mut [T]> {
-    if all.is_empty() { None } else { Some(&mut all[part.clone()]) }
-}
-
-pub(crate) fn reference(slot: u64) -> Option<Reference> {
-    (slot != Reference::NONE).then_some(Reference(slot))
-}
-
-/// See `Request` of the public API; what each vector's results are wanted for.
-#[derive(Default)]
-pub(crate) struct Request<'a> {
-    pub outcomes: bool,
-    pub references: bool,
-    pub new_references: bool,
-    pub progress: Option<&'a mut (dyn FnMut(u64, u64) + 'a)>,
-    pub parents: Option<&'a [Reference]>,
-    pub changed: Option<&'a [u32]>,
 }

@@ -1,7 +1,9 @@
 //! Making room: tables that grow, and keys of cuckoo tables that settle.
 
-use super::{Input, Output, Parameters, Progress, RawTable, Search, Size, Sized, Store, checked_buckets, checked_node_buckets};
-use crate::spec::MAX_NODE_BUCKETS;
+use super::{
+    Generation, Input, Output, Parameters, Progress, RawTable, Search, Size, Sized, Store, checked_buckets, checked_node_buckets,
+};
+use crate::spec::{MAX_NODE_BUCKETS, Spec};
 use crate::{Error, Outcome, Result, Tally};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
@@ -13,37 +15,61 @@ const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 /// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level.
 const SETTLE_FOR_ONE_IN: u64 = 64;
 
-/// How often everything is settled again because a key that was left over finds no place in the second level.
-const SETTLING_ROUNDS: u64 = 64;
-
 /// Nor does it make a table more than so many times as large as what must be stored in it.
 const GROW_AT_MOST: u64 = 64;
 
 impl RawTable {
-    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair share. How many
-    /// nodes they need is not known before; but a node table that is nearly full grows too.
-    pub(super) fn make_room(&self, offered: usize) -> Result<usize> {
+    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair
+    /// share. How many nodes they need is not known before; but a node table that is nearly full grows too.
+    ///
+    /// A growth that fails is tried no more in this batch: `failed` says why, and the vectors go into what slots there are.
+    pub(super) fn make_room(&self, offered: usize, failed: &mut Option<Error>) -> Result<usize> {
         // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
         let (grow_at_fill, least_part) = if self.options.cuckoo { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
-        loop {
+        while failed.is_none() {
             let (size, stored) = (self.size(), self.stored()?);
             let slots = size.slots;
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODE_BUCKETS;
-            if may_double && self.stored_nodes()? as f64 > size.nodes as f64 * GROW_AT_FILL {
-                self.grow_from(size, Size { nodes: size.nodes * 2, ..size })?;
-                continue;
-            }
             let room = ((slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
-            if room >= (offered as u64).min(slots / least_part).max(1) {
+            let larger = if may_double && self.stored_nodes()? as f64 > size.nodes as f64 * GROW_AT_FILL {
+                Size { nodes: size.nodes * 2, ..size }
+            } else if room >= (offered as u64).min(slots / least_part).max(1) {
                 return Ok((offered as u64).min(room) as usize);
-            }
-            self.grow_from(size, Size { slots: slots * 2, ..size })?;
+            } else {
+                Size { slots: slots * 2, ..size }
+            };
+            *failed = self.grow_from(size, larger).err();
         }
+        Ok(offered)
+    }
+
+    /// Offers the vectors that were rejected again, once there is room: `outcomes` are those of all, of which `tally` is the sum. Why there is
+    /// none, if that is for an error, is added to `failed`, unless something is there.
+    pub(super) fn make_room_and_offer_again(
+        &self,
+        words: &[u32],
+        outcomes: &mut [u8],
+        mut tally: Tally,
+        failed: &mut Option<Error>,
+    ) -> Result<Tally> {
+        if self.options.cuckoo {
+            tally = self.settle_and_offer_again(words, outcomes, tally, failed)?;
+        }
+        if self.options.grows {
+            tally = self.grow_and_offer_again(words, outcomes, tally, failed)?;
+        }
+        Ok(tally)
     }
 
     /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that much
     /// room that rejects a vector does not lack room. (Such vectors are made against the table's seed; or node references end.)
-    pub(super) fn grow_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+    fn grow_and_offer_again(
+        &self,
+        words: &[u32],
+        outcomes: &mut [u8],
+        mut tally: Tally,
+        failed: &mut Option<Error>,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -56,18 +82,35 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            self.grow_from(size, larger)?;
-            tally = self.offer_again(words, kinds, tally)?;
+            if let Err(error) = self.grow_from(size, larger) {
+                failed.get_or_insert(error);
+                break;
+            }
+            tally = self.offer_again(words, outcomes, tally)?;
         }
         Ok(tally)
     }
 
     /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference.
-    pub(super) fn settle_and_offer_again(&self, words: &[u32], kinds: &mut [u8], mut tally: Tally) -> Result<Tally> {
+    fn settle_and_offer_again(
+        &self,
+        words: &[u32],
+        outcomes: &mut [u8],
+        mut tally: Tally,
+        failed: &mut Option<Error>,
+    ) -> Result<Tally> {
         let mut before = self.stored()?;
         while tally.full > 0 {
-            let settled = self.settle()?;
-            tally = self.offer_again(words, kinds, tally)?;
+            let settled = match self.settle() {
+                Ok(settled) => settled,
+                // The keys of others: they must not go unnoticed.
+                Err(error @ Error::KeysWithoutPlace { .. }) => return Err(error),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    break;
+                }
+            };
+            tally = self.offer_again(words, outcomes, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
             let stored = self.stored()?;
             if settled + stored.saturating_sub(before) <= self.second_slots() / SETTLE_FOR_ONE_IN {
@@ -78,15 +121,14 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Offers the vectors that were rejected again: `kinds` are the outcomes of all, of which `tally` is the sum.
-    fn offer_again(&self, words: &[u32], kinds: &mut [u8], tally: Tally) -> Result<Tally> {
-        let rejected: Vec<usize> = (0..kinds.len()).filter(|&at| kinds[at] == Outcome::Full as u8).collect();
+    fn offer_again(&self, words: &[u32], outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
+        let rejected: Vec<usize> = (0..outcomes.len()).filter(|&at| outcomes[at] == Outcome::Full as u8).collect();
         let width = self.width;
         let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
-        let mut outcomes = vec![0u8; rejected.len()];
-        let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-        let found = self.sized().store.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
-        rejected.iter().zip(outcomes).for_each(|(at, outcome)| kinds[*at] = outcome);
+        let mut results = vec![0u8; rejected.len()];
+        let output = Output { outcomes: Some(&mut results), ..Output::default() };
+        let found = self.ready()?.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
+        rejected.iter().zip(results).for_each(|(at, outcome)| outcomes[*at] = outcome);
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
     }
 
@@ -96,24 +138,9 @@ impl RawTable {
             return Ok(0);
         }
         let mut sized = self.sized_exclusively();
-        sized.generation += 1;
-        let mut left_over = Vec::new();
-        let mut settled = 0;
-        for round in 0..SETTLING_ROUNDS {
-            let (taken, mut without_place) = sized.store.settle(sized.generation * SETTLING_ROUNDS + round)?;
-            settled += taken - without_place.len() as u64;
-            left_over.append(&mut without_place);
-            let mut outcomes = vec![0u8; left_over.len()];
-            let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
-            let keys = Input::whole(bytemuck::cast_slice(&left_over));
-            sized.store.search(Search::FindOrPut, keys, output, &mut Progress::none())?;
-            let mut outcomes = outcomes.into_iter();
-            left_over.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
-            if left_over.is_empty() {
-                return Ok(settled);
-            }
-        }
-        Err(Error::KeysWithoutPlace { keys: left_over })
+        let next = Generation::next();
+        let Sized { store, generation, .. } = &mut *sized;
+        store.settle(next.number(), || *generation = next)
     }
 
     /// Of a compact table.
@@ -127,6 +154,10 @@ impl RawTable {
         if capacity <= slots {
             return Err(Error::NotLarger { capacity, slots });
         }
+        self.reserve(capacity)
+    }
+
+    pub(crate) fn reserve(&self, capacity: u64) -> Result<()> {
         // Another thread may grow the table first, and to less than this.
         loop {
             let size = self.size();
@@ -150,8 +181,7 @@ impl RawTable {
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
     fn grow_from(&self, from: Size, to: Size) -> Result<()> {
-        let spec = self.options.spec(&self.device, to)?;
-        let buckets = checked_buckets(&self.geometry, spec, to.slots)?;
+        let (spec, buckets) = self.fitting(to)?;
         let node_buckets = if spec.tree { checked_node_buckets(to.nodes)? } else { 0 };
         let family = self.options.family(spec, self.family_seed);
         let mut sized = self.sized_exclusively();
@@ -159,6 +189,7 @@ impl RawTable {
         if now != from {
             return Ok(());
         }
+        sized.store.put_displaced_back()?;
         let seeds = self.parameters.seeds.clone();
         let parameters = Parameters { spec, buckets, node_buckets, seeds, family, ..self.parameters };
         let larger = Store::new(&self.device, &parameters)?;
@@ -167,9 +198,22 @@ impl RawTable {
         if copied.full > 0 {
             let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
             let slots = spec.slots(&self.geometry, buckets);
-            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots });
+            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots, growth: None });
         }
-        *sized = Sized { store: larger, spec, buckets, node_buckets, generation: sized.generation + 1 };
+        *sized = Sized { store: larger, spec, buckets, node_buckets, generation: Generation::next() };
         Ok(())
+    }
+
+    /// What a table of so many slots, and of nodes, is compiled for, and its buckets. Roots of more nodes have more bits: where these do not
+    /// fit the slots that the caller has chosen, there are more of them, so that a place tells more.
+    fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
+        let spec = self.options.spec(&self.device, to)?;
+        match checked_buckets(&self.geometry, spec, to.slots) {
+            Err(Error::KeysDoNotFit { needed, .. }) if spec.tree && needed > to.slots => {
+                let spec = self.options.spec(&self.device, Size { slots: needed, ..to })?;
+                Ok((spec, checked_buckets(&self.geometry, spec, needed)?))
+            }
+            buckets => Ok((spec, buckets?)),
+        }
     }
 }

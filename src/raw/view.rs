@@ -197,7 +197,7 @@ impl From<Views> for CompactTreeView {
 }
 
 /// `warpset::BatchView` of batch.cuh.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BatchView {
     pub vectors: u64,
@@ -205,10 +205,12 @@ pub(crate) struct BatchView {
     pub outcomes: u64,
     pub references: u64,
     pub new_references: u64,
+    pub new_room: u64,
     pub counts: u64,
     pub parents: u64,
     pub changed: u64,
     pub workspace: u64,
+    pub tag: u64,
 }
 
 /// What the compiled kernels of a spec know of it: layout.cuh is the only place where it is computed.
@@ -288,6 +290,6 @@ const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
     assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
     assert!(size_of::<CompactTreeView>() == 256);
-    assert!(size_of::<BatchView>() == 72);
+    assert!(size_of::<BatchView>() == 88);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };

@@ -162,7 +162,7 @@ impl<'a, S: Set> Checker<'a, S> {
             References::Moved => {
                 positions.iter().zip(&batch.outcomes).for_each(|(&at, outcome)| {
                     if *outcome == Outcome::New {
-                        self.places[at] = Some(Reference::from_slot(0));
+                        self.places[at] = Reference::from_bits(1);
                     }
                 });
                 self.relearn_places()

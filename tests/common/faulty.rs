@@ -125,7 +125,7 @@ impl State {
         let offers = self.offers.entry(vector.to_vec()).or_default();
         *offers += 1;
         let (offers, bad, kinds) = (*offers, is_bad(vector), self.offers.len() as u64);
-        let at = |place| Some(Reference::from_slot(place));
+        let at = |place| Some(reference(place));
         if bad && (fault == Fault::RejectsEarly || (fault == Fault::RejectsAtFirst && offers == 1)) {
             return (Outcome::Full, None);
         }
@@ -229,8 +229,8 @@ impl Set for FaultySet {
 
     fn locate(&self, vectors: &[u32]) -> Vec<Option<Reference>> {
         let state = self.state.borrow();
-        let absent = (self.fault == Fault::LocatesAbsent).then(|| Reference::from_slot(0));
-        let locate = |vector: &[u32]| state.places.get(vector).map(|place| Reference::from_slot(*place)).or(absent);
+        let absent = (self.fault == Fault::LocatesAbsent).then(|| reference(0));
+        let locate = |vector: &[u32]| state.places.get(vector).map(|place| reference(*place)).or(absent);
         vectors.chunks(self.width).map(locate).collect()
     }
 
@@ -250,7 +250,7 @@ impl Set for FaultySet {
                 _ => {}
             }
         }
-        rows.into_iter().map(|(place, vector)| (Reference::from_slot(place), vector)).collect()
+        rows.into_iter().map(|(place, vector)| (reference(place), vector)).collect()
     }
 
     fn stored(&self) -> u64 {
@@ -261,17 +261,10 @@ impl Set for FaultySet {
         let stored = self.state.borrow().vectors.len() as u64;
         let counted = if self.fault == Fault::StatisticsOff { stored.saturating_sub(1) } else { stored };
         let longest_probe = u64::from(counted > 0);
-        Stats {
-            slots: self.slots(),
-            stored,
-            bytes: 0,
-            probe_lengths: vec![counted, 0],
-            longest_probe,
-            node_probes: 0,
-            width: self.width(),
-            nodes: 0,
-            node_slots: 0,
-        }
+        let mut stats = Stats::default();
+        (stats.slots, stats.stored, stats.width) = (self.slots(), stored, self.width());
+        (stats.probe_lengths, stats.longest_probe) = (vec![counted, 0], longest_probe);
+        stats
     }
 
     fn clear(&self) {
@@ -290,4 +283,9 @@ impl Set for FaultySet {
         state.slots = capacity;
         state.move_all(|vector| lost.as_ref().is_none_or(|(_, lost)| lost != vector));
     }
+}
+
+/// References of the one generation that these sets have.
+fn reference(place: u64) -> Reference {
+    Reference::from_bits(1 << 40 | place).expect("it is not 0")
 }

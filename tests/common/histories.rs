@@ -24,7 +24,7 @@ pub fn play(checker: &mut Checker<'_, impl Set>, set: &impl Set, pool: &Pool, st
                 let mut all: Vec<usize> = positions.iter().map(|at| usize::from(*at) % pool.len()).collect();
                 all = all.repeat(*copies);
                 Random::new(number as u64).shuffle(&mut all);
-                checker.offer(&all)?;
+                let _ = checker.offer(&all)?;
             }
             Step::Clear => checker.clear()?,
             Step::Grow => checker.grow(set.slots() + set.slots() / 2 + 1)?,

@@ -63,7 +63,7 @@ pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chos
         let [changed, whole] = [(); 2].map(|()| builder.clone().build(device).unwrap());
         let mut known: Vec<u32> = [vec![least; width], (least..least + width as u32).collect()].concat();
         let start = changed.find_or_put_many_with(&known, Request::new().references(true)).unwrap();
-        whole.find_or_put_many(&known).unwrap();
+        let _ = whole.find_or_put_many(&known).unwrap();
         let mut places: Vec<Reference> = start.references.into_iter().map(|place| place.expect("it fits")).collect();
         for _ in 0..steps {
             let Step { parents, words, masks } = step(&mut rng, width, &known, count, least);
@@ -127,7 +127,10 @@ fn any_parent_is_right_without_a_mask<S: Kind>(device: &Device) {
         let slots = table.slots();
         let parents: Vec<Reference> = (0..count)
             .map(|_| {
-                Reference::from_slot(*[rng.random_range(0..slots), slots, slots + 1, u64::MAX, 1 << 40].choose(&mut rng).unwrap())
+                let now = table.reference(0).unwrap().to_bits();
+                let somewhere = now | rng.random_range(0..slots);
+                let bits = *[somewhere, now | slots, now | (slots + 1), u64::MAX, 1 << 39, 1 << 40].choose(&mut rng).unwrap();
+                Reference::from_bits(bits).unwrap()
             })
             .collect();
         for _ in 0..2 {

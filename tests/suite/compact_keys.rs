@@ -31,7 +31,7 @@ fn words(keys: impl IntoIterator<Item = u64>) -> impl Iterator<Item = Vec<u32>> 
 }
 
 fn table(device: &Device, key_bits: u32, slot_bits: u32, capacity: u64) -> Result<VectorTable<Root>, Error> {
-    RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).build(device)
+    VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).build(device)
 }
 
 /// The widths that a run tries: a GPU compiles kernels for each.
@@ -74,7 +74,7 @@ fn keys_that_look_alike(device: &Device) {
             let table = table(device, key_bits, slot_bits, 1 << 13).unwrap();
             let pool = Pool::new(2, words((0..count as u64).map(key)));
             let mut checker = Checker::new(&table, &pool);
-            checker.offer(&pool.shuffled(2, 1)).or_fail(&context);
+            let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(&context);
             checker.check().or_fail(&context);
             let mean = table.stats().unwrap().mean_probe();
             assert!(mean < 1.15, "{context}: {mean} looks a key, where there should be 1.03");
@@ -85,13 +85,13 @@ fn keys_that_look_alike(device: &Device) {
 /// All functions agree, and hashes are as near to each other as keys are: one bucket and the second level, then Full.
 fn keys_whose_hashes_are_alike(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (37, 32, 1 << 12), (45, 64, 1 << 10)] {
-        let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).hash_mask(0);
+        let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).hash_mask(0);
         let table = builder.build(device).unwrap();
         // Key 0 has EMPTY's code under the first function.
         let pool = Pool::new(2, words(0..100));
         let mut checker = Checker::of_small(&table, &pool);
         for part in pool.shuffled(3, 1).chunks(50) {
-            checker.offer(part).or_fail(key_bits);
+            let _ = checker.offer(part).or_fail(key_bits);
         }
         checker.check().or_fail(key_bits);
         let slots = 512 / slot_bits as usize;
@@ -139,7 +139,8 @@ fn no_key_is_rejected_up_to_95_percent_whatever_the_size(device: &Device) {
         for slot_bits in [16, 32, 64] {
             for capacity in [1, 50, 200, 1000, 3088, 20_000, scaled(100_000, 20_000)] {
                 for seed in 0..4 {
-                    let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(seed);
+                    let builder =
+                        VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(seed);
                     let table = match builder.build(device) {
                         Ok(table) => table,
                         Err(Error::KeysDoNotFit { .. }) => break,
@@ -174,13 +175,13 @@ fn filled_to_the_last_slot_and_beyond(device: &Device) {
         let pool = Pool::new(2, words(keys(key_bits, table.slots() as usize * 2 + 50)));
         let mut checker = Checker::of_small(&table, &pool);
         for part in pool.shuffled(2, 1).chunks(pool.len() / 3) {
-            checker.offer(part).or_fail(&context);
+            let _ = checker.offer(part).or_fail(&context);
         }
         checker.check().or_fail(&context);
         let fill = table.stats().unwrap().fill();
         assert!(fill > 0.9, "{context}: full at {fill}");
         checker.grow(4 * table.slots()).or_fail(&context);
-        checker.offer(&pool.all()).or_fail(&context);
+        let _ = checker.offer(&pool.all()).or_fail(&context);
         assert_eq!(checker.stored().len(), pool.len(), "{context}");
         checker.check().or_fail(&context);
     }
@@ -189,7 +190,7 @@ fn filled_to_the_last_slot_and_beyond(device: &Device) {
 /// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no place in the first level.
 fn one_function_and_a_second_level(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(21, 16, 1 << 10), (36, 32, 1 << 8), (42, 32, 1 << 14)] {
-        let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity);
+        let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity);
         // Hashes are folded keys: all keys of a window, its first and its last.
         let table = builder.clone().hash_mask(0).build(device).unwrap();
         let window = 1u64 << slot_bits;
@@ -198,7 +199,7 @@ fn one_function_and_a_second_level(device: &Device) {
             .flat_map(|bucket: u64| [0, 1, 2, window / 2, window - 2, window - 1].map(|rest| folded(bucket * window + rest)));
         let pool = Pool::new(2, words(hashes));
         let mut checker = Checker::of_small(&table, &pool);
-        checker.offer(&pool.shuffled(2, 7)).or_fail(key_bits);
+        let _ = checker.offer(&pool.shuffled(2, 7)).or_fail(key_bits);
         checker.check().or_fail(key_bits);
         let stored = checker.stored().len();
         assert!(stored * 10 >= pool.len() * 8, "{key_bits} bits: {stored} of {}", pool.len());
@@ -206,7 +207,7 @@ fn one_function_and_a_second_level(device: &Device) {
         let table = builder.seed(1).build(device).unwrap();
         let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, 0.75))));
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(2, 1)).or_fail(key_bits);
+        let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(key_bits);
         checker.check().or_fail(key_bits);
     }
 }
@@ -246,11 +247,11 @@ fn tables_of_keys_grow_by_themselves(device: &Device) {
     for key_bits in [20, 37, 64] {
         let count = scaled(50_000, 2000);
         let pool = Pool::new(2, words(keys(key_bits, count)));
-        let builder = RootTable::builder().key_bits(key_bits).capacity(600).grows(true);
+        let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(600).grows(true);
         let table = builder.build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(2, 5).chunks(count / 3) {
-            checker.offer(part).or_fail(key_bits);
+            let _ = checker.offer(part).or_fail(key_bits);
         }
         checker.check().or_fail(key_bits);
         let stats = table.stats().unwrap();
@@ -261,7 +262,7 @@ fn tables_of_keys_grow_by_themselves(device: &Device) {
 /// Found before anything is put; the message has the numbers.
 fn keys_of_too_many_bits(device: &Device) {
     for key_bits in [20, 33, 45, 63] {
-        let table = RootTable::build(RootTable::builder().key_bits(key_bits).capacity(1000), device).unwrap();
+        let table = RootTable::builder().key_bits(key_bits).capacity(1000).build(device).unwrap();
         assert_eq!(table.find_or_put_many(&[mask(key_bits)]).unwrap().outcomes, [Outcome::New]);
         for too_large in [mask(key_bits) + 1, u64::MAX] {
             let keys = [7, 8, too_large, 9];
@@ -277,7 +278,7 @@ fn keys_of_too_many_bits(device: &Device) {
                 assert_eq!((key, of_table), (too_large, key_bits));
             }
             assert_eq!(table.contains_many(&[7, 8, 9, mask(key_bits)]).unwrap(), [false, false, false, true]);
-            assert_eq!(table.table().len().unwrap(), 1);
+            assert_eq!(table.len().unwrap(), 1);
         }
     }
     let table = RootTable::new(device, 1000).unwrap();
@@ -286,14 +287,14 @@ fn keys_of_too_many_bits(device: &Device) {
 
 fn bits_out_of_range(device: &Device) {
     for bits in [0, 19, 65, u32::MAX] {
-        let error = RootTable::builder().key_bits(bits).build(device).map(drop).unwrap_err();
+        let error = VectorTable::<Root>::builder(2).key_bits(bits).build(device).map(drop).unwrap_err();
         assert!(matches!(error, Error::KeyBits { key_bits } if key_bits == bits), "{error:?}");
         for number in [bits, 20, 64] {
             assert!(error.to_string().contains(&number.to_string()), "{error}");
         }
     }
     for bits in [0, 8, 31, 33, 128] {
-        let error = RootTable::builder().slot_bits(bits).build(device).map(drop).unwrap_err();
+        let error = VectorTable::<Root>::builder(2).slot_bits(bits).build(device).map(drop).unwrap_err();
         assert!(matches!(error, Error::SlotBits { slot_bits } if slot_bits == bits), "{error:?}");
         assert!(error.to_string().contains(&bits.to_string()), "{error}");
     }
@@ -319,7 +320,7 @@ fn keys_that_do_not_fit_their_slots(device: &Device) {
     }
     // By default, slots are as small as they may be.
     for (key_bits, capacity, slot_bits) in [(20, 1 << 12, 16), (37, 1 << 12, 32), (64, 1 << 12, 64), (45, 1 << 20, 32)] {
-        let table = RootTable::builder().key_bits(key_bits).capacity(capacity).build(device).unwrap();
+        let table = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(capacity).build(device).unwrap();
         assert_eq!(table.spec().key_and_slot_bits(), Some((key_bits, slot_bits)));
     }
 }

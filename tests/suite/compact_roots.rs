@@ -61,7 +61,7 @@ fn slots_of_every_size(device: &Device) {
 
 fn offer_twice(table: &CompactTreeTable, pool: &Pool) {
     let mut checker = Checker::new(table, pool);
-    checker.offer(&pool.shuffled(2, 1)).or_fail(table.spec());
+    let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(table.spec());
     checker.check().or_fail(table.spec());
 }
 
@@ -86,7 +86,7 @@ fn node_tables_that_grow_make_longer_roots(device: &Device) {
         let before = table.spec();
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(2, 5).chunks(pool.len() / 3) {
-            checker.offer(part).or_fail(width);
+            let _ = checker.offer(part).or_fail(width);
         }
         checker.check().or_fail(width);
         let bits = |spec: warpset::Spec| spec.key_and_slot_bits().expect("compact").0;
@@ -94,7 +94,7 @@ fn node_tables_that_grow_make_longer_roots(device: &Device) {
         checker.grow(3 * table.slots()).or_fail(width);
         checker.check().or_fail(width);
         checker.clear().or_fail(width);
-        checker.offer(&pool.all()).or_fail(width);
+        let _ = checker.offer(&pool.all()).or_fail(width);
         checker.check().or_fail(width);
     }
 }

@@ -7,7 +7,7 @@ use crate::common::{fast, scaled, tests};
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
-use warpset::{Device, Error, Outcome, Root, RootTable, TableBuilder, VectorTable};
+use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable};
 
 tests![
     keys_of_every_width_in_slots_of_every_size,
@@ -31,7 +31,7 @@ fn pool(keys: &[u64]) -> Pool {
 }
 
 fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Root> {
-    RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
+    VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
 }
 
 /// Offers keys that the table has room for, and duplicates of them, in parts; then compares everything with the model.
@@ -218,7 +218,8 @@ fn callers_race_while_keys_settle(device: &Device) {
 
 fn tables_grow_by_themselves_and_late(device: &Device) {
     for key_bits in [20, 37, 64] {
-        let table = RootTable::builder().key_bits(key_bits).capacity(600).grows(true).cuckoo(true).build(device).unwrap();
+        let table =
+            VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(600).grows(true).cuckoo(true).build(device).unwrap();
         fill(&table, &keys(key_bits, scaled(30_000, 2000)), 3);
         let stats = table.stats().unwrap();
         assert!(stats.fill() <= 0.98, "{key_bits} bits: {}", stats.fill());
@@ -230,7 +231,7 @@ fn tables_grow_by_themselves_and_late(device: &Device) {
 }
 
 fn settling_moves_nothing_in_other_tables(device: &Device) {
-    let table = RootTable::builder().key_bits(36).slot_bits(32).capacity(1 << 10).build(device).unwrap();
+    let table = VectorTable::<Root>::builder(2).key_bits(36).slot_bits(32).capacity(1 << 10).build(device).unwrap();
     let put = words(&keys(36, 900));
     let before = table.find_or_put_many_with(&put, everything()).unwrap();
     assert_eq!(table.settle().unwrap(), 0);
@@ -254,7 +255,7 @@ fn half_the_slots_fit_the_same_keys(device: &Device) {
     }
     // By default slots are as small as two functions allow.
     let bits = |cuckoo| {
-        let table = RootTable::builder().key_bits(24).capacity(1 << 14).cuckoo(cuckoo).build(device).unwrap();
+        let table = VectorTable::<Root>::builder(2).key_bits(24).capacity(1 << 14).cuckoo(cuckoo).build(device).unwrap();
         table.spec().key_and_slot_bits().unwrap().1
     };
     assert_eq!((bits(true), bits(false)), (16, 32));

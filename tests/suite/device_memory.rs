@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch, TableView, compile_kernels};
-use warpset::{BucketTable, Device, Error, Reference, Request, RootTable, TreeTable};
+use warpset::{BucketTable, Device, Error, Reference, Request, Root, TreeTable, VectorTable};
 
 tests_of_all_kinds![
     equal_vectors_from_all_multiprocessors,
@@ -97,7 +97,7 @@ fn equal_vectors_from_all_multiprocessors<S: Kind>(device: &Device) {
         streams[0].synchronize().unwrap();
         let mut counts: Vec<CudaSlice<Counts>> = streams.iter().map(|stream| stream.alloc_zeros(1).unwrap()).collect();
         for turn in 0..offers / launch {
-            let batch = DeviceBatch { counts: Some(&mut counts[turn % 4]), ..DeviceBatch::new(&buffer, launch) };
+            let batch = DeviceBatch::new(&buffer, launch).counts(&mut counts[turn % 4]);
             table.find_or_put_device(&streams[turn % 4], batch).unwrap();
         }
         let mut sum = Counts::default();
@@ -156,11 +156,7 @@ fn distinct_vectors_each_offered_256_times_by_warps<S: Kind>(device: &Device) {
             }
             .unwrap();
             let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
-            let batch = DeviceBatch {
-                new_references: Some(&mut fresh),
-                counts: Some(&mut counts),
-                ..DeviceBatch::new(&buffer, piece as usize)
-            };
+            let batch = DeviceBatch::new(&buffer, piece as usize).new_references(&mut fresh).counts(&mut counts);
             table.find_or_put_device(&stream, batch).unwrap();
             let counts = stream.clone_dtoh(&counts).unwrap()[0];
             assert_eq!((counts.offered, counts.full), (piece, 0), "width {width}");
@@ -170,7 +166,7 @@ fn distinct_vectors_each_offered_256_times_by_warps<S: Kind>(device: &Device) {
             }
         }
         assert_eq!(new.len() as u64, vectors, "width {width}: New in all");
-        let places: Vec<Reference> = new.into_iter().map(Reference::from_slot).collect();
+        let places: Vec<Reference> = new.into_iter().map(|slot| table.reference(slot).expect("a slot")).collect();
         let got = table.get_many(&places).unwrap();
         assert_eq!(got.chunks(width).collect::<HashSet<_>>().len() as u64, vectors, "width {width}: a vector is New twice");
         assert_eq!(table.len().unwrap(), vectors, "width {width}");
@@ -183,34 +179,27 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
         let (pool, stream) = (Pool::distinct(width, 500), stream(device));
         let table = roomy::<S>(width, 2000).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.all()[..100]).or_fail(width);
+        let _ = checker.offer(&pool.all()[..100]).or_fail(width);
         let positions = pool.shuffled(3, 1);
         let vectors = stream.clone_htod(&pool.batch(&positions)).unwrap();
         let mut outcomes = stream.alloc_zeros::<u8>(positions.len()).unwrap();
         let mut references = stream.alloc_zeros::<u64>(positions.len()).unwrap();
         let mut fresh = stream.alloc_zeros::<u64>(positions.len()).unwrap();
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
-        let batch = DeviceBatch {
-            outcomes: Some(&mut outcomes),
-            references: Some(&mut references),
-            new_references: Some(&mut fresh),
-            counts: Some(&mut counts),
-            ..DeviceBatch::new(&vectors, positions.len())
-        };
+        let batch = DeviceBatch::new(&vectors, positions.len())
+            .outcomes(&mut outcomes)
+            .references(&mut references)
+            .new_references(&mut fresh)
+            .counts(&mut counts);
         table.find_or_put_device(&stream, batch).unwrap();
         let counts = stream.clone_dtoh(&counts).unwrap()[0];
         assert_eq!((counts.hits, counts.new_references), (400, 400), "width {width}");
-        let reported = warpset::Batch {
-            tally: counts.tally(),
-            outcomes: bytemuck::checked::cast_slice(&stream.clone_dtoh(&outcomes).unwrap()).to_vec(),
-            references: stream
-                .clone_dtoh(&references)
-                .unwrap()
-                .into_iter()
-                .map(|slot| Some(Reference::from_slot(slot)))
-                .collect(),
-            new_references: stream.clone_dtoh(&fresh).unwrap()[..400].iter().map(|slot| Reference::from_slot(*slot)).collect(),
-        };
+        let mut reported = warpset::Batch::default();
+        reported.tally = counts.tally();
+        reported.outcomes = bytemuck::checked::cast_slice(&stream.clone_dtoh(&outcomes).unwrap()).to_vec();
+        reported.references = stream.clone_dtoh(&references).unwrap().into_iter().map(|slot| table.reference(slot)).collect();
+        let fresh = stream.clone_dtoh(&fresh).unwrap();
+        reported.new_references = fresh[..400].iter().filter_map(|slot| table.reference(*slot)).collect();
         checker.accept(&positions, &reported).or_fail(width);
         checker.check().or_fail(width);
     }
@@ -256,13 +245,9 @@ fn walks_by_changes<S: Kind>(device: &Device) {
                 // SAFETY: the kernel's arguments in its order, with room for ten successors of each state.
                 unsafe { launch.launch(EVERYWHERE) }.unwrap();
                 if std::ptr::eq(table, &by_warps) {
-                    let batch = DeviceBatch {
-                        parents: Some(&parent_of),
-                        changed: if masked { Some(&masks) } else { None },
-                        new_references: Some(&mut fresh),
-                        counts: Some(&mut counts),
-                        ..DeviceBatch::new(&vectors, count)
-                    };
+                    let batch =
+                        DeviceBatch::new(&vectors, count).parents(&parent_of).new_references(&mut fresh).counts(&mut counts);
+                    let batch = if masked { batch.changed(&masks) } else { batch };
                     table.find_or_put_device(&stream, batch).unwrap();
                 } else {
                     let offers = count as u64;
@@ -336,12 +321,7 @@ fn device_lookups_put_nothing<S: Kind>(device: &Device) {
         let mut outcomes = stream.alloc_zeros::<u8>(600).unwrap();
         let mut references = stream.alloc_zeros::<u64>(600).unwrap();
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
-        let batch = DeviceBatch {
-            outcomes: Some(&mut outcomes),
-            references: Some(&mut references),
-            counts: Some(&mut counts),
-            ..DeviceBatch::new(&vectors, 600)
-        };
+        let batch = DeviceBatch::new(&vectors, 600).outcomes(&mut outcomes).references(&mut references).counts(&mut counts);
         table.find_device(&stream, batch).unwrap();
         let outcomes = stream.clone_dtoh(&outcomes).unwrap();
         let references = stream.clone_dtoh(&references).unwrap();
@@ -364,7 +344,7 @@ fn batches_on_several_streams_and_from_the_host<S: Kind>(device: &Device) {
         let buffers: Vec<_> = streams.iter().map(|stream| stream.clone_htod(&vectors).unwrap()).collect();
         let mut counts: Vec<CudaSlice<Counts>> = streams.iter().map(|stream| stream.alloc_zeros(1).unwrap()).collect();
         for ((stream, buffer), counts) in streams.iter().zip(&buffers).zip(&mut counts) {
-            let batch = DeviceBatch { counts: Some(counts), ..DeviceBatch::new(buffer, count) };
+            let batch = DeviceBatch::new(buffer, count).counts(counts);
             table.find_or_put_device(stream, batch).unwrap();
         }
         let host = table.find_or_put_many_with(&vectors, Request::new()).unwrap().tally;
@@ -404,7 +384,7 @@ fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
     let (log2, stream) = (scaled(20, 13), stream(device));
     // As many bits as slots have room for.
     let key_bits = 31 + log2 - 4;
-    let builder = RootTable::builder().key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
+    let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(device).unwrap();
     let keys = table.slots() as usize * 98 / 100;
     let words: Vec<u32> = (0..keys as u64)
@@ -416,7 +396,7 @@ fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
     let (mut new, mut settled) = (0, 0);
     loop {
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
-        let batch = DeviceBatch { counts: Some(&mut counts), ..DeviceBatch::new(&buffer, keys) };
+        let batch = DeviceBatch::new(&buffer, keys).counts(&mut counts);
         table.find_or_put_device(&stream, batch).unwrap();
         let counts = stream.clone_dtoh(&counts).unwrap()[0];
         new += counts.hits;
@@ -444,7 +424,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
     // Of a tree table, also when only its nodes grow.
     let table = TreeTable::builder(3).capacity(1000).nodes(2).grows(true).build(device).unwrap();
     let before = table.kernel_argument().unwrap();
-    table.find_or_put_many(&distinct(3, 0, 100)).unwrap();
+    let _ = table.find_or_put_many(&distinct(3, 0, 100)).unwrap();
     let after = table.kernel_argument().unwrap();
     assert_eq!((after.roots.buckets, after.nodes.width), (before.roots.buckets, 3));
     assert!(after.nodes.buckets > before.nodes.buckets && after.nodes.slots != 0 && after.nodes.stored != 0);
@@ -467,11 +447,11 @@ fn buffers_that_are_too_short(device: &Device) {
     let mut places = stream.alloc_zeros::<u64>(9).unwrap();
     let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
     is_short(&table, &stream, DeviceBatch::new(&vectors, 11), (30, 33));
-    is_short(&table, &stream, DeviceBatch { outcomes: Some(&mut bytes), ..DeviceBatch::new(&vectors, 10) }, (9, 10));
-    is_short(&table, &stream, DeviceBatch { references: Some(&mut places), ..DeviceBatch::new(&vectors, 10) }, (9, 10));
-    let short = DeviceBatch { new_references: Some(&mut places), counts: Some(&mut counts), ..DeviceBatch::new(&vectors, 10) };
+    is_short(&table, &stream, DeviceBatch::new(&vectors, 10).outcomes(&mut bytes), (9, 10));
+    is_short(&table, &stream, DeviceBatch::new(&vectors, 10).references(&mut places), (9, 10));
+    let short = DeviceBatch::new(&vectors, 10).new_references(&mut places).counts(&mut counts);
     is_short(&table, &stream, short, (9, 10));
-    is_short(&table, &stream, DeviceBatch { new_references: Some(&mut places), ..DeviceBatch::new(&vectors, 9) }, (0, 1));
+    is_short(&table, &stream, DeviceBatch::new(&vectors, 9).new_references(&mut places), (0, 1));
     stream.synchronize().unwrap();
     assert_eq!(table.len().unwrap(), 0, "nothing was enqueued");
     table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 0)).unwrap();
@@ -508,7 +488,7 @@ fn streams_of_another_gpu(device: &Device) {
     let foreign = stream(&other_device);
     let vectors = foreign.clone_htod(&distinct(3, 0, 10)).unwrap();
     let error = table.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 10)).expect_err("another GPU's stream");
-    assert!(matches!(error, Error::WrongDevice { given, .. } if given == other.ordinal), "{error:?}");
+    assert!(matches!(&error, Error::WrongDevice { given, .. } if *given == format!("GPU {}", other.ordinal)), "{error:?}");
     assert_eq!(table.len().unwrap(), 0);
 }
 

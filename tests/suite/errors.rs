@@ -3,7 +3,7 @@
 use crate::common::checker::{Checker, OrFail};
 use crate::common::tests;
 use crate::common::vectors::{Pool, distinct};
-use warpset::{BucketTable, Device, Error, Reference, Request, TypedTable};
+use warpset::{BucketTable, Device, Error, Reference, Request};
 
 tests![
     widths_out_of_range,
@@ -18,7 +18,6 @@ tests![
     iterating_over_a_cleared_table,
     iterating_over_a_grown_table,
     an_iteration_that_noticed_a_change_is_over,
-    a_builder_of_another_width,
     gpus_that_are_not_there,
     gpu_operations_on_another_device,
 ];
@@ -36,12 +35,12 @@ fn says(error: &Error, numbers: &[u64]) {
 fn with_table(device: &Device, provoke: impl FnOnce(&BucketTable)) {
     let (table, pool) = (BucketTable::new(device, 3, 100).unwrap(), Pool::distinct(3, 60));
     let mut checker = Checker::new(&table, &pool);
-    checker.offer(&pool.all()[..40]).or_fail("before");
+    let _ = checker.offer(&pool.all()[..40]).or_fail("before");
     let (slots, bytes) = (table.slots(), table.bytes());
     provoke(&table);
     assert_eq!((table.slots(), table.bytes()), (slots, bytes));
     checker.check().or_fail("the table is as it was");
-    checker.offer(&pool.all()).or_fail("it goes on working");
+    let _ = checker.offer(&pool.all()).or_fail("it goes on working");
     checker.check().or_fail("it goes on working");
 }
 
@@ -66,8 +65,8 @@ fn capacities_out_of_range(device: &Device) {
     });
 }
 
-/// 64 TiB of slots.
-const HUGE: u64 = (1 << 46) / 12;
+/// 4 TiB of slots.
+const HUGE: u64 = (1 << 42) / 12;
 
 #[track_caller]
 fn is_out_of_memory(error: &Error, table_on: &Device) {
@@ -78,13 +77,13 @@ fn is_out_of_memory(error: &Error, table_on: &Device) {
 }
 
 fn more_memory_than_there_is(device: &Device) {
-    is_out_of_memory(&BucketTable::new(device, 3, HUGE).expect_err("64 TiB"), device);
+    is_out_of_memory(&BucketTable::new(device, 3, HUGE).expect_err("4 TiB"), device);
     // Nothing is kept of it: an ordinary table is made as before.
     with_table(device, |_| ());
 }
 
 fn growing_into_more_memory_than_there_is(device: &Device) {
-    with_table(device, |table| is_out_of_memory(&table.grow(HUGE).expect_err("64 TiB"), device));
+    with_table(device, |table| is_out_of_memory(&table.grow(HUGE).expect_err("4 TiB"), device));
 }
 
 fn words_that_are_no_whole_vectors(device: &Device) {
@@ -118,8 +117,8 @@ fn references_out_of_range(device: &Device) {
     with_table(device, |table| {
         let valid = table.iter().next().expect("40 are stored").unwrap().0;
         let slots = table.slots();
-        let outside =
-            [slots, slots + 1, 2 * slots, u64::from(u32::MAX), 1 << 40, u64::MAX - 1, u64::MAX].map(Reference::from_slot);
+        let at = |slot: u64| Reference::from_bits(table.reference(0).expect("a slot").to_bits() | slot).expect("a generation");
+        let outside = [slots, slots + 1, 2 * slots, u64::from(u32::MAX), (1 << 40) - 1].map(at);
         for reference in outside {
             are_invalid(table, &[reference], 1);
             are_invalid(table, &[valid, reference, valid, reference], 2);
@@ -127,7 +126,7 @@ fn references_out_of_range(device: &Device) {
         are_invalid(table, &outside, outside.len() as u64);
         // Whatever thread looks at them: a few among many.
         let mut many = vec![valid; 20_000];
-        [0, 4095, 4096, 12_345, 19_999].into_iter().for_each(|at| many[at] = Reference::from_slot(slots));
+        [0, 4095, 4096, 12_345, 19_999].into_iter().for_each(|position| many[position] = at(slots));
         are_invalid(table, &many, 5);
     });
 }
@@ -135,7 +134,8 @@ fn references_out_of_range(device: &Device) {
 fn references_to_empty_slots(device: &Device) {
     with_table(device, |table| {
         let stored: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();
-        let empty: Vec<Reference> = (0..table.slots()).filter(|slot| !stored.contains(slot)).map(Reference::from_slot).collect();
+        let empty: Vec<Reference> =
+            (0..table.slots()).filter(|slot| !stored.contains(slot)).filter_map(|slot| table.reference(slot)).collect();
         assert_eq!(empty.len() as u64, table.slots() - 40);
         are_invalid(table, &empty, empty.len() as u64);
         empty.iter().for_each(|reference| are_invalid(table, &[*reference], 1));
@@ -146,7 +146,9 @@ fn references_from_before_a_clearing(device: &Device) {
     let table = BucketTable::new(device, 3, 100).unwrap();
     let batch = table.find_or_put_many_with(&distinct(3, 0, 40), Request::new().new_references(true)).unwrap();
     table.clear().unwrap();
-    are_invalid(&table, &batch.new_references, 40);
+    let error = table.get_many(&batch.new_references).expect_err("they are stale");
+    assert_eq!(error, Error::StaleReferences { stale: 40, count: 40 });
+    says(&error, &[40]);
 }
 
 fn growing_to_fewer_slots(device: &Device) {
@@ -162,7 +164,7 @@ fn growing_to_fewer_slots(device: &Device) {
 
 fn iterating_over_a_cleared_table(device: &Device) {
     let table = BucketTable::new(device, 3, 100).unwrap();
-    table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
+    let _ = table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
     let mut rows = table.iter();
     table.clear().unwrap();
     assert!(matches!(rows.next(), Some(Err(Error::ChangedDuringIteration))));
@@ -173,7 +175,7 @@ fn iterating_over_a_cleared_table(device: &Device) {
 fn iterating_over_a_grown_table(device: &Device) {
     with_table(device, |_| ());
     let table = BucketTable::new(device, 3, 100).unwrap();
-    table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
+    let _ = table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
     let mut rows = table.iter();
     table.grow(1000).unwrap();
     assert!(matches!(rows.next(), Some(Err(Error::ChangedDuringIteration))));
@@ -184,7 +186,7 @@ fn iterating_over_a_grown_table(device: &Device) {
 /// Between two parts of 16 MiB: vectors of the first part are given before the error.
 fn an_iteration_that_noticed_a_change_is_over(device: &Device) {
     let table = BucketTable::new(device, 256, 33_000).unwrap();
-    table.find_or_put_many(&distinct(256, 0, 1000)).unwrap();
+    let _ = table.find_or_put_many(&distinct(256, 0, 1000)).unwrap();
     let mut rows = table.iter();
     assert!(rows.next().is_some_and(|row| row.is_ok()));
     table.clear().unwrap();
@@ -193,12 +195,6 @@ fn an_iteration_that_noticed_a_change_is_over(device: &Device) {
     assert_eq!(rest.iter().filter(|row| row.is_err()).count(), 1);
     assert!(rest.len() < 999, "vectors of later parts are gone");
     assert!(rows.next().is_none());
-}
-
-fn a_builder_of_another_width(device: &Device) {
-    let error = TypedTable::<[u32; 3]>::build(BucketTable::builder(4).capacity(10), device).expect_err("4 words are not 3");
-    assert!(matches!(error, Error::Width { width: 4 }), "{error:?}");
-    assert!(TypedTable::<[u32; 3]>::build(BucketTable::builder(3).capacity(10), device).is_ok());
 }
 
 /// Whether there is none, or fewer.
@@ -211,7 +207,11 @@ fn gpus_that_are_not_there(_device: &Device) {
         }
         error @ Error::LibraryNotFound { .. } => {
             let Error::LibraryNotFound { library, searched } = &error else { unreachable!("matched above") };
-            assert!(error.to_string().contains(library) && error.to_string().contains(searched) && !searched.is_empty());
+            assert!(
+                error.to_string().contains(library)
+                    && searched.iter().any(|name| error.to_string().contains(name))
+                    && error.to_string().len() < 200
+            );
         }
         error => panic!("{error:?}"),
     }

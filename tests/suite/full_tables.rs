@@ -26,7 +26,7 @@ fn fill<S: Kind>(device: &Device, width: usize, capacity: u64, surplus: usize, p
     let pool = Pool::distinct(width, slots + surplus);
     let mut checker = Checker::of_small(&table, &pool);
     for part in pool.shuffled(2, 1).chunks((2 * pool.len()).div_ceil(parts)) {
-        checker.offer(part).or_fail(context());
+        let _ = checker.offer(part).or_fail(context());
     }
     let (stored, rejected) = (checker.stored().len(), checker.rejected().len());
     assert_eq!(stored + rejected, pool.len(), "{}", context());
@@ -58,7 +58,7 @@ fn stored_vectors_are_seen_in_a_full_table<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, 50).seed(11).build(device).unwrap();
         let pool = Pool::distinct(width, 2 * table.slots() as usize);
         let mut checker = Checker::of_small(&table, &pool);
-        checker.offer(&pool.all()).or_fail(width);
+        let _ = checker.offer(&pool.all()).or_fail(width);
         let (stored, rejected) = (checker.stored(), checker.rejected());
         let again = checker.offer(&stored).or_fail(width);
         assert!(again.outcomes.iter().all(|outcome| *outcome == Outcome::Seen));
@@ -74,7 +74,7 @@ fn rejected_vectors_fit_after_growing<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, 50).seed(11).build(device).unwrap();
         let pool = Pool::distinct(width, S::least_full(2 * table.slots()) as usize);
         let mut checker = Checker::of_small(&table, &pool);
-        checker.offer(&pool.all()).or_fail(width);
+        let _ = checker.offer(&pool.all()).or_fail(width);
         let rejected = checker.rejected();
         checker.grow(2 * table.slots()).or_fail(width);
         checker.check().or_fail(width);
@@ -114,7 +114,7 @@ fn complete_says_how_many_were_rejected<S: Kind>(device: &Device) {
     }
     // What fits is complete, whatever was asked for; an incomplete batch is an error also without outcomes.
     let empty = table.find_or_put_many(&[]).unwrap();
-    assert_eq!(empty.clone().complete(&table).unwrap(), empty);
+    assert_eq!(empty.complete(&table).unwrap(), empty.tally);
     let unasked = table.find_or_put_many_with(&vectors, Request::new()).unwrap();
     assert!(unasked.outcomes.is_empty());
     assert!(matches!(unasked.complete(&table), Err(Error::TableFull { offered: 500, .. })));

@@ -9,7 +9,7 @@ use crate::common::{
     scaled, tests_of_all_kinds,
 };
 use std::collections::HashSet;
-use warpset::{Device, Outcome, Request, VectorTable};
+use warpset::{CompactTree, CompactTreeTable, Device, Outcome, Request, VectorTable};
 
 tests_of_all_kinds![
     grow_moves_every_vector,
@@ -28,12 +28,12 @@ fn grow_moves_every_vector<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, 200).build(device).unwrap();
         let pool = Pool::distinct(width, 150);
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.all()[..100]).or_fail(width);
+        let _ = checker.offer(&pool.all()[..100]).or_fail(width);
         for capacity in [500, 501 + table.slots(), 5000] {
             checker.grow(capacity).or_fail(width);
             assert!(table.slots() >= capacity, "{} slots, not {capacity}", table.slots());
             checker.check().or_fail(width);
-            checker.offer(&pool.all()).or_fail(width);
+            let _ = checker.offer(&pool.all()).or_fail(width);
         }
         checker.check().or_fail(width);
     }
@@ -44,7 +44,7 @@ fn grow_by_one_slot<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, 1).seed(2).build(device).unwrap();
         let pool = Pool::distinct(width, S::least_full(table.slots()) as usize);
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.all()).or_fail(width);
+        let _ = checker.offer(&pool.all()).or_fail(width);
         for _ in 0..5 {
             let slots = table.slots();
             checker.grow(slots + 1).or_fail(width);
@@ -62,7 +62,7 @@ fn tables_grow_from_nothing_in_one_batch<S: Kind>(device: &Device) {
     for width in some_widths() {
         let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, scaled(5_000, 300)));
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(width);
         assert!(table.slots() >= pool.len() as u64);
         checker.check().or_fail(width);
     }
@@ -73,11 +73,11 @@ fn tables_grow_over_many_batches<S: Kind>(device: &Device) {
         let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, scaled(900, 300)));
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(3, 1).chunks(scaled(97, 200)) {
-            checker.offer(part).or_fail(width);
+            let _ = checker.offer(part).or_fail(width);
         }
         checker.check().or_fail(width);
         checker.clear().or_fail(width);
-        checker.offer(&pool.all()).or_fail(width);
+        let _ = checker.offer(&pool.all()).or_fail(width);
         checker.check().or_fail(width);
     }
 }
@@ -122,7 +122,7 @@ fn tables_grow_before_they_are_85_percent_full<S: Kind>(device: &Device) {
     let table = growing::<S>(device, 2);
     let mut slots = table.slots();
     for first in 0..scaled(100, 20) {
-        table.find_or_put_many_with(&distinct(2, first * 50, 50), everything()).unwrap();
+        let _ = table.find_or_put_many_with(&distinct(2, first * 50, 50), everything()).unwrap();
         let stats = table.stats().unwrap();
         assert!(stats.fill() <= 0.85, "{} of {} slots", stats.stored, stats.slots);
         assert!(stats.slots >= slots, "a table does not shrink");
@@ -152,5 +152,50 @@ fn vectors_without_a_place_do_not_make_a_table_grow_for_ever<S: Kind>(device: &D
         assert_eq!(batch.tally.new + batch.tally.full, count as u64, "width {width}");
         assert_eq!(table.len().unwrap(), batch.tally.new, "width {width}");
         assert!(table.slots() <= 2 * 64 * count as u64, "width {width}: {} slots", table.slots());
+    }
+}
+
+/// What is not about all kinds.
+pub mod once {
+    use super::*;
+    use crate::common::tests;
+
+    tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent];
+
+    /// Slots of 16 bits hold the roots of few nodes only: as nodes grow, a slot's place must tell more.
+    fn roots_that_need_more_bits_get_more_slots(device: &Device) {
+        let builder = CompactTreeTable::builder(8).capacity(512).nodes(900).slot_bits(16).grows(true);
+        let table: VectorTable<CompactTree> = builder.build(device).unwrap();
+        let (count, vectors) = (20_000, distinct(8, 0, 20_000));
+        let tally = table.find_or_put_many(&vectors[..600 * 8]).unwrap().complete(&table).unwrap();
+        assert_eq!(tally.new, 600);
+        for part in vectors.chunks(8 * 3000) {
+            table.find_or_put_many(part).unwrap().complete(&table).unwrap();
+        }
+        assert_eq!(table.len().unwrap(), count);
+        assert_eq!(table.spec().key_and_slot_bits().unwrap().1, 16);
+        assert!(table.contains_many(&vectors).unwrap().iter().all(|stored| *stored));
+    }
+
+    /// Several threads that want the same room make the table grow once.
+    fn reserving_is_idempotent(device: &Device) {
+        let table = VectorTable::<warpset::Bucket>::new(device, 3, 100).unwrap();
+        let words = distinct(3, 0, 100);
+        let before = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
+        let places: Vec<_> = before.references.iter().flatten().copied().collect();
+        table.reserve(table.slots()).unwrap();
+        assert_eq!(table.get_many(&places).unwrap(), words, "nothing has moved");
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    table.reserve(10_000).unwrap();
+                });
+            }
+        });
+        let slots = table.slots();
+        assert!((10_000..20_000).contains(&slots), "{slots} slots");
+        assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
     }
 }

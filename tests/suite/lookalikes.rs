@@ -25,9 +25,9 @@ fn check<S: Kind>(device: &Device, pool: &Pool, hash_mask: u64) {
     let table = builder.build(device).unwrap();
     let mut checker = Checker::new(&table, pool);
     let context = || format!("width {}, hash mask {hash_mask:#x}", pool.width());
-    checker.offer(&pool.shuffled(2, 1)).or_fail(context());
+    let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(context());
     checker.check().or_fail(context());
-    checker.offer(&pool.all()).or_fail(context());
+    let _ = checker.offer(&pool.all()).or_fail(context());
     checker.check().or_fail(context());
 }
 
@@ -106,7 +106,7 @@ fn every_word_is_hashed_and_its_place_too<S: Kind>(device: &Device) {
     const VECTORS: usize = 256;
     let check = |pool: &Pool, what: String| {
         let table = roomy::<S>(pool.width(), 2 * pool.len() as u64).seed(1).build(device).unwrap();
-        table.find_or_put_many(pool.words()).unwrap();
+        let _ = table.find_or_put_many(pool.words()).unwrap();
         let slots_looked_at = table.stats().unwrap().longest_probe * slots_per_bucket::<S>(device, pool.width());
         // Half full; all in one sequence would be all slots that are stored.
         assert!(slots_looked_at < (pool.len() as u64 / 2).max(48), "width {}, {what}: {slots_looked_at} slots", pool.width());

@@ -28,7 +28,7 @@ fn accesses_are_counted(device: &Device) {
         if (nodes as usize).div_ceil(2) > 1024 {
             continue; // searches do not go so far
         }
-        table.find_or_put_many(&distinct(width, 1, count)).unwrap();
+        let _ = table.find_or_put_many(&distinct(width, 1, count)).unwrap();
         let stats = table.stats().unwrap();
         assert_eq!((stats.nodes, stats.stored), (nodes, count as u64), "width {width}");
         let expected: u64 = (1..=nodes).map(|node| node.div_ceil(2)).sum();
@@ -36,7 +36,7 @@ fn accesses_are_counted(device: &Device) {
         let roots = stats.mean_probe() * count as f64;
         assert!((stats.accesses_per_call() * count as f64 - roots - expected as f64).abs() < 1e-6, "width {width}");
         // The same again, and a vector whose nodes are all (0, 0) or of such: those cost nothing.
-        table.find_or_put_many(&vec![0; width]).unwrap();
+        let _ = table.find_or_put_many(&vec![0; width]).unwrap();
         let zeros = table.stats().unwrap();
         let inner = zeros.nodes - stats.nodes;
         let more: u64 = (nodes + 1..=nodes + inner).map(|node| node.div_ceil(2)).sum();
@@ -98,9 +98,9 @@ fn vectors_of_zeros(device: &Device) {
         let pool = Pool::new(width, vectors);
         let table = TreeTable::builder(width).capacity(500).nodes(2000).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&[0]).or_fail(width);
+        let _ = checker.offer(&[0]).or_fail(width);
         assert_eq!(table.stats().unwrap().nodes, nodes_of(width, pool.vector(0)), "width {width}");
-        checker.offer(&pool.shuffled(3, 1)).or_fail(width);
+        let _ = checker.offer(&pool.shuffled(3, 1)).or_fail(width);
         checker.check().or_fail(width);
     }
 }
@@ -114,7 +114,7 @@ fn vectors_that_look_like_references(device: &Device) {
         let vector = |number: usize| (0..width).map(|at| words[(number * 7 + at * (number % 5 + 1)) % words.len()]).collect();
         let pool = Pool::new(width, (0..200).map(vector).collect::<std::collections::HashSet<Vec<u32>>>());
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(4, 1)).or_fail(width);
+        let _ = checker.offer(&pool.shuffled(4, 1)).or_fail(width);
         checker.check().or_fail(width);
     }
 }
@@ -145,13 +145,13 @@ fn a_full_node_table_still_knows_what_it_holds(device: &Device) {
         let mut checker = Checker::of_small(&table, &pool);
         // A few at a time, so that some are whole before the nodes run out.
         for part in pool.all().chunks(10) {
-            checker.offer(part).or_fail(width);
+            let _ = checker.offer(part).or_fail(width);
         }
         let (stored, rejected) = (checker.stored(), checker.rejected());
         assert!(!stored.is_empty() && !rejected.is_empty(), "width {width}: {} stored", stored.len());
         let again = checker.offer(&stored).or_fail(width);
         assert!(again.outcomes.iter().all(|outcome| *outcome == Outcome::Seen));
-        checker.offer(&rejected).or_fail(width);
+        let _ = checker.offer(&rejected).or_fail(width);
         checker.check().or_fail(width);
     }
 }
@@ -162,7 +162,7 @@ fn node_tables_grow_by_themselves(device: &Device) {
         let table = TreeTable::builder(width).capacity(100_000).nodes(2).grows(true).build(device).unwrap();
         let slots = table.slots();
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(width);
         checker.check().or_fail(width);
         assert_eq!(table.slots(), slots, "there was room for roots");
         assert_eq!(table.stats().unwrap().nodes, nodes_of(width, pool.words()), "width {width}");
@@ -176,7 +176,7 @@ fn nodes_with_colliding_hashes(device: &Device) {
         let pool = Pool::distinct(width, 1500 / width);
         let table = TreeTable::builder(width).capacity(2000).nodes(4000).node_hash_mask(mask).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(3, 1)).or_fail(format!("width {width}, mask {mask:x}"));
+        let _ = checker.offer(&pool.shuffled(3, 1)).or_fail(format!("width {width}, mask {mask:x}"));
         checker.check().or_fail(format!("width {width}, mask {mask:x}"));
     }
 }
@@ -194,7 +194,7 @@ fn narrow_vectors_need_no_nodes(device: &Device) {
         let pool = Pool::distinct(width, 100);
         let table = TreeTable::builder(width).capacity(300).nodes(7).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
-        checker.offer(&pool.shuffled(2, 1)).or_fail(width);
+        let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(width);
         checker.check().or_fail(width);
         let stats = table.stats().unwrap();
         assert_eq!((stats.nodes, stats.node_slots, stats.compression_ratio()), (0, 0, 1.0));

@@ -11,6 +11,7 @@ use crate::common::{
     scaled, tests_of_all_kinds,
 };
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -295,7 +296,7 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
     for round in 0..scaled(100, 1) {
         let table = roomy::<S>(2, 100).build(device).unwrap();
         let vectors = distinct(2, 0, 90);
-        table.find_or_put_many(&vectors).unwrap();
+        let _ = table.find_or_put_many(&vectors).unwrap();
         let arrived = AtomicUsize::new(0);
         let broken: Vec<String> = together(THREADS, |number| {
             let mut random = Random::new(round * 10 + number as u64);
@@ -341,6 +342,7 @@ fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Devic
             let mut report = move |_, _| {
                 // The first report starts the growth; the thread that waits for it has then ended.
                 let _ = under_way.send(());
+                ControlFlow::Continue(())
             };
             let request = Request::new().references(references).new_references(true).progress(&mut report);
             table.find_or_put_many_with(&vectors, request).unwrap()
@@ -362,7 +364,7 @@ fn several_tables_on_one_device<S: Kind>(device: &Device) {
             let table = roomy::<S>(width, capacity).grows(grows).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
             for part in pool.shuffled(2, thread as u64).chunks(150) {
-                checker.offer(part).or_fail(format!("width {width}"));
+                let _ = checker.offer(part).or_fail(format!("width {width}"));
             }
             checker.check().or_fail(format!("width {width}"));
             checker.clear().or_fail(format!("width {width}"));

@@ -7,6 +7,7 @@ use crate::common::{
     scaled, tests_of_all_kinds,
 };
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use warpset::{Device, Outcome, Request, VectorTable};
 
 tests_of_all_kinds![
@@ -28,7 +29,7 @@ fn every_combination_of_results<S: Kind>(device: &Device) {
             let builder = if grows { VectorTable::<S>::builder(width).capacity(300) } else { roomy::<S>(width, 2000) };
             let table = builder.grows(grows).build(device).unwrap();
             let words = distinct(width, 0, 600);
-            table.find_or_put_many(&words[..100 * width]).unwrap();
+            let _ = table.find_or_put_many(&words[..100 * width]).unwrap();
             let vectors = [&words[..], &words[50 * width..]].concat();
             let request = Request::new().outcomes(outcomes).references(references).new_references(new_references);
             let batch = table.find_or_put_many_with(&vectors, request).unwrap();
@@ -71,7 +72,7 @@ fn batches_of_one_vector<S: Kind>(device: &Device) {
         let (table, pool) = (roomy::<S>(width, 100).build(device).unwrap(), Pool::distinct(width, 20));
         let mut checker = Checker::new(&table, &pool);
         for at in pool.shuffled(2, 1) {
-            checker.offer(&[at]).or_fail(width);
+            let _ = checker.offer(&[at]).or_fail(width);
         }
         checker.check().or_fail(width);
     }
@@ -84,7 +85,7 @@ fn batches_around_the_size_that_a_thread_takes<S: Kind>(device: &Device) {
         for count in &sizes[..scaled(sizes.len(), 5)] {
             let (table, pool) = (roomy::<S>(width, 20_000).build(device).unwrap(), Pool::distinct(width, *count));
             let mut checker = Checker::new(&table, &pool);
-            checker.offer(&pool.all()).or_fail(format!("width {width}, {count} vectors"));
+            let _ = checker.offer(&pool.all()).or_fail(format!("width {width}, {count} vectors"));
             checker.check().or_fail(format!("width {width}, {count} vectors"));
         }
     }
@@ -93,7 +94,7 @@ fn batches_around_the_size_that_a_thread_takes<S: Kind>(device: &Device) {
 fn an_empty_batch_changes_nothing<S: Kind>(device: &Device) {
     for grows in [false, true] {
         let table = roomy::<S>(3, 10).grows(grows).build(device).unwrap();
-        table.find_or_put_many(&[1, 2, 3]).unwrap();
+        let _ = table.find_or_put_many(&[1, 2, 3]).unwrap();
         let request = || Request::new().outcomes(true).references(true).new_references(true);
         assert_eq!(table.find_or_put_many_with(&[], request()).unwrap(), warpset::Batch::default());
         assert_eq!(table.contains_many(&[]).unwrap(), [false; 0]);
@@ -128,6 +129,7 @@ fn progress_only_grows_and_ends_at_the_total<S: Kind>(device: &Device) {
         let mut report = |done, total| {
             assert_eq!(std::thread::current().id(), caller, "the callback may not be Send");
             reports.push((done, total));
+            ControlFlow::Continue(())
         };
         let batch = table.find_or_put_many_with(&vectors, Request::new().progress(&mut report)).unwrap();
         assert_eq!(batch.tally.new, count as u64);

@@ -5,7 +5,7 @@ use crate::common::{
     kinds::{Kind, roomy},
     tests_of_all_kinds,
 };
-use warpset::{Device, Reference, Request, VectorTable};
+use warpset::{Device, Request, VectorTable};
 
 tests_of_all_kinds![
     the_same_seed_gives_the_same_places,
@@ -15,9 +15,9 @@ tests_of_all_kinds![
 ];
 
 /// Vectors are put one after another: the places of a batch's vectors may depend on who was first.
-fn places<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<Reference> {
+fn places<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<u64> {
     let put = |vector: &[u32]| table.find_or_put_many_with(vector, Request::new().references(true)).unwrap().references[0];
-    vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits")).collect()
+    vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits").slot()).collect()
 }
 
 fn seeded<S: Kind>(device: &Device, width: usize, seed: u64) -> VectorTable<S> {

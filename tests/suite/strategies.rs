@@ -41,7 +41,7 @@ fn thorough_histories_of_every_strategy(device: &Device) {
             let pool = Pool::distinct(width, scaled(20_000 / width, 300));
             let table = roomy::<Tree>(width, 2 * pool.len() as u64).strategy(strategy).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
-            checker.offer(&pool.shuffled(3, 1)).or_fail(format!("{strategy}, width {width}"));
+            let _ = checker.offer(&pool.shuffled(3, 1)).or_fail(format!("{strategy}, width {width}"));
             checker.check().or_fail(format!("{strategy}, width {width}"));
         }
     }
@@ -155,10 +155,10 @@ fn too_few_nodes_for_every_strategy(device: &Device) {
             let table = TreeTable::builder(width).capacity(1000).nodes(nodes).strategy(strategy).build(device).unwrap();
             let mut checker = Checker::of_small(&table, &pool);
             for part in pool.all().chunks(7) {
-                checker.offer(part).or_fail(format!("{strategy}, width {width}"));
+                let _ = checker.offer(part).or_fail(format!("{strategy}, width {width}"));
             }
             assert!(!checker.stored().is_empty() && !checker.rejected().is_empty(), "{strategy}, width {width}");
-            checker.offer(&pool.all()).or_fail(format!("{strategy}, width {width}"));
+            let _ = checker.offer(&pool.all()).or_fail(format!("{strategy}, width {width}"));
             checker.check().or_fail(format!("{strategy}, width {width}"));
         }
     }

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
-use warpset::{BucketTable, Device, Outcome, Request, TypedTable};
+use warpset::{BucketTable, Device, Outcome, Reference, Request, TypedTable};
 
 tests![
     keys_aligned_to_1_byte,
@@ -25,7 +25,7 @@ fn check<K: Pod + Eq + Hash + Debug>(device: &Device, key: impl Fn(u64) -> K) {
     let (stored, absent) = keys.split_at(150);
     let table = TypedTable::<K>::new(device, 400).unwrap();
     assert_eq!(TypedTable::<K>::WIDTH * 4, size_of::<K>());
-    assert_eq!(table.table().width(), TypedTable::<K>::WIDTH);
+    assert_eq!(table.width(), TypedTable::<K>::WIDTH);
     let twice = [stored, &stored[50..]].concat();
     let request = Request::new().outcomes(true).references(true).new_references(true);
     let batch = table.find_or_put_many_with(&twice, request).unwrap();
@@ -125,12 +125,14 @@ fn floats_are_equal_when_their_bits_are(device: &Device) {
 }
 
 fn typed_and_untyped_see_the_same_words(device: &Device) {
-    let table = TypedTable::<Mixed>::build(TypedTable::<Mixed>::builder().capacity(10).seed(1), device).unwrap();
+    let table = TypedTable::<Mixed>::builder().capacity(10).seed(1).build(device).unwrap();
     let key = Mixed { wide: 0x1111_2222_3333_4444, narrow: 5, halves: [6, 7] };
-    table.find_or_put_many(&[key]).unwrap();
+    let _ = table.find_or_put_many(&[key]).unwrap();
     let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&key));
-    assert_eq!(table.table().contains_many(words).unwrap(), [true]);
-    assert_eq!(table.table().find_or_put_many(words).unwrap().tally.seen, 1);
-    let untyped: &BucketTable = table.table();
-    assert_eq!(untyped.iter().map(|row| row.unwrap().1).collect::<Vec<_>>(), [words]);
+    // The same places: of the same seed.
+    let untyped = BucketTable::builder(words.len()).capacity(10).seed(1).build(device).unwrap();
+    assert_eq!(untyped.find_or_put_many(words).unwrap().tally.new, 1);
+    let place = |references: Vec<Option<Reference>>| references[0].unwrap().slot();
+    assert_eq!(place(untyped.locate_many(words).unwrap()), place(table.locate_many(&[key]).unwrap()));
+    assert_eq!(table.iter().map(|row| row.unwrap().1).collect::<Vec<_>>(), [key]);
 }

@@ -23,10 +23,10 @@ fn masks_that_keep_few_bits<S: Kind>(device: &Device) {
             let table = roomy::<S>(width, 700).seed(3).hash_mask(mask).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
             let context = || format!("width {width}, mask {mask:#x}");
-            checker.offer(&pool.shuffled(3, 1)).or_fail(context());
+            let _ = checker.offer(&pool.shuffled(3, 1)).or_fail(context());
             checker.check().or_fail(context());
             checker.grow(table.slots() * 2).or_fail(context());
-            checker.offer(&pool.shuffled(1, 2)).or_fail(context());
+            let _ = checker.offer(&pool.shuffled(1, 2)).or_fail(context());
             checker.check().or_fail(context());
             checker.clear().or_fail(context());
         }
@@ -41,7 +41,7 @@ fn one_probe_sequence_is_filled_without_gaps<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, 1021).hash_mask(0).build(device).unwrap();
         let pool = Pool::distinct(width, 400);
         // Many copies: more than one thread takes part in the batch.
-        Checker::new(&table, &pool).offer(&pool.shuffled(scaled(45, 3), 1)).or_fail(format!("width {width}"));
+        let _ = Checker::new(&table, &pool).offer(&pool.shuffled(scaled(45, 3), 1)).or_fail(format!("width {width}"));
         let stats = table.stats().unwrap();
         let buckets = 400_usize.div_ceil(places);
         assert_eq!(stats.longest_probe, buckets as u64, "width {width}");
@@ -60,7 +60,7 @@ fn tables_that_grow_with_one_probe_sequence<S: Kind>(device: &Device) {
         let table = VectorTable::<S>::builder(width).capacity(1).grows(true).hash_mask(0).build(device).unwrap();
         let mut checker = Checker::new(&table, &pool);
         for part in pool.shuffled(3, 1).chunks(100) {
-            checker.offer(part).or_fail(format!("width {width}"));
+            let _ = checker.offer(part).or_fail(format!("width {width}"));
         }
         checker.check().or_fail(format!("width {width}"));
     }

@@ -104,17 +104,17 @@ fn check(device: &Device, pool: &Pool, pattern: [u32; 4], hash_mask: u64) {
     let builder = BucketTable::builder(width).capacity(legal_capacity(device, width, pool.len())).seed(5);
     let table = builder.empty_pattern(pattern).hash_mask(hash_mask).build(device).unwrap();
     let mut checker = Checker::new(&table, pool);
-    checker.offer(&pool.shuffled(2, 1)).or_fail(context());
+    let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(context());
     checker.check().or_fail(context());
-    checker.offer(&pool.all()).or_fail(context());
+    let _ = checker.offer(&pool.all()).or_fail(context());
     let larger = (table.slots() * 3 / 2).min(largest_searched_completely(device, width));
     if larger > table.slots() {
         checker.grow(larger).or_fail(context());
     }
-    checker.offer(&pool.all()).or_fail(context());
+    let _ = checker.offer(&pool.all()).or_fail(context());
     checker.check().or_fail(context());
     checker.clear().or_fail(context());
-    checker.offer(&pool.shuffled(1, 2)).or_fail(context());
+    let _ = checker.offer(&pool.shuffled(1, 2)).or_fail(context());
     checker.check().or_fail(context());
 }
 
@@ -189,7 +189,7 @@ fn patterns_in_the_last_free_slots(device: &Device) {
         let table = BucketTable::builder(width).capacity(40).seed(7).empty_pattern(pattern).build(device).unwrap();
         let mut checker = Checker::of_small(&table, &pool);
         for round in 0..3 {
-            checker.offer(&pool.shuffled(2, round)).or_fail(format!("width {width}, round {round}"));
+            let _ = checker.offer(&pool.shuffled(2, round)).or_fail(format!("width {width}, round {round}"));
             checker.check().or_fail(format!("width {width}, round {round}"));
         }
     }
@@ -230,6 +230,6 @@ fn barred_vectors_find_room_in_a_large_table(device: &Device) {
     let table =
         BucketTable::builder(width).capacity(30 * pool.len() as u64).seed(1).empty_pattern(pattern).build(device).unwrap();
     let mut checker = Checker::new(&table, &pool);
-    checker.offer(&pool.all()).or_fail(format!("width {width}, {} slots", table.slots()));
+    let _ = checker.offer(&pool.all()).or_fail(format!("width {width}, {} slots", table.slots()));
     checker.check().or_fail(format!("width {width}"));
 }

@@ -349,7 +349,8 @@ impl<'a, S: Storage> Engine<'a, S> {
 
     /// What is wrong with a state that the kernel has found.
     fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
-        let state = self.table.get_many(&[Reference::from_slot(reference)])?;
+        let reference = self.table.reference(reference).context("the GPU gives a slot that is none: please report this")?;
+        let state = self.table.get_many(&[reference])?;
         let mut expansion = Expansion::default();
         self.interpreted.expand(&state, &mut Default::default(), &mut expansion);
         let (_, violation) =
@@ -365,7 +366,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             return Ok(Growth::Refused);
         }
         let live = self.stream.clone_dtoh(&progress.order.slice(search.first as usize..offers.new_references as usize))?;
-        let live: Vec<Reference> = live.into_iter().map(Reference::from_slot).collect();
+        let live: Vec<Reference> = live.into_iter().filter_map(|slot| self.table.reference(slot)).collect();
         let Some(states) = if_it_fits(self.table.get_many(&live))? else { return Ok(Growth::Refused) };
         if if_it_fits(self.table.grow(2 * slots))?.is_none() {
             return Ok(Growth::Refused);

@@ -51,7 +51,7 @@ impl<S: Storage> Engine<'_, S> {
     /// Offers the successors of these states, and says how many they are and how long it took.
     fn offer_successors(&self, references: &[u64]) -> Result<(usize, Duration)> {
         let width = self.table.width();
-        let parents: Vec<Reference> = references.iter().copied().map(Reference::from_slot).collect();
+        let parents: Vec<Reference> = references.iter().filter_map(|slot| self.table.reference(*slot)).collect();
         let states = self.table.get_many(&parents)?;
         let expand = |(states, references): (&[u32], &[u64])| {
             let mut expansion = Expansion::default();
@@ -77,10 +77,9 @@ impl<S: Storage> Engine<'_, S> {
         let vectors = self.stream.clone_htod(&vectors)?;
         let (parents, changed) = (self.stream.clone_htod(&parents)?, self.stream.clone_htod(&changed)?);
         let mut counts = self.stream.alloc_zeros::<Offers>(1)?;
-        let mut batch = DeviceBatch { counts: Some(&mut counts), ..DeviceBatch::new(&vectors, count) };
+        let mut batch = DeviceBatch::new(&vectors, count).counts(&mut counts);
         if self.table.spec().is_tree() {
-            batch.parents = Some(&parents);
-            batch.changed = Some(&changed);
+            batch = batch.parents(&parents).changed(&changed);
         }
         self.stream.synchronize()?;
         let start = Instant::now();

@@ -1,7 +1,7 @@
 //! Memory of a GPU, and pinned memory of the host.
 
-use super::{Gpu, cuda};
-use crate::{Error, Result};
+use super::{Gpu, cuda, pass};
+use crate::{Error, Result, faults};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{result, sys};
 use std::sync::Arc;
@@ -15,10 +15,9 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
-        gpu.bind()?;
-        let (free, _) = result::mem_get_info().map_err(cuda("asking for free memory"))?;
-        let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free: free as u64 };
-        if bytes > free as u64 {
+        let free = gpu.free_memory()?;
+        let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free };
+        if bytes > free || faults::strikes() {
             return Err(out_of_memory());
         }
         // SAFETY: the context is current; the address is used within `bytes` of it only, and freed once, by `drop`.
@@ -39,6 +38,8 @@ impl DeviceMemory {
     /// Pinned `data` must not be changed or freed before `stream` has passed this point.
     pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: usize, data: &[T], stream: sys::CUstream) -> Result<()> {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
+        pass("copying to the GPU")?;
+        self.gpu.bind()?;
         // SAFETY: within the allocation (asserted); the source's life is the caller's duty.
         unsafe { result::memcpy_htod_async(self.address + offset as u64, data, stream) }.map_err(cuda("copying to the GPU"))
     }
@@ -55,6 +56,8 @@ impl DeviceMemory {
         stream: sys::CUstream,
     ) -> Result<()> {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
+        pass("copying from the GPU")?;
+        self.gpu.bind()?;
         // SAFETY: within the allocation (asserted); the target's life is the caller's duty.
         unsafe { result::memcpy_dtoh_async(data, self.address + offset as u64, stream) }.map_err(cuda("copying from the GPU"))
     }
@@ -62,6 +65,8 @@ impl DeviceMemory {
     /// Sets `bytes` bytes from `offset` to zero, in order with the work of `stream`.
     pub(crate) fn zero_async(&self, offset: usize, bytes: usize, stream: sys::CUstream) -> Result<()> {
         assert!(offset + bytes <= self.bytes, "a fill stays within its memory");
+        pass("filling memory")?;
+        self.gpu.bind()?;
         // SAFETY: within the allocation (asserted), which outlives the stream's work on it (`drop` waits).
         unsafe { result::memset_d8_async(self.address + offset as u64, 0, bytes, stream) }.map_err(cuda("filling memory"))
     }
@@ -69,7 +74,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned; a failed context reports itself at its next use.
+        // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does not matter.)
         if self.gpu.bind().is_ok() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };
@@ -89,6 +94,7 @@ unsafe impl Send for PinnedMemory {}
 
 impl PinnedMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
+        pass("allocating pinned memory")?;
         gpu.bind()?;
         // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
         let address = unsafe { result::malloc_host(bytes.max(16), 0) }.map_err(cuda("allocating pinned memory"))?.cast::<u8>();

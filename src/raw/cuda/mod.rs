@@ -9,14 +9,15 @@ mod workspace;
 pub(crate) use store::CudaStore;
 
 use super::view::Geometry;
-use crate::{Error, GpuInfo, Result, Spec};
+use crate::{Error, GpuInfo, Result, Spec, faults};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, sys};
 use cudarc::nvrtc::Ptx;
 use staging::Stage;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// One GPU of this process: its context, the kernels compiled for it, and buffers for host batches.
 pub(crate) struct Gpu {
@@ -51,21 +52,35 @@ pub(crate) struct SearchKernel {
     pub resident_blocks: u32,
 }
 
+/// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again, for them.
+fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
+    let earlier = context.check_err();
+    let result = call();
+    context.record_err(earlier);
+    result
+}
+
 /// Turns a driver's error into ours, saying what was being done.
 pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| Error::Cuda { what, status: format!("{error:?}") }
 }
 
-/// The names that `cudarc` looks for, for an error message.
-fn library_names(libraries: &[&str]) -> String {
-    let names = libraries.iter().flat_map(|library| cudarc::get_lib_name_candidates(library));
-    names.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+/// An error if a test wants this call to fail.
+fn pass(what: &'static str) -> Result<()> {
+    if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
+}
+
+/// That none of the names was found by which `cudarc` looks for a library.
+fn not_found(library: &'static str, names: &[&str]) -> Error {
+    let names = names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name));
+    let searched: std::collections::BTreeSet<String> = names.collect();
+    Error::LibraryNotFound { library, searched: searched.into_iter().collect() }
 }
 
 fn ensure_driver() -> Result<()> {
     // SAFETY: loads the library and looks at nothing in it.
     if !unsafe { sys::is_culib_present() } {
-        return Err(Error::LibraryNotFound { library: "CUDA driver", searched: library_names(&["cuda", "nvcuda"]) });
+        return Err(not_found("CUDA driver", &["cuda", "nvcuda"]));
     }
     match result::init() {
         // No device is a count of zero, not a failure.
@@ -121,20 +136,41 @@ impl Gpu {
             return Err(Error::NoSuchGpu { ordinal, count });
         }
         nvrtc::ensure_present()?;
-        let info = describe(ordinal)?;
-        let device = result::device::get(ordinal as i32).map_err(cuda("opening a GPU"))?;
-        let context = CudaContext::new(ordinal).map_err(cuda("making a context"))?;
-        let gpu = Arc::new(Self {
+        let gpu = Self::new(CudaContext::new(ordinal).map_err(cuda("making a context"))?)?;
+        open.insert(ordinal, gpu.clone());
+        Ok(gpu)
+    }
+
+    /// The GPU of a context: the one that `open` gives, if it is the primary one that all of the process share; else one for as long as
+    /// it is used.
+    pub(crate) fn of_context(context: Arc<CudaContext>) -> Result<Arc<Self>> {
+        static OTHERS: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+        if context.is_primary() {
+            return Self::open(context.ordinal());
+        }
+        nvrtc::ensure_present()?;
+        let mut others = OTHERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        others.retain(|gpu| gpu.strong_count() > 0);
+        if let Some(gpu) = others.iter().filter_map(Weak::upgrade).find(|gpu| gpu.context == context) {
+            return Ok(gpu);
+        }
+        let gpu = Self::new(context)?;
+        others.push(Arc::downgrade(&gpu));
+        Ok(gpu)
+    }
+
+    fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
+        let info = describe(context.ordinal())?;
+        let device = result::device::get(info.ordinal as i32).map_err(cuda("opening a GPU"))?;
+        Ok(Arc::new(Self {
             info,
             multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
-            stream: context.new_stream().map_err(cuda("making a stream"))?,
+            stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,
             kernels: Mutex::default(),
             stages: Mutex::default(),
-        });
-        open.insert(ordinal, gpu.clone());
-        Ok(gpu)
+        }))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -151,12 +187,76 @@ impl Gpu {
 
     /// Makes the GPU's context current on this thread, as driver calls need it.
     pub(crate) fn bind(&self) -> Result<()> {
-        self.context.bind_to_thread().map_err(cuda("making a context current"))
+        // Not by `bind_to_thread`, which fails instead if somebody else's drop has recorded an error in the context.
+        // SAFETY: the context lives as long as `self`.
+        unsafe { result::ctx::set_current(self.context.cu_ctx()) }.map_err(cuda("making a context current"))
     }
 
     /// Waits for all work on the GPU.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.context.synchronize().map_err(cuda("waiting for the GPU"))
+        pass("waiting for the GPU")?;
+        self.bind()?;
+        result::ctx::synchronize().map_err(cuda("waiting for the GPU"))
+    }
+
+    /// Waits for the work of a stream.
+    pub(crate) fn wait(&self, stream: &CudaStream, what: &'static str) -> Result<()> {
+        pass(what)?;
+        self.bind()?;
+        // SAFETY: the stream is of this context, and borrowed.
+        unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
+    }
+
+    /// An error unless a stream (or that of a buffer) is of this GPU's context.
+    pub(crate) fn check_own(&self, what: &'static str, stream: &CudaStream) -> Result<()> {
+        let context = stream.context();
+        if *context == self.context {
+            return Ok(());
+        }
+        let ordinal = context.ordinal();
+        let given =
+            if ordinal == self.ordinal() { format!("another context of GPU {ordinal}") } else { format!("GPU {ordinal}") };
+        Err(Error::WrongDevice { what, given, table: self.to_string() })
+    }
+
+    /// An error if what is enqueued on a stream goes to a graph.
+    pub(crate) fn check_not_capturing(&self, stream: &CudaStream) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream is borrowed, and of this context.
+        let status =
+            unsafe { result::stream::is_capturing(stream.cu_stream()) }.map_err(cuda("asking a stream for its state"))?;
+        if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE { Ok(()) } else { Err(Error::Capturing) }
+    }
+
+    /// The GPU whose memory an address is in, if the driver knows it as some GPU's.
+    pub(crate) fn owner_of(&self, address: u64) -> Result<Option<usize>> {
+        self.bind()?;
+        let (mut kind, mut ordinal) = (0u32, 0i32);
+        let ask = |place: *mut c_void, attribute| {
+            // SAFETY: `place` is one of the two above, which have the sizes of the attributes asked for below.
+            unsafe { sys::cuPointerGetAttribute(place, attribute, address) }.result()
+        };
+        use sys::CUpointer_attribute::*;
+        if ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_err() {
+            return Ok(None); // not the driver's memory
+        }
+        if kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
+            return Ok(None);
+        }
+        ask((&raw mut ordinal).cast(), CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+            .map_err(cuda("asking whose memory an address is in"))?;
+        Ok(Some(ordinal as usize))
+    }
+
+    /// Bytes of memory that are free now.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        self.bind()?;
+        Ok(result::mem_get_info().map_err(cuda("asking for free memory"))?.0 as u64)
+    }
+
+    fn new_stream(&self) -> Result<Arc<CudaStream>> {
+        pass("making a stream")?;
+        undisturbed(&self.context, || self.context.new_stream()).map_err(cuda("making a stream"))
     }
 
     /// 16-byte compare-and-swap came with compute capability 9.0.
@@ -167,7 +267,8 @@ impl Gpu {
     /// Compiles a source for tables of `spec`, and loads it.
     pub(crate) fn compile(&self, name: &str, source: &str, spec: Spec) -> Result<Arc<CudaModule>> {
         let image = nvrtc::compile(name, source, spec, self.info.compute_capability)?;
-        self.context.load_module(Ptx::from_binary(image)).map_err(cuda("loading kernels"))
+        pass("loading kernels")?;
+        undisturbed(&self.context, || self.context.load_module(Ptx::from_binary(image))).map_err(cuda("loading kernels"))
     }
 
     /// The kernels of a spec; compiled the first time they are asked for.
@@ -197,6 +298,7 @@ impl Gpu {
         stream: sys::CUstream,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
+        pass("launching a kernel")?;
         self.bind()?;
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
         // SAFETY: the caller's.
@@ -207,6 +309,12 @@ impl Gpu {
     /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, no more than there is work for.
     pub(crate) fn blocks_for(&self, items: u64) -> u32 {
         items.div_ceil(256).clamp(1, u64::from(self.multiprocessors) * 8) as u32
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {}: {}", self.ordinal(), self.name())
     }
 }
 
@@ -248,8 +356,10 @@ impl Kernels {
     fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {
         let mut bytes = [0u8; size_of::<Geometry>()];
         let symbol = module.get_global("warpset_geometry", &gpu.stream).map_err(cuda("finding the geometry"))?;
-        gpu.stream.memcpy_dtoh(&symbol, &mut bytes).map_err(cuda("reading the geometry"))?;
-        gpu.stream.synchronize().map_err(cuda("reading the geometry"))?;
+        // Of memory that is not pinned, so it is there when the call returns.
+        let read = || gpu.stream.memcpy_dtoh(&symbol, &mut bytes);
+        undisturbed(&gpu.context, read).map_err(cuda("reading the geometry"))?;
+        gpu.wait(&gpu.stream, "reading the geometry")?;
         let geometry: Geometry = bytemuck::pod_read_unaligned(&bytes);
         geometry.check_abi(spec);
         Ok(geometry)

@@ -42,7 +42,7 @@ pub(crate) fn ensure_present() -> Result<()> {
     if unsafe { sys::is_culib_present() } {
         return Ok(());
     }
-    Err(Error::LibraryNotFound { library: "NVRTC", searched: super::library_names(&["nvrtc"]) })
+    Err(super::not_found("NVRTC", &["nvrtc"]))
 }
 
 /// What a program is compiled for: a real architecture if this NVRTC knows it, else the newest virtual one before it, which the
@@ -68,6 +68,7 @@ fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
 
 /// Compiles `source` for tables of `spec` on GPUs of `capability`. Returns a CUBIN, or PTX ended by a zero.
 pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u32)) -> Result<Vec<u8>> {
+    super::pass("compiling kernels")?;
     ensure_present()?;
     let (architecture, real) = architecture(capability)?;
     let (_, lanes, pairing, workspace) = spec.strategy.policies();

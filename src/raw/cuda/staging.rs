@@ -3,15 +3,15 @@
 //! A batch is cut into chunks, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel runs
 //! and a third's results come back. Stages are kept for later batches of any table on the GPU.
 
+use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
-use super::{Gpu, cuda};
 use crate::raw::view::{BatchView, Counts};
 use crate::raw::{Input, Output};
-use crate::{Result, Spec};
+use crate::{Error, Result, Spec, faults};
 use bytemuck::{AnyBitPattern, NoUninit};
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::{CudaStream, result, sys};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Stages that a batch uses at most.
 pub(super) const STAGES: usize = 3;
@@ -20,6 +20,9 @@ pub(super) const STAGES: usize = 3;
 pub(super) fn chunk_vectors(width: usize) -> usize {
     ((16 << 20) / (width * 4)).min(1 << 20)
 }
+
+/// Where memory is short, chunks have no fewer vectors than this.
+const FEWEST_VECTORS: usize = 1 << 10;
 
 /// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
 #[derive(Clone, Copy)]
@@ -55,6 +58,7 @@ impl Parts {
 }
 
 pub(super) struct Stage {
+    gpu: Arc<Gpu>,
     stream: Arc<CudaStream>,
     pinned: PinnedMemory,
     device: DeviceMemory,
@@ -63,26 +67,38 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Takes `count` stages for chunks of up to `vectors` vectors, from earlier batches or new.
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a chunk has: fewer and smaller ones than
+    /// `STAGES` and `chunk_vectors` where there is not the memory.
     pub(super) fn take(
         gpu: &Arc<Gpu>,
         count: usize,
-        vectors: usize,
         spec: Spec,
         input: &Input<'_>,
         output: &Output<'_>,
-    ) -> Result<Vec<Self>> {
-        let bytes = Parts::new(vectors, spec, input, output).end;
-        let mut kept = {
-            let mut stages = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let keep = stages.len().saturating_sub(count);
-            stages.split_off(keep)
-        };
-        kept.retain(|stage| stage.bytes >= bytes);
-        while kept.len() < count {
-            kept.push(Self::new(gpu, bytes.next_power_of_two())?);
+    ) -> Result<(Vec<Self>, usize)> {
+        let mut chunk = chunk_vectors(spec.width()).min(count.max(1));
+        loop {
+            let bytes = Parts::new(chunk, spec, input, output).end;
+            let wanted = STAGES.min(count.div_ceil(chunk)).max(1);
+            let mut stages = {
+                let mut kept = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let keep = kept.len().saturating_sub(wanted);
+                kept.split_off(keep)
+            };
+            stages.retain(|stage| stage.bytes >= bytes);
+            while stages.len() < wanted {
+                match Self::new(gpu, bytes.next_power_of_two()) {
+                    Ok(stage) => stages.push(stage),
+                    Err(_) if !stages.is_empty() => break,
+                    Err(Error::OutOfMemory { .. }) if chunk > FEWEST_VECTORS => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            if !stages.is_empty() {
+                return Ok((stages, chunk));
+            }
+            chunk = (chunk / 4).max(FEWEST_VECTORS);
         }
-        Ok(kept)
     }
 
     /// Keeps stages for later batches, unless enough are kept.
@@ -94,7 +110,8 @@ impl Stage {
 
     fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         Ok(Self {
-            stream: gpu.context().new_stream().map_err(cuda("making a stream"))?,
+            gpu: gpu.clone(),
+            stream: gpu.new_stream()?,
             pinned: PinnedMemory::new(gpu, bytes)?,
             device: DeviceMemory::new(gpu, bytes as u64)?,
             bytes,
@@ -102,11 +119,12 @@ impl Stage {
         })
     }
 
-    /// Enqueues one chunk: vectors in, `launch`, results out. The stage must be idle.
+    /// Enqueues one chunk: vectors in, `launch`, results out, whose references have `tag`. The stage must be idle.
     pub(super) fn start(
         &mut self,
         range: Range<usize>,
         spec: Spec,
+        tag: u64,
         input: Input<'_>,
         output: &Output<'_>,
         launch: impl FnOnce(&BatchView, sys::CUstream) -> Result<()>,
@@ -118,7 +136,7 @@ impl Stage {
         self.busy = Some((range, parts));
         self.send(parts.vectors, input.vectors)?;
         if let Some(parents) = input.parents {
-            self.send(parts.parents, parents)?;
+            self.send(parts.parents, bytemuck::cast_slice::<_, u64>(parents))?;
         }
         if let Some(changed) = input.changed {
             self.send(parts.changed, changed)?;
@@ -131,10 +149,12 @@ impl Stage {
             outcomes: at(output.outcomes.is_some(), parts.outcomes),
             references: at(output.references.is_some(), parts.references),
             new_references: at(output.new_references.is_some(), parts.new_references),
+            new_room: if output.new_references.is_some() { count as u64 } else { 0 },
             counts: at(true, parts.counts),
             parents: at(input.parents.is_some(), parts.parents),
             changed: at(input.changed.is_some(), parts.changed),
             workspace: 0,
+            tag,
         };
         launch(&batch, stream)?;
         // SAFETY: these parts of the pinned memory are not touched before `finish` has waited for the stream.
@@ -160,8 +180,9 @@ impl Stage {
 
     /// Waits for the chunk that was started, if any, and hands its results over. `fresh`: new vectors of earlier chunks.
     pub(super) fn finish(&mut self, output: &mut Output<'_>, fresh: u64) -> Result<Counts> {
-        let Some((range, parts)) = self.busy.take() else { return Ok(Counts::default()) };
-        self.stream.synchronize().map_err(cuda("searching a batch"))?;
+        let Some((range, parts)) = self.busy.clone() else { return Ok(Counts::default()) };
+        // Until this has returned without an error the stage's memory is the stream's.
+        self.gpu.wait(&self.stream, "searching a batch")?;
         let count = range.len();
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
         if let Some(outcomes) = &mut output.outcomes {
@@ -173,37 +194,48 @@ impl Stage {
         if let Some(new_references) = &mut output.new_references {
             let (new, stream) = (counts.new_references as usize, self.stream.cu_stream());
             let staged = self.pinned.part::<u64>(parts.new_references, new);
-            // SAFETY: waited for in the next statement.
+            // SAFETY: waited for in the next statement; if that fails, the stage stays busy.
             unsafe { self.device.read_async(parts.new_references, staged, stream)? };
-            self.stream.synchronize().map_err(cuda("reading new references"))?;
-            new_references[fresh as usize..][..new].copy_from_slice(staged);
+            self.gpu.wait(&self.stream, "reading new references")?;
+            new_references[fresh as usize..][..new].copy_from_slice(self.pinned.part(parts.new_references, new));
         }
+        self.busy = None;
         Ok(counts)
     }
 }
 
-/// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more.
+/// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more. Those that
+/// the system does not start are done without.
 fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
     const THREADS: usize = 4;
     let worth_a_thread = (1 << 20) / size_of::<T>(); // a megabyte: about 100 microseconds
     let piece = from.len().div_ceil(THREADS).max(worth_a_thread);
-    std::thread::scope(|scope| {
-        let mut pieces = to.chunks_mut(piece).zip(from.chunks(piece));
-        let first = pieces.next();
-        for (to, from) in pieces {
-            scope.spawn(|| to.copy_from_slice(from));
-        }
-        if let Some((to, from)) = first {
+    let pieces = Mutex::new(to.chunks_mut(piece).zip(from.chunks(piece)));
+    let work = || {
+        loop {
+            // The lock is for taking a piece only.
+            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+            let Some((to, from)) = next else { return };
             to.copy_from_slice(from);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..from.len().div_ceil(piece) {
+            if faults::strikes() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
     });
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A batch that ended in an error may leave copies under way in memory that is freed next.
-        if self.busy.is_some() {
-            let _ = self.stream.synchronize();
+        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the context is
+        // lost, and nothing is under way any more.)
+        if self.busy.is_some() && self.gpu.bind().is_ok() {
+            // SAFETY: the stream is of this context.
+            let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
         }
     }
 }

@@ -1,15 +1,15 @@
 //! One table of a fixed size on a GPU.
 
 use super::memory::DeviceMemory;
-use super::staging::{STAGES, Stage, chunk_vectors};
+use super::staging::{Stage, chunk_vectors};
 use super::workspace::Workspace;
-use super::{Gpu, Kernels, cuda};
+use super::{Gpu, Kernels};
 use crate::raw::view::{BatchView, Counts, ProbeTotals, Settled, Views};
-use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search};
-use crate::{Result, Spec};
-use cudarc::driver::sys;
+use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, zeroed};
+use crate::{Error, Outcome, Result, Spec};
+use cudarc::driver::{result, sys};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) struct CudaStore {
     gpu: Arc<Gpu>,
@@ -27,12 +27,27 @@ pub(crate) struct CudaStore {
     changes_pay: bool,
     /// Of a strategy that works in global memory.
     workspace: Option<Workspace>,
+    /// Keys that settling has taken out of the table and not put back, because it met an error.
+    displaced: Mutex<Option<Displaced>>,
+}
+
+/// Keys of a cuckoo table that are in no slot while others are moved.
+struct Displaced {
+    /// Room for as many as the second level has slots, of which `settled.left_over` are there. Others behind them are in slots again.
+    keys: DeviceMemory,
+    /// An outcome for each, of being put back; and the counts of that.
+    outcomes: DeviceMemory,
+    counts: DeviceMemory,
+    settled: DeviceMemory,
 }
 
 /// The addresses of a kernel's arguments, which a launch copies.
 macro_rules! arguments {
     ($($argument:expr),* $(,)?) => { &mut [$((&raw const $argument).cast_mut().cast::<std::ffi::c_void>()),*] };
 }
+
+/// How often everything is settled again because a key that was left over finds no place in the second level.
+const SETTLING_ROUNDS: u64 = 64;
 
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
@@ -72,6 +87,7 @@ impl CudaStore {
             stored,
             changes_pay,
             workspace,
+            displaced: Mutex::new(None),
         };
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear()?;
@@ -91,12 +107,11 @@ impl CudaStore {
     }
 
     fn wait(&self, what: &'static str) -> Result<()> {
-        self.gpu.stream.synchronize().map_err(cuda(what))
+        self.gpu.wait(&self.gpu.stream, what)
     }
 
     /// Vectors, and nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
-        self.gpu.bind()?;
         let mut stored = [0u64; 2];
         // SAFETY: waited for in the next statement.
         unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
@@ -167,60 +182,157 @@ impl CudaStore {
     pub(crate) fn search(
         &self,
         search: Search,
+        tag: u64,
         input: Input<'_>,
         mut output: Output<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
         let count = input.vectors.len() / self.spec.width();
-        let chunk = chunk_vectors(self.spec.width()).min(count.max(1));
-        let mut stages = Stage::take(&self.gpu, STAGES.min(count.div_ceil(chunk)), chunk, self.spec, &input, &output)?;
+        let (mut stages, chunk) = Stage::take(&self.gpu, count, self.spec, &input, &output)?;
         let mut sum = Counts::default();
-        let mut finish = |stage: &mut Stage, output: &mut Output<'_>| -> Result<()> {
+        let mut finish = |stage: &mut Stage, output: &mut Output<'_>, progress: &mut Progress<'_>| -> Result<()> {
             sum += stage.finish(output, sum.new_references)?;
             progress.report(sum.offered);
             Ok(())
         };
-        let chunks = (0..count).step_by(chunk).map(|first| first..count.min(first + chunk));
-        for (turn, range) in chunks.enumerate() {
-            let at = turn % stages.len();
+        let mut turns = 0;
+        for first in (0..count).step_by(chunk) {
+            let at = turns % stages.len();
             let stage = &mut stages[at];
-            finish(stage, &mut output)?;
+            finish(stage, &mut output, progress)?;
+            if progress.stopped {
+                break;
+            }
+            let range = first..count.min(first + chunk);
             let part = input.part(&range, self.spec);
             // SAFETY: the stage's parts are sized for the chunk and its own until it is finished; the table is borrowed.
-            stage.start(range, self.spec, part, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+            stage.start(range, self.spec, tag, part, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+            turns += 1;
         }
         // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
-        let turns = count.div_ceil(chunk);
         for turn in turns..turns + stages.len() {
             let at = turn % stages.len();
-            finish(&mut stages[at], &mut output)?;
+            finish(&mut stages[at], &mut output, progress)?;
         }
         Stage::put_back(&self.gpu, stages);
         Ok(sum)
     }
 
-    /// Of a cuckoo table. Waits for all work on the GPU first.
-    pub(crate) fn settle(&self, seed: u64) -> Result<(u64, Vec<u64>)> {
-        let Some(kernel) = &self.kernels.settle else { return Ok((0, Vec::new())) };
+    /// Of a cuckoo table; nothing else may use it at the same time. Waits for all work on the GPU first.
+    ///
+    /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
+    pub(crate) fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
         let slots = u64::from(self.view.compact.roots.second.buckets) * 8;
-        let keys_on_gpu = DeviceMemory::new(&self.gpu, slots * 8)?;
-        let counts_on_gpu = DeviceMemory::new(&self.gpu, size_of::<Settled>() as u64)?;
-        let mut counts = [Settled::default()];
+        let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
+        let settled = memory(size_of::<Settled>() as u64)?;
+        settled.zero_async(0, size_of::<Settled>(), self.stream())?;
+        let new = Displaced {
+            keys: memory(slots * 8)?,
+            outcomes: memory(slots)?,
+            counts: memory(size_of::<Counts>() as u64)?,
+            settled,
+        };
         self.gpu.synchronize()?;
-        counts_on_gpu.zero_async(0, size_of::<Settled>(), self.stream())?;
-        let (keys_at, counts_at) = (keys_on_gpu.address(), counts_on_gpu.address());
-        // SAFETY: the arguments of `warpset_settle`; there is room for the keys of all slots of the second level; waited for below.
+        begin();
+        let mut displaced = self.displaced();
+        self.displace(displaced.insert(new), seed)?;
+        self.put_back(&mut displaced, seed)
+    }
+
+    pub(crate) fn has_displaced(&self) -> bool {
+        self.displaced().is_some()
+    }
+
+    /// Nothing else may use the table at the same time.
+    pub(crate) fn put_displaced_back(&self) -> Result<()> {
+        self.put_back(&mut self.displaced(), 0)?;
+        Ok(())
+    }
+
+    fn displaced(&self) -> MutexGuard<'_, Option<Displaced>> {
+        self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes all keys out of the second level, finds places for them in the first, and adds those that are left over to the displaced ones.
+    fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
+        let Some(kernel) = &self.kernels.settle else { return Ok(()) };
+        let slots = u64::from(self.view.compact.roots.second.buckets) * 8;
+        let (keys, settled) = (displaced.keys.address(), displaced.settled.address());
+        // SAFETY: the arguments of `warpset_settle`; there is room for the keys of all slots of the second level, which no more are displaced
+        // and in it together than were in it at first.
         unsafe {
-            let arguments = arguments![*self.view.argument(), seed, keys_at, counts_at];
-            self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)?;
-            counts_on_gpu.read_async(0, &mut counts, self.stream())?;
+            let arguments = arguments![*self.view.argument(), seed, keys, settled];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)
+        }
+    }
+
+    /// Puts displaced keys back into the second level; those that find no place there after all others have been moved once more. Then there
+    /// are none. Gives how many keys have left the second level since they were displaced.
+    ///
+    /// May be called again after an error: a key that is back already is found there.
+    fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
+        let Some(keys) = &*displaced else { return Ok(0) };
+        let (mut back, mut without_place) = (0, Vec::new());
+        for round in 1..=SETTLING_ROUNDS {
+            let mut settled = [Settled::default()];
+            // SAFETY: waited for in the next statement.
+            unsafe { keys.settled.read_async(0, &mut settled, self.stream())? };
+            self.wait("moving keys")?;
+            let [Settled { taken, left_over }] = settled;
+            if self.put_keys_back(keys, left_over)? == 0 {
+                *displaced = None;
+                return Ok(taken.saturating_sub(back + left_over));
+            }
+            without_place = self.without_place(keys, left_over)?;
+            let count = without_place.len() as u64;
+            back += left_over - count;
+            // SAFETY: memory that is not pinned, so it has been copied when the calls return. The keys first: until their number is there, those
+            // behind them count too, which are in slots.
+            unsafe {
+                keys.keys.write_async(0, &without_place, self.stream())?;
+                keys.settled.write_async(0, &[Settled { taken, left_over: count }], self.stream())?;
+            }
+            self.displace(keys, seed.wrapping_add(round))?;
+        }
+        *displaced = None;
+        Err(Error::KeysWithoutPlace { keys: without_place })
+    }
+
+    /// Offers the first of the displaced keys to the table, and gives how many of them were Full.
+    fn put_keys_back(&self, displaced: &Displaced, count: u64) -> Result<u64> {
+        if count == 0 {
+            return Ok(0);
+        }
+        let batch = BatchView {
+            vectors: displaced.keys.address(),
+            count,
+            outcomes: displaced.outcomes.address(),
+            counts: displaced.counts.address(),
+            ..BatchView::default()
+        };
+        let mut counts = [Counts::default()];
+        displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
+        unsafe {
+            self.enqueue(Search::FindOrPut, &batch, self.stream())?;
+            displaced.counts.read_async(0, &mut counts, self.stream())?;
+        }
+        self.wait("putting keys back")?;
+        Ok(counts[0].full)
+    }
+
+    /// Of `count` displaced keys those that were Full when they were last put back.
+    fn without_place(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
+        let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
+        // SAFETY: waited for in the next statement.
+        unsafe {
+            displaced.keys.read_async(0, &mut keys, self.stream())?;
+            displaced.outcomes.read_async(0, &mut outcomes, self.stream())?;
         }
         self.wait("moving keys")?;
-        let mut keys = vec![0u64; counts[0].left_over as usize];
-        // SAFETY: waited for in the next statement.
-        unsafe { keys_on_gpu.read_async(0, &mut keys, self.stream())? };
-        self.wait("moving keys")?;
-        Ok((counts[0].taken, keys))
+        let mut outcomes = outcomes.into_iter();
+        keys.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
+        Ok(keys)
     }
 
     /// The number of words that could not be read.
@@ -274,7 +386,7 @@ impl CudaStore {
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
         let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
         let count = self.export_to(&slots, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
-        let (mut vectors, mut references) = (vec![0u32; count * self.spec.width()], vec![0u64; count]);
+        let (mut vectors, mut references) = (zeroed::<u32>(count * self.spec.width())?, zeroed::<u64>(count)?);
         // SAFETY: waited for in the next statement.
         unsafe {
             vectors_on_gpu.read_async(0, &mut vectors, self.stream())?;
@@ -296,12 +408,7 @@ impl CudaStore {
                 vectors: vectors.address(),
                 count: self.export_to(&(first..slots.min(first + piece)), &vectors, None)?,
                 counts: counts.address(),
-                outcomes: 0,
-                references: 0,
-                new_references: 0,
-                parents: 0,
-                changed: 0,
-                workspace: 0,
+                ..BatchView::default()
             };
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
@@ -337,7 +444,10 @@ impl CudaStore {
 
 impl Drop for CudaStore {
     fn drop(&mut self) {
-        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU.
-        let _ = self.gpu.synchronize();
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a wait that a
+        // test may make fail.)
+        if self.gpu.bind().is_ok() {
+            let _ = result::ctx::synchronize();
+        }
     }
 }

@@ -187,10 +187,12 @@ impl Program for Duel {
                     outcomes: memory.allocate(format!("outcomes {number}"), Use::Shared, count),
                     references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count).cast(),
                     new_references: std::ptr::null_mut(),
+                    new_room: 0,
                     counts: std::ptr::null_mut(),
                     parents: std::ptr::null(),
                     changed: std::ptr::null(),
                     workspace: memory.allocate(format!("workspace {number}"), Use::Shared, self.kernels.workspace_of_warp()),
+                    tag: 0,
                 };
                 batches.push(BatchArgument { view: table.view, batch });
             }

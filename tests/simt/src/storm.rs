@@ -590,11 +590,13 @@ pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, ve
         outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
         references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
         new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
+        new_room: count as u64,
         counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
         parents: std::ptr::null(),
         changed: std::ptr::null(),
         // A search has up to two warps.
         workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * kernels.workspace_of_warp()),
+        tag: 0,
     }
 }
 

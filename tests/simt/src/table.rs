@@ -103,10 +103,12 @@ pub struct BatchView {
     pub outcomes: *mut u8,
     pub references: *mut u64,
     pub new_references: *mut u64,
+    pub new_room: u64,
     pub counts: *mut [u64; 5],
     pub parents: *const u64,
     pub changed: *const u32,
     pub workspace: *mut u8,
+    pub tag: u64,
 }
 
 /// Arguments of the kernels, see cpp/table.inl.

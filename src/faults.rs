@@ -1,0 +1,50 @@
+//! Faults on purpose, for tests: calls that may fail (allocations, launches, copies, waits, compilations, starts of threads) ask here first.
+//!
+//! The plan is the calling thread's own, so that tests may run side by side. Without a plan a call costs a look at a thread-local number.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+#[derive(Clone, Copy)]
+struct Plan {
+    calls: u64,
+    fail_first: u64,
+    fail_end: u64,
+}
+
+thread_local! {
+    static PLAN: Cell<Plan> = const { Cell::new(Plan { calls: 0, fail_first: u64::MAX, fail_end: u64::MAX }) };
+}
+
+/// Whether the call that asks is to fail.
+pub(crate) fn strikes() -> bool {
+    PLAN.with(|plan| {
+        let Plan { calls, fail_first, fail_end } = plan.get();
+        plan.set(Plan { calls: calls + 1, fail_first, fail_end });
+        (fail_first..fail_end).contains(&calls)
+    })
+}
+
+/// What a call says that fails on purpose.
+pub(crate) const ON_PURPOSE: &str = "made to fail by a test";
+
+/// Runs `run`, in which the calls of these numbers fail, counted from 0; also gives how many calls there were.
+#[doc(hidden)]
+pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
+    struct Restore(Plan);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            PLAN.set(self.0);
+        }
+    }
+    let before = PLAN.replace(Plan { calls: 0, fail_first: calls.start, fail_end: calls.end });
+    let _restore = Restore(before);
+    let result = run();
+    (result, PLAN.get().calls)
+}
+
+/// Runs `run`, and counts its calls.
+#[doc(hidden)]
+pub fn count<T>(run: impl FnOnce() -> T) -> (T, u64) {
+    fail(u64::MAX..u64::MAX, run)
+}

@@ -1,0 +1,294 @@
+//! Calls that fail: every allocation, launch, copy, wait, compilation and start of a thread of an operation, one after another. Nothing that is
+//! stored is lost by it, nothing wrong is reported, and the table works afterwards.
+//!
+//! The calls of an operation without faults are counted; then it is done again, on a new table each time, with each call failing once, and
+//! with each call and all that follow failing.
+
+use crate::common::kinds::{Kind, roomy};
+use crate::common::vectors::distinct;
+use crate::common::{scaled, tests, tests_of_all_kinds};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use warpset::{Batch, Device, Outcome, Request, Result, Root, TableBuilder, VectorTable, faults};
+
+tests_of_all_kinds!(
+    batches,
+    growing_batches,
+    growth,
+    clearing,
+    reading,
+    iteration,
+    making_a_table,
+    callbacks_that_panic,
+    batches_that_are_stopped,
+);
+
+const WIDTH: usize = 4;
+
+/// What is stored before the operation, and what it offers: the same and more, each twice.
+fn stored() -> Vec<u32> {
+    distinct(WIDTH, 0, scaled(6000, 300))
+}
+
+fn offered() -> Vec<u32> {
+    let words = distinct(WIDTH, 0, scaled(9000, 500));
+    [&words[..], &words[..]].concat()
+}
+
+/// Runs `operate` on tables that `prepare` makes, with each of its calls failing in turn, and has `judge` look at what came of it.
+fn with_each_failure<T, R>(prepare: impl Fn() -> T, operate: impl Fn(&T) -> Result<R>, judge: impl Fn(&T, Result<R>, &str)) {
+    let table = prepare();
+    let (result, calls) = faults::count(|| operate(&table));
+    assert!(result.is_ok(), "without faults: {:?}", result.err());
+    judge(&table, result, "without faults");
+    for call in 0..calls {
+        for last in [call + 1, u64::MAX] {
+            let table = prepare();
+            let (result, _) = faults::fail(call..last, || operate(&table));
+            let about = format!("call {call} of {calls} fails{}", if last == u64::MAX { ", and all later ones" } else { "" });
+            judge(&table, result, &about);
+        }
+    }
+}
+
+/// That the table holds what was stored before, and works: it takes what is offered, whatever has happened.
+fn works<S: Kind>(table: &VectorTable<S>, about: &str) {
+    assert!(table.contains_many(&stored()).unwrap().iter().all(|stored| *stored), "{about}: something is lost");
+    let batch = table.find_or_put_many(&offered()).unwrap();
+    assert_eq!(batch.tally.full, 0, "{about}");
+    assert_eq!(table.len().unwrap(), (offered().len() / WIDTH / 2) as u64, "{about}");
+    let mut rows: Vec<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+    rows.sort_unstable();
+    let mut expected: Vec<Vec<u32>> = offered()[..offered().len() / 2].chunks(WIDTH).map(<[u32]>::to_vec).collect();
+    expected.sort_unstable();
+    assert!(rows == expected, "{about}: the table holds something else");
+}
+
+/// That what a batch says of its vectors is so.
+fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch, about: &str) {
+    let contained = table.contains_many(words).unwrap();
+    for (at, outcome) in batch.outcomes.iter().enumerate() {
+        assert_eq!(contained[at], *outcome != Outcome::Full, "{about}: vector {at} is {outcome}");
+    }
+    let mut new: Vec<&[u32]> = batch.positions(Outcome::New).map(|at| &words[at * WIDTH..][..WIDTH]).collect();
+    assert_eq!(new.len() as u64, batch.tally.new, "{about}");
+    new.sort_unstable();
+    assert!(new.windows(2).all(|pair| pair[0] != pair[1]), "{about}: one vector is new twice");
+    if !batch.references.is_empty() {
+        let places: Vec<_> = batch.references.iter().flatten().copied().collect();
+        let stored: Vec<u32> = words
+            .chunks(WIDTH)
+            .zip(&batch.references)
+            .filter(|(_, place)| place.is_some())
+            .flat_map(|(row, _)| row)
+            .copied()
+            .collect();
+        assert!(table.get_many(&places).unwrap() == stored, "{about}: references are to other vectors");
+    }
+}
+
+fn prepared<S: Kind>(device: &Device, builder: TableBuilder<S>) -> VectorTable<S> {
+    let table = builder.build(device).unwrap();
+    table.find_or_put_many(&stored()).unwrap().complete(&table).unwrap();
+    table
+}
+
+fn batches<S: Kind>(device: &Device) {
+    let words = offered();
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, words.len() as u64)),
+        |table| table.find_or_put_many_with(&words, crate::common::set::everything()),
+        |table, result, about| {
+            if let Ok(batch) = result {
+                tells_the_truth(table, &words, &batch, about);
+            }
+            works(table, about);
+        },
+    );
+}
+
+/// A growth that fails ends no batch: the vectors go into what slots there are.
+fn growing_batches<S: Kind>(device: &Device) {
+    let words = offered();
+    with_each_failure(
+        || prepared::<S>(device, S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(400), 400).grows(true)),
+        |table| table.find_or_put_many_with(&words, crate::common::set::everything()),
+        |table, result, about| {
+            if let Ok(batch) = result {
+                assert!(batch.tally.full == 0 || batch.growth_error.is_some(), "{about}: full, and no word why");
+                tells_the_truth(table, &words, &batch, about);
+            }
+            works(table, about);
+        },
+    );
+}
+
+fn growth<S: Kind>(device: &Device) {
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| table.grow(4 * table.slots()),
+        |table, _, about| works(table, about),
+    );
+}
+
+/// All are there, or none is.
+fn clearing<S: Kind>(device: &Device) {
+    let before = stored();
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| table.clear(),
+        |table, result, about| {
+            let contained = table.contains_many(&before).unwrap();
+            let left = contained.iter().filter(|contained| **contained).count();
+            assert!(left == 0 || (left == contained.len() && result.is_err()), "{about}: {left} are left");
+            let _ = table.find_or_put_many(&before).unwrap();
+            works(table, about);
+        },
+    );
+}
+
+fn reading<S: Kind>(device: &Device) {
+    let before = stored();
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| {
+            let places: Vec<_> = table.locate_many(&before)?.into_iter().flatten().collect();
+            Ok((table.get_many(&places)?, table.contains_many(&before)?, table.stats()?.stored, table.len()?))
+        },
+        |table, result, about| {
+            if let Ok((vectors, contained, measured, counted)) = result {
+                assert!(vectors == before && contained.iter().all(|contained| *contained), "{about}");
+                assert_eq!((measured, counted), (contained.len() as u64, contained.len() as u64), "{about}");
+            }
+            works(table, about);
+        },
+    );
+}
+
+fn iteration<S: Kind>(device: &Device) {
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| table.iter().collect::<Result<Vec<_>>>(),
+        |table, result, about| {
+            if let Ok(rows) = result {
+                assert_eq!(rows.len() * WIDTH, stored().len(), "{about}");
+            }
+            works(table, about);
+        },
+    );
+}
+
+/// What has been allocated by then is given back (memcheck and AddressSanitizer see it), and the next table can be made.
+fn making_a_table<S: Kind>(device: &Device) {
+    with_each_failure(
+        || (),
+        |()| roomy::<S>(WIDTH, 1000).seed(11).build(device).map(drop),
+        |(), _, about| {
+            let table = prepared::<S>(device, roomy(WIDTH, offered().len() as u64));
+            works(&table, about);
+        },
+    );
+}
+
+/// A panic of the caller's comes through; the table is as after any batch that has ended halfway.
+fn callbacks_that_panic<S: Kind>(device: &Device) {
+    let table = prepared::<S>(device, roomy(WIDTH, offered().len() as u64));
+    let words = offered();
+    let mut panics = |_, _| -> ControlFlow<()> { std::panic::resume_unwind(Box::new("on purpose")) };
+    let request = Request::new().outcomes(true).progress(&mut panics);
+    let caught = catch_unwind(AssertUnwindSafe(|| table.find_or_put_many_with(&words, request)));
+    // Other threads of a CPU may do all pieces, so that the callback is never called.
+    assert!(caught.is_err() || device.threads() > 1, "the callback is called");
+    works(&table, "after a panic");
+}
+
+fn batches_that_are_stopped<S: Kind>(device: &Device) {
+    let count = scaled(1 << 21, 1 << 15);
+    let words = distinct(WIDTH, 0, count);
+    let table = roomy::<S>(WIDTH, 2 * count as u64).build(device).unwrap();
+    let mut calls = 0;
+    let mut stop = |_, _| {
+        calls += 1;
+        ControlFlow::Break(())
+    };
+    let request = Request::new().outcomes(true).references(true).new_references(true).progress(&mut stop);
+    let batch = table.find_or_put_many_with(&words, request).unwrap();
+    let done = batch.tally.offered() as usize;
+    assert_eq!((calls, batch.stopped), (usize::from(done < count || calls > 0), done < count));
+    assert_eq!((batch.outcomes.len(), batch.references.len(), batch.new_references.len()), (done, done, done));
+    assert_eq!((batch.tally.new, table.len().unwrap()), (done as u64, done as u64));
+    let (offered, rest) = words.split_at(done * WIDTH);
+    assert!(table.contains_many(offered).unwrap().iter().all(|stored| *stored));
+    assert!(table.contains_many(rest).unwrap().iter().all(|stored| !stored));
+    let places: Vec<_> = batch.references.iter().map(|place| place.unwrap()).collect();
+    assert!(table.get_many(&places).unwrap() == offered);
+}
+
+/// Keys that move.
+pub mod of_cuckoo_tables {
+    use super::*;
+
+    tests![settling, batches_that_settle];
+
+    /// A cuckoo table whose second level has keys in it.
+    fn crowded(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
+        let table = VectorTable::<Root>::builder(2).key_bits(30).capacity(1 << 12).cuckoo(true).seed(5).build(device).unwrap();
+        let keys: Vec<u32> =
+            (0..table.slots() as u32 * 93 / 100).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect();
+        let _ = table.find_or_put_many_with(&keys, Request::new()).unwrap();
+        (table, keys)
+    }
+
+    fn holds_exactly(table: &VectorTable<Root>, keys: &[u32], about: &str) {
+        let contained = table.contains_many(keys).unwrap();
+        let lost = contained.iter().filter(|contained| !**contained).count();
+        assert_eq!((lost, table.len().unwrap()), (0, contained.len() as u64), "{about}: {lost} keys are gone");
+        assert_eq!(table.iter().filter(|row| row.is_ok()).count(), contained.len(), "{about}");
+    }
+
+    fn settling(device: &Device) {
+        with_each_failure(
+            || crowded(device),
+            |(table, _)| table.settle(),
+            |(table, keys), _, about| {
+                let stored = stored_keys(table, keys);
+                holds_exactly(table, &stored, about);
+                assert_eq!(stored.len(), keys.len(), "{about}: all were stored before");
+                table.settle().unwrap();
+                holds_exactly(table, keys, about);
+            },
+        );
+    }
+
+    fn stored_keys(table: &VectorTable<Root>, keys: &[u32]) -> Vec<u32> {
+        let contained = table.contains_many(keys).unwrap();
+        keys.chunks(2).zip(contained).filter(|(_, contained)| *contained).flat_map(|(key, _)| key).copied().collect()
+    }
+
+    /// A batch that has to settle keys, and is not lost if it cannot.
+    fn batches_that_settle(device: &Device) {
+        let keys_for = |table: &VectorTable<Root>| -> Vec<u32> {
+            (0..table.slots() as u32 * 97 / 100).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect()
+        };
+        with_each_failure(
+            || {
+                let (table, first) = crowded(device);
+                let keys = keys_for(&table);
+                (table, first, keys)
+            },
+            |(table, _, keys)| table.find_or_put_many(keys),
+            |(table, first, keys), result, about| {
+                assert_eq!(stored_keys(table, first).len(), first.len(), "{about}: stored keys are gone");
+                if let Ok(batch) = result {
+                    let contained = table.contains_many(keys).unwrap();
+                    for (at, outcome) in batch.outcomes.iter().enumerate() {
+                        assert_eq!(contained[at], *outcome != Outcome::Full, "{about}: key {at} is {outcome}");
+                    }
+                    assert!(batch.tally.full == 0 || batch.growth_error.is_some(), "{about}: full, and no word why");
+                }
+                table.find_or_put_many(keys).unwrap().complete(table).unwrap();
+                holds_exactly(table, keys, about);
+            },
+        );
+    }
+}

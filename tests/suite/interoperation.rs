@@ -1,0 +1,279 @@
+//! A table among other users of a GPU: memory, streams and contexts that are not its own, and what no safe call may do to them.
+
+use crate::common::tests;
+use crate::common::vectors::distinct;
+use std::sync::Arc;
+use warpset::cudarc::driver::{CudaContext, CudaStream, sys};
+use warpset::gpu::{Counts, DeviceBatch, ForeignSlice};
+use warpset::{BucketTable, Device, Error, TypedTable};
+
+tests![
+    counts_that_are_not_zero_append,
+    new_references_that_find_no_room_are_counted_only,
+    memory_of_others,
+    memory_of_nobody,
+    streams_of_others,
+    contexts_of_others,
+    buffers_of_another_gpu,
+    typed_keys_in_device_memory,
+    batches_are_not_captured,
+    errors_of_others_are_theirs,
+    tables_dropped_while_streams_work,
+];
+
+fn context(device: &Device) -> &Arc<CudaContext> {
+    device.cuda_context().expect("these tests are registered for GPUs only")
+}
+
+fn stream(device: &Device) -> Arc<CudaStream> {
+    context(device).new_stream().unwrap()
+}
+
+fn table(device: &Device, width: usize) -> BucketTable {
+    BucketTable::new(device, width, 4000).unwrap()
+}
+
+/// Batches that share a queue: each one's new references go behind those of the ones before.
+fn counts_that_are_not_zero_append(device: &Device) {
+    let (table, stream) = (table(device, 3), stream(device));
+    let words = distinct(3, 0, 1000);
+    let vectors = stream.clone_htod(&words).unwrap();
+    let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+    let mut fresh = stream.alloc_zeros::<u64>(1000).unwrap();
+    for first in [0, 400] {
+        let part = vectors.slice(first * 3..);
+        let batch = DeviceBatch::new(&part, 600).new_references(&mut fresh).counts(&mut counts);
+        table.find_or_put_device(&stream, batch).unwrap();
+    }
+    let counts = stream.clone_dtoh(&counts).unwrap()[0];
+    assert_eq!((counts.offered, counts.hits, counts.new_references), (1200, 1000, 1000));
+    let references: Vec<_> = stream.clone_dtoh(&fresh).unwrap().iter().map(|slot| table.reference(*slot).unwrap()).collect();
+    let mut rows: Vec<Vec<u32>> = table.get_many(&references).unwrap().chunks(3).map(<[u32]>::to_vec).collect();
+    let mut expected: Vec<Vec<u32>> = words.chunks(3).map(<[u32]>::to_vec).collect();
+    rows.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(rows, expected);
+}
+
+/// Nothing is written before the buffer or behind it, whatever the counts were.
+fn new_references_that_find_no_room_are_counted_only(device: &Device) {
+    let stream = stream(device);
+    for before in [1, 90, 100, 101, 1 << 40, u64::MAX - 50] {
+        let table = table(device, 2);
+        let vectors = stream.clone_htod(&distinct(2, 0, 100)).unwrap();
+        let start = Counts { new_references: before, ..Counts::default() };
+        let mut counts = stream.clone_htod(&[start]).unwrap();
+        let mut around = stream.clone_htod(&[7u64; 300]).unwrap();
+        {
+            let mut fresh = around.slice_mut(100..200);
+            let batch = DeviceBatch::new(&vectors, 100).new_references(&mut fresh).counts(&mut counts);
+            table.find_or_put_device(&stream, batch).unwrap();
+        }
+        let counts = stream.clone_dtoh(&counts).unwrap()[0];
+        assert_eq!((counts.hits, counts.new_references), (100, before.wrapping_add(100)));
+        let written = stream.clone_dtoh(&around).unwrap();
+        assert!(written[..100].iter().chain(&written[200..]).all(|word| *word == 7), "written outside, from {before}");
+        // Places that the count has come round to are in the buffer.
+        let expected = (0..100).filter(|at| before.wrapping_add(*at) < 100).count();
+        assert_eq!(written[100..200].iter().filter(|word| **word != 7).count(), expected, "from {before}");
+        assert_eq!(table.len().unwrap(), 100);
+    }
+}
+
+/// Allocated by plain calls of the driver, as another library does.
+fn memory_of_others(device: &Device) {
+    let (table, stream) = (table(device, 4), stream(device));
+    let words = distinct(4, 0, 500);
+    let owner = stream.clone_htod(&words).unwrap();
+    let mut results = stream.alloc_zeros::<u8>(500).unwrap();
+    let (address, outcomes_at) = {
+        use warpset::cudarc::driver::{DevicePtr, DevicePtrMut};
+        let (address, _read) = owner.device_ptr(&stream);
+        let (outcomes_at, _write) = results.device_ptr_mut(&stream);
+        (address, outcomes_at)
+    };
+    // SAFETY: the owners live to the end of the function, and all work is on `stream`.
+    let (vectors, mut outcomes) = unsafe {
+        (
+            ForeignSlice::<u32>::new(device, address, words.len()).unwrap(),
+            ForeignSlice::<u8>::new(device, outcomes_at, 500).unwrap(),
+        )
+    };
+    let batch = DeviceBatch::new(&vectors, 500).outcomes(&mut outcomes);
+    table.find_or_put_device(&stream, batch).unwrap();
+    assert_eq!(stream.clone_dtoh(&results).unwrap(), [1; 500]);
+    // A part of it that is not aligned as vectors are; one that is too short.
+    // SAFETY: as above.
+    let (odd, short) = unsafe {
+        (
+            ForeignSlice::<u32>::new(device, address + 4, words.len() - 4).unwrap(),
+            ForeignSlice::<u32>::new(device, address, words.len() - 1).unwrap(),
+        )
+    };
+    let error = table.find_or_put_device(&stream, DeviceBatch::new(&odd, 499)).unwrap_err();
+    assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
+    let error = table.find_or_put_device(&stream, DeviceBatch::new(&short, 500)).unwrap_err();
+    assert!(matches!(error, Error::BufferTooShort { what: "vectors", given: 1999, needed: 2000 }), "{error:?}");
+    assert_eq!(table.len().unwrap(), 500);
+    stream.synchronize().unwrap();
+}
+
+/// The host's, or no memory at all: told by the driver, so no ordinal is needed to know.
+fn memory_of_nobody(device: &Device) {
+    let host = vec![0u32; 100];
+    for address in [host.as_ptr() as u64, 1 << 20] {
+        // SAFETY: it is not used.
+        let error = unsafe { ForeignSlice::<u32>::new(device, address, 100) }.unwrap_err();
+        assert!(matches!(error, Error::WrongDevice { what: "a foreign slice", .. }), "{error:?}");
+    }
+    // SAFETY: as above.
+    let error = unsafe { ForeignSlice::<u64>::new(device, 4, 1) }.unwrap_err();
+    assert!(matches!(error, Error::Misaligned { alignment: 8, .. }), "{error:?}");
+    // SAFETY: nothing is there to be used.
+    assert!(unsafe { ForeignSlice::<u64>::new(device, 0, 0) }.is_ok());
+}
+
+fn streams_of_others(device: &Device) {
+    let (table, owner) = (table(device, 5), stream(device));
+    let vectors = owner.clone_htod(&distinct(5, 0, 300)).unwrap();
+    // SAFETY: the owner lives longer; work on both is work on one stream.
+    let wrapped = unsafe { context(device).wrap_borrowed_stream(owner.cu_stream()) };
+    table.find_or_put_device(&wrapped, DeviceBatch::new(&vectors, 300)).unwrap();
+    owner.synchronize().unwrap();
+    assert_eq!(table.len().unwrap(), 300);
+    // The one that is always there.
+    let default = context(device).default_stream();
+    table.find_or_put_device(&default, DeviceBatch::new(&vectors, 300)).unwrap();
+    default.synchronize().unwrap();
+    assert_eq!(table.len().unwrap(), 300);
+}
+
+fn contexts_of_others(device: &Device) {
+    let ordinal = context(device).ordinal();
+    assert_eq!(Device::from_context(CudaContext::new(ordinal).unwrap()).unwrap(), *device, "the primary context is shared");
+    let own = CudaContext::new_non_primary(ordinal, 0).unwrap();
+    let other = Device::from_context(own.clone()).unwrap();
+    assert_ne!(other, *device);
+    assert_eq!(Device::from_context(own.clone()).unwrap(), other);
+    let words = distinct(3, 0, 1000);
+    let there = BucketTable::new(&other, 3, 4000).unwrap();
+    assert_eq!(there.find_or_put_many(&words).unwrap().tally.new, 1000);
+    assert_eq!(there.iter().count(), 1000);
+    // Streams and buffers of one context are not for tables of the other.
+    let (foreign, here) = (own.new_stream().unwrap(), table(device, 3));
+    let vectors = foreign.clone_htod(&words).unwrap();
+    let error = here.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 1000)).unwrap_err();
+    assert!(matches!(&error, Error::WrongDevice { what: "stream", given, .. } if given.contains("another context")), "{error:?}");
+    let error = here.find_or_put_device(&stream(device), DeviceBatch::new(&vectors, 1000)).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { what: "vectors", .. }), "{error:?}");
+    assert_eq!(here.len().unwrap(), 0);
+    there.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 1000)).unwrap();
+    foreign.synchronize().unwrap();
+    assert_eq!(there.len().unwrap(), 1000);
+}
+
+/// Where there are two.
+fn buffers_of_another_gpu(device: &Device) {
+    let own = context(device).ordinal();
+    let Some(other) = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own) else { return };
+    let (table, own_stream) = (table(device, 3), stream(device));
+    let other = stream(&Device::gpu(other.ordinal).unwrap());
+    let words = distinct(3, 0, 100);
+    let (here, there) = (own_stream.clone_htod(&words).unwrap(), other.clone_htod(&words).unwrap());
+    let error = table.find_or_put_device(&own_stream, DeviceBatch::new(&there, 100)).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { what: "vectors", .. }), "{error:?}");
+    let mut outcomes = other.alloc_zeros::<u8>(100).unwrap();
+    let mut slots = other.alloc_zeros::<u64>(100).unwrap();
+    let mut counts = other.alloc_zeros::<Counts>(1).unwrap();
+    for (what, batch) in [
+        ("outcomes", DeviceBatch::new(&here, 100).outcomes(&mut outcomes)),
+        ("references", DeviceBatch::new(&here, 100).references(&mut slots)),
+        ("counts", DeviceBatch::new(&here, 100).counts(&mut counts)),
+    ] {
+        let error = table.find_or_put_device(&own_stream, batch).unwrap_err();
+        assert!(matches!(&error, Error::WrongDevice { what: of, .. } if *of == what), "{error:?}");
+    }
+    assert_eq!(table.len().unwrap(), 0);
+}
+
+fn typed_keys_in_device_memory(device: &Device) {
+    let table = TypedTable::<u64>::new(device, 1000).unwrap();
+    let stream = stream(device);
+    let keys = stream.clone_htod(&[7u64, 8, 7, 1 << 40]).unwrap();
+    let mut outcomes = stream.alloc_zeros::<u8>(4).unwrap();
+    table.find_or_put_device(&stream, DeviceBatch::new(&keys, 4).outcomes(&mut outcomes)).unwrap();
+    let outcomes = stream.clone_dtoh(&outcomes).unwrap();
+    assert_eq!((outcomes[1], outcomes[3], outcomes[0] + outcomes[2]), (1, 1, 3));
+    assert_eq!(table.contains_many(&[7, 8, 9, 1 << 40]).unwrap(), [true, true, false, true]);
+    let error = table.find_or_put_device(&stream, DeviceBatch::new(&keys, 5)).unwrap_err();
+    assert!(matches!(error, Error::BufferTooShort { given: 4, needed: 5, .. }), "{error:?}");
+}
+
+/// A graph could be launched when the table is gone.
+fn batches_are_not_captured(device: &Device) {
+    let (table, stream) = (table(device, 4), stream(device));
+    let vectors = stream.clone_htod(&distinct(4, 0, 100)).unwrap();
+    stream.synchronize().unwrap();
+    stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
+    let searches = [
+        table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 100)),
+        table.find_device(&stream, DeviceBatch::new(&vectors, 100)),
+    ];
+    let graph = stream.end_capture(sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    assert_eq!(searches, [Err(Error::Capturing), Err(Error::Capturing)]);
+    drop(graph);
+    table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 100)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(table.len().unwrap(), 100);
+}
+
+/// An error that somebody's drop has recorded in the context neither fails a call of ours nor is lost for them; and memory is given back.
+fn errors_of_others_are_theirs(device: &Device) {
+    let own = CudaContext::new_non_primary(context(device).ordinal(), 0).unwrap();
+    let device = Device::from_context(own.clone()).unwrap();
+    let theirs = || Err::<(), _>(warpset::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
+    own.record_err(theirs());
+    let words = distinct(6, 0, 2000);
+    // Kernels are loaded, streams and buffers made, for the first time in this context.
+    let first = BucketTable::new(&device, 6, 4000).unwrap();
+    assert_eq!(first.find_or_put_many(&words).unwrap().tally.new, 2000);
+    assert_eq!(first.contains_many(&words).unwrap().len(), 2000);
+    first.grow(2 * first.slots()).unwrap();
+    assert_eq!(first.iter().count(), 2000);
+    assert_eq!(own.check_err(), theirs(), "it is there for whoever looks");
+    // Megabytes, of which each would be missed.
+    let free = device.free_memory().unwrap();
+    for _ in 0..3 {
+        let table = BucketTable::new(&device, 6, 1 << 24).unwrap();
+        own.record_err(theirs());
+        drop(table);
+    }
+    let lost = free.saturating_sub(device.free_memory().unwrap());
+    assert!(lost < 1 << 28, "{lost} bytes have not been given back");
+}
+
+/// In every order: stream, buffers, table; while kernels are under way.
+fn tables_dropped_while_streams_work(device: &Device) {
+    let words = distinct(8, 0, 1 << 16);
+    for order in 0..6 {
+        let (table, stream) = (BucketTable::new(device, 8, 1 << 17).unwrap(), stream(device));
+        let vectors = stream.clone_htod(&words).unwrap();
+        let mut outcomes = stream.alloc_zeros::<u8>(1 << 16).unwrap();
+        let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+        for _ in 0..20 {
+            let batch = DeviceBatch::new(&vectors, 1 << 16).outcomes(&mut outcomes).counts(&mut counts);
+            table.find_or_put_device(&stream, batch).unwrap();
+        }
+        match order {
+            0 => drop((table, stream, vectors, outcomes, counts)),
+            1 => drop((stream, table, vectors, outcomes, counts)),
+            2 => drop((vectors, outcomes, counts, table, stream)),
+            3 => drop((outcomes, table, vectors, stream, counts)),
+            4 => drop((counts, stream, vectors, table, outcomes)),
+            _ => {
+                let counts = stream.clone_dtoh(&counts).unwrap()[0];
+                assert_eq!((counts.offered, counts.hits, counts.full), (20 << 16, 1 << 16, 0));
+            }
+        }
+    }
+}
