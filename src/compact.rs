@@ -28,10 +28,10 @@ pub(crate) struct Level {
     pub window: u64,
     pub functions: u64,
     first_function: u64,
-    /// How many slots of a bucket the rounds until then may take, by round; none: there is no such level.
+    /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
     limits: &'static [u64],
-    /// The second level of a cuckoo table, which takes keys for 5/8 of its slots.
-    is_counted: bool,
+    /// How many rounds at the end are for keys that are put back only (settle.cuh): of the second level of a cuckoo table one.
+    kept_rounds: usize,
 }
 
 impl Level {
@@ -47,7 +47,7 @@ impl Level {
             _ => &[16],
         };
         let slots_per_bucket = BUCKET_BYTES * 8 / u64::from(slot_bits);
-        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, is_counted: false })
+        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, kept_rounds: 0 })
     }
 
     /// The same with the two functions of a cuckoo table; none if their codes do not fit.
@@ -86,7 +86,8 @@ impl Level {
 
     /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
     ///
-    /// 5/8 of them are taken between two passes of settling (README, "Compact tables", has how long these take).
+    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (README,
+    /// "Compact tables", has how long it takes to settle).
     fn slots_until_settling(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -95,9 +96,12 @@ impl Level {
         self.buckets * BUCKET_BYTES
     }
 
+    /// How many slots of a bucket the rounds until this one may take.
+    fn limit(&self, round: usize) -> u64 {
+        self.limits[round] * self.slots_per_bucket / 16
+    }
+
     fn view(&self, address: u64) -> LevelView {
-        // Of 16 slots; of buckets of other sizes in proportion.
-        let limit = |sixteenths: u64| sixteenths * self.slots_per_bucket / 16;
         let whole = 1u128 << 64;
         let buckets = u128::from(self.buckets.max(2));
         LevelView {
@@ -106,12 +110,12 @@ impl Level {
             window_inverse: u64::MAX / self.window.max(1),
             start: (whole / buckets) as u64,
             start_fraction: (((whole % buckets) << 32) / buckets) as u32,
-            limits: self.limits.iter().rev().fold(0, |limits, sixteenths| limits << 8 | limit(*sixteenths)),
+            limits: (0..self.limits.len()).rev().fold(0, |limits, round| limits << 8 | self.limit(round)),
             buckets: self.buckets as u32,
             functions: self.functions as u32,
             first_function: self.first_function as u32,
-            rounds: self.limits.len() as u32,
-            most_keys: if self.is_counted { (self.slots() * 5 / 8).min(u32::MAX.into()) as u32 } else { 0 },
+            rounds: (self.limits.len() - self.kept_rounds) as u32,
+            all_rounds: self.limits.len() as u32,
         }
     }
 }
@@ -134,7 +138,7 @@ impl Layout {
             let buckets = first.slots_until_settling().div_ceil(BUCKET_BYTES / 8);
             let second = Level::new(key_bits, 64, buckets, first.functions)?;
             let functions = second.functions.min(FUNCTIONS_UNTIL_SETTLING);
-            return Some(Self { key_bits, first, second: Level { functions, limits: &[16], is_counted: true, ..second } });
+            return Some(Self { key_bits, first, second: Level { functions, limits: &[10, 16], kept_rounds: 1, ..second } });
         }
         let Some(slots) = first.slots_for_the_rest() else {
             return Some(Self { key_bits, first, second: Level::default() });
@@ -255,7 +259,7 @@ mod tests {
                 }
                 let hash = u128::from(family.hash((level.first_function + *function) as u32, *key));
                 let bucket = &mut taken[*at][((hash * u128::from(level.buckets)) >> layout.key_bits) as usize];
-                if *bucket < level.limits[*round] * level.slots_per_bucket / 16 {
+                if *bucket < level.limit(*round) {
                     *bucket += 1;
                     return false;
                 }

@@ -144,6 +144,7 @@ impl CpuStore {
             changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
             workspace: 0,
         };
+        let table = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         // Each thread takes a piece at a time; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             loop {
@@ -171,8 +172,8 @@ impl CpuStore {
                 // - the table's memory is accessed by atomics only.
                 unsafe {
                     match search {
-                        Search::FindOrPut => warpset_cpu_find_or_put(&self.view, &piece),
-                        Search::Find => warpset_cpu_find(&self.view, &piece),
+                        Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, &piece),
+                        Search::Find => warpset_cpu_find(&table, &piece),
                     }
                 }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);

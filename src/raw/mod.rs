@@ -23,6 +23,8 @@ use view::{CompactTreeView, Counts, Geometry, NodeView, TableView, TreeView, Vie
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     FindOrPut,
+    /// Find-or-put of keys of a cuckoo table that others have given no place, while nothing else uses it.
+    PutBack,
     Find,
 }
 
@@ -389,7 +391,7 @@ impl RawTable {
     }
 
     pub(crate) fn stored_nodes(&self) -> Result<u64> {
-        // Of other tables it is not nodes that are counted there.
+        // Of other tables nothing is counted there.
         let sized = self.sized();
         Ok(if sized.spec.tree { sized.store.stored()?[1] } else { 0 })
     }

@@ -106,7 +106,7 @@ impl RawTable {
             let mut outcomes = vec![0u8; left_over.len()];
             let output = Output { outcomes: Some(&mut outcomes), ..Output::default() };
             let keys = Input::whole(bytemuck::cast_slice(&left_over));
-            sized.store.search(Search::FindOrPut, keys, output, &mut Progress::none())?;
+            sized.store.search(Search::PutBack, keys, output, &mut Progress::none())?;
             let mut outcomes = outcomes.into_iter();
             left_over.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
             if left_over.is_empty() {
