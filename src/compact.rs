@@ -306,6 +306,67 @@ mod tests {
         }
     }
 
+    /// The second level of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
+    struct SecondLevel<'a> {
+        level: &'a Level,
+        taken: Vec<u64>,
+        random: rand::rngs::StdRng,
+    }
+
+    impl<'a> SecondLevel<'a> {
+        fn new(level: &'a Level) -> Self {
+            use rand::SeedableRng;
+
+            Self { level, taken: vec![0; level.buckets as usize], random: rand::rngs::StdRng::seed_from_u64(7) }
+        }
+
+        /// Puts one more key, in one of so many rounds; false if there is no room for it.
+        fn put(&mut self, rounds: usize) -> bool {
+            use rand::RngExt;
+
+            let buckets: [usize; FUNCTIONS_UNTIL_SETTLING as usize] =
+                std::array::from_fn(|_| self.random.random_range(0..self.taken.len()));
+            let walk = (0..rounds).flat_map(|round| buckets.iter().map(move |bucket| (round, *bucket)));
+            let free = walk.into_iter().find(|(round, bucket)| self.taken[*bucket] < self.level.limit(*round));
+            free.inspect(|(_, bucket)| self.taken[*bucket] += 1).is_some()
+        }
+    }
+
+    fn cuckoo_layouts() -> impl Iterator<Item = Layout> {
+        let slots = [64, 1000, 10_000, 1 << 17, 1 << 20].into_iter();
+        slots.map(|slots| Layout::new(30, 32, buckets_for(slots, 32), true).expect("30 bits fit"))
+    }
+
+    /// Nearly all slots that find-or-put may take are taken before keys must settle.
+    #[test]
+    fn a_second_level_is_filled_before_keys_settle() {
+        for Layout { second, .. } in cuckoo_layouts() {
+            let mut counted = SecondLevel::new(&second);
+            let may_take = second.buckets * second.limit(0);
+            let before_full = (0..).take_while(|_| counted.put(1)).count() as u64;
+            assert!(before_full as f64 > 0.7 * may_take as f64, "{before_full} of {may_take}, {second:?}");
+            let after = (before_full + 1..may_take).filter(|_| counted.put(1)).count() as u64;
+            assert!((before_full + after) as f64 > 0.95 * may_take as f64, "{before_full} and {after} of {may_take}, {second:?}");
+        }
+    }
+
+    /// However often all keys of a second level are left over, and as many put after them as find-or-put may.
+    #[test]
+    fn keys_that_are_put_back_find_places() {
+        for Layout { second, .. } in cuckoo_layouts() {
+            let may_take = second.buckets * second.limit(0);
+            let (mut counted, mut kept) = (SecondLevel::new(&second), 0);
+            for pass in 0..if cfg!(debug_assertions) { 50_000 } else { 1_000_000 } / second.slots() {
+                counted.taken.fill(0);
+                for _ in 0..may_take + kept {
+                    assert!(counted.put(2), "pass {pass}, {kept} kept, {second:?}");
+                }
+                kept = counted.taken.iter().map(|taken| taken.saturating_sub(second.limit(0))).sum();
+            }
+            assert!(kept <= second.buckets * 3 / 2, "{kept} kept, {second:?}");
+        }
+    }
+
     /// Where a table is large, its second level is a small part of it, slots of twice the size or not.
     #[test]
     fn large_tables_are_filled_to_95_percent_of_their_bytes() {
