@@ -179,6 +179,18 @@ impl Contents {
         })
     }
 
+    /// Of a compact table: vectors that were not put back are in slots that find-or-put may take.
+    pub fn check_kept(&self, table: &Table, pool: &Pool, put_back: impl Fn(usize) -> bool) -> Result<(), Wrong> {
+        let Some(layout) = &table.layout else { return Ok(()) };
+        for (vector, place) in self.places.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {
+            let walk = || layout.walk_of_find_or_put(table.key(pool.vector(vector)));
+            if place.is_some_and(|place| !walk().contains(&place)) {
+                return Err(wrong("kept slot", format!("vector {vector} is at {place:?}"), self.about(*place)));
+            }
+        }
+        Ok(())
+    }
+
     /// The table's counts are right (if nothing was killed).
     pub fn check_counts(&self, table: &Table, memory: &Memory) -> Result<(), Wrong> {
         let check = |what, counter: *const u64, stored: u64| {

@@ -197,6 +197,7 @@ impl Program for Crowd {
                 _ => return Err(wrong("no outcome", format!("key {key}: {outcome}"), Vec::new())),
             }
         }
+        contents.check_kept(table, pool, |key| key < *stored_before)?;
         contents.check_news(&news)?;
         contents.check_counts(table, memory)
     }

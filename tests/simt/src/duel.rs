@@ -271,6 +271,9 @@ impl Program for Duel {
                 contents.check_full(table, pool, operation.vector as usize)?;
             }
         }
+        if !table.kernels.is_tree() {
+            contents.check_kept(table, pool, |vector| stored_before.contains(&vector))?;
+        }
         contents.check_news(&news)?;
         contents.check_counts(table, memory)
     }

@@ -170,6 +170,7 @@ impl Program for Settlement {
         if left_over > taken {
             return Err(wrong("wrong count", format!("{left_over} keys left over of {taken}"), Vec::new()));
         }
+        contents.check_kept(table, pool, |key| was_left_over.contains(&key))?;
         let mut stored = HashSet::new();
         for (key, outcome) in before.outcomes(memory) {
             match outcome {
