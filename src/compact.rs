@@ -324,6 +324,7 @@ mod tests {
         fn put(&mut self, rounds: usize) -> bool {
             use rand::RngExt;
 
+            assert_eq!(self.level.functions, FUNCTIONS_UNTIL_SETTLING);
             let buckets: [usize; FUNCTIONS_UNTIL_SETTLING as usize] =
                 std::array::from_fn(|_| self.random.random_range(0..self.taken.len()));
             let walk = (0..rounds).flat_map(|round| buckets.iter().map(move |bucket| (round, *bucket)));
@@ -356,7 +357,8 @@ mod tests {
         for Layout { second, .. } in cuckoo_layouts() {
             let may_take = second.buckets * second.limit(0);
             let (mut counted, mut kept) = (SecondLevel::new(&second), 0);
-            for pass in 0..if cfg!(debug_assertions) { 50_000 } else { 1_000_000 } / second.slots() {
+            let keys = if cfg!(debug_assertions) { 50_000 } else { 10_000_000 };
+            for pass in 0..keys / second.slots() {
                 counted.taken.fill(0);
                 for _ in 0..may_take + kept {
                     assert!(counted.put(2), "pass {pass}, {kept} kept, {second:?}");

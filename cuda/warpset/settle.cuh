@@ -20,19 +20,19 @@
 // So whether a key is Full is decided by the slots of its walk, as in every compact table. (A count of keys would have to be taken before a key is
 // put, when it may turn out to be a duplicate; then duplicates reject each other, and other keys, while there is room.)
 //
-// Is there a place for each that is put back? As many as slots 0 .. 5 of all B buckets hold find one there, but for 0.07 B of them (F = 16), which go
-// to round 1. Whoever goes on to offer keys to a table that is full fills slots 0 .. 5 again, and so leaves more for round 1 each time, but less
-// and less: with x B keys there, some 16 x times as many look at each slot that is left. By simulation (src/compact.rs) x is 0.07, 0.22, 0.4, 0.6 after 1, 10,
-// 100, 1000 passes that leave all keys over, so about 1.1 after a million. Then a bucket is full with a probability of 0.1, and all buckets of
-// a key are with 10^-16. Tables of a few kibibytes and keys of 64 bits have 8 buckets and functions: there one pass in 10^5 is in vain. (Should
-// one key be rejected, everything is settled again, by other chains: src/raw/room.rs.)
+// Is there a place for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B (F = 16), which
+// go to round 1. Whoever goes on to offer keys to a table that is full has find-or-put take what is left of slots 0 .. 5, so that the next pass
+// leaves more keys for round 1: x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes that leave all keys over, and about 1.1 after a
+// million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are left, e times fewer for each B / F). Then a bucket is full with a
+// probability of 0.1, and all buckets of a key are with 10^-16. Of tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one
+// such pass in 25,000 leaves a key without a place. Should that be, everything is settled again, by other chains (src/raw/room.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
 //   2. A key is under function 1 only if its bucket of function 0 is full (or its code there would be EMPTY, and it has no place there), and
 //      in the second level only if both are. Find-or-put sees to it as it walks. A thread that settles moves a key only out of a bucket
 //      that is full, and puts it in place of another only in one that is: so wherever the key comes to, all places before are taken.
-//   3. The second level is EMPTY when keys settle, and filled by walks. A key in a slot of round 1 has all slots of round 0 of its walk taken,
+//   3. Settling makes the second level EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk taken,
 //      so find-or-put finds none there that it may take; and it compares with all slots of a bucket, so it comes upon the key.
 //   4. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
 //   5. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
