@@ -28,10 +28,10 @@ pub(crate) struct Level {
     pub window: u64,
     pub functions: u64,
     first_function: u64,
-    /// How many slots of a bucket the rounds until then may take, by round; none: there is no such level.
+    /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
     limits: &'static [u64],
-    /// The second level of a cuckoo table, which takes keys for 5/8 of its slots.
-    is_counted: bool,
+    /// How many rounds at the end are for keys that are put back only (settle.cuh): of the second level of a cuckoo table one.
+    kept_rounds: usize,
 }
 
 impl Level {
@@ -47,7 +47,7 @@ impl Level {
             _ => &[16],
         };
         let slots_per_bucket = BUCKET_BYTES * 8 / u64::from(slot_bits);
-        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, is_counted: false })
+        Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, kept_rounds: 0 })
     }
 
     /// The same with the two functions of a cuckoo table; none if their codes do not fit.
@@ -86,7 +86,8 @@ impl Level {
 
     /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
     ///
-    /// 5/8 of them are taken between two passes of settling (README, "Compact tables", has how long these take).
+    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (README,
+    /// "Compact tables", has how long it takes to settle).
     fn slots_until_settling(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -95,9 +96,12 @@ impl Level {
         self.buckets * BUCKET_BYTES
     }
 
+    /// How many slots of a bucket the rounds until this one may take.
+    fn limit(&self, round: usize) -> u64 {
+        self.limits[round] * self.slots_per_bucket / 16
+    }
+
     fn view(&self, address: u64) -> LevelView {
-        // Of 16 slots; of buckets of other sizes in proportion.
-        let limit = |sixteenths: u64| sixteenths * self.slots_per_bucket / 16;
         let whole = 1u128 << 64;
         let buckets = u128::from(self.buckets.max(2));
         LevelView {
@@ -106,12 +110,12 @@ impl Level {
             window_inverse: u64::MAX / self.window.max(1),
             start: (whole / buckets) as u64,
             start_fraction: (((whole % buckets) << 32) / buckets) as u32,
-            limits: self.limits.iter().rev().fold(0, |limits, sixteenths| limits << 8 | limit(*sixteenths)),
+            limits: (0..self.limits.len()).rev().fold(0, |limits, round| limits << 8 | self.limit(round)),
             buckets: self.buckets as u32,
             functions: self.functions as u32,
             first_function: self.first_function as u32,
-            rounds: self.limits.len() as u32,
-            most_keys: if self.is_counted { (self.slots() * 5 / 8).min(u32::MAX.into()) as u32 } else { 0 },
+            rounds: (self.limits.len() - self.kept_rounds) as u32,
+            all_rounds: self.limits.len() as u32,
         }
     }
 }
@@ -134,7 +138,7 @@ impl Layout {
             let buckets = first.slots_until_settling().div_ceil(BUCKET_BYTES / 8);
             let second = Level::new(key_bits, 64, buckets, first.functions)?;
             let functions = second.functions.min(FUNCTIONS_UNTIL_SETTLING);
-            return Some(Self { key_bits, first, second: Level { functions, limits: &[16], is_counted: true, ..second } });
+            return Some(Self { key_bits, first, second: Level { functions, limits: &[10, 16], kept_rounds: 1, ..second } });
         }
         let Some(slots) = first.slots_for_the_rest() else {
             return Some(Self { key_bits, first, second: Level::default() });
@@ -255,7 +259,7 @@ mod tests {
                 }
                 let hash = u128::from(family.hash((level.first_function + *function) as u32, *key));
                 let bucket = &mut taken[*at][((hash * u128::from(level.buckets)) >> layout.key_bits) as usize];
-                if *bucket < level.limits[*round] * level.slots_per_bucket / 16 {
+                if *bucket < level.limit(*round) {
                     *bucket += 1;
                     return false;
                 }
@@ -299,6 +303,69 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// The second level of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
+    struct SecondLevel<'a> {
+        level: &'a Level,
+        taken: Vec<u64>,
+        random: rand::rngs::StdRng,
+    }
+
+    impl<'a> SecondLevel<'a> {
+        fn new(level: &'a Level) -> Self {
+            use rand::SeedableRng;
+
+            Self { level, taken: vec![0; level.buckets as usize], random: rand::rngs::StdRng::seed_from_u64(7) }
+        }
+
+        /// Puts one more key, in one of so many rounds; false if there is no room for it.
+        fn put(&mut self, rounds: usize) -> bool {
+            use rand::RngExt;
+
+            assert_eq!(self.level.functions, FUNCTIONS_UNTIL_SETTLING);
+            let buckets: [usize; FUNCTIONS_UNTIL_SETTLING as usize] =
+                std::array::from_fn(|_| self.random.random_range(0..self.taken.len()));
+            let walk = (0..rounds).flat_map(|round| buckets.iter().map(move |bucket| (round, *bucket)));
+            let free = walk.into_iter().find(|(round, bucket)| self.taken[*bucket] < self.level.limit(*round));
+            free.inspect(|(_, bucket)| self.taken[*bucket] += 1).is_some()
+        }
+    }
+
+    fn cuckoo_layouts() -> impl Iterator<Item = Layout> {
+        let slots = [64, 1000, 10_000, 1 << 17, 1 << 20].into_iter();
+        slots.map(|slots| Layout::new(30, 32, buckets_for(slots, 32), true).expect("30 bits fit"))
+    }
+
+    /// Nearly all slots that find-or-put may take are taken before keys must settle.
+    #[test]
+    fn a_second_level_is_filled_before_keys_settle() {
+        for Layout { second, .. } in cuckoo_layouts() {
+            let mut counted = SecondLevel::new(&second);
+            let may_take = second.buckets * second.limit(0);
+            let before_full = (0..).take_while(|_| counted.put(1)).count() as u64;
+            assert!(before_full as f64 > 0.7 * may_take as f64, "{before_full} of {may_take}, {second:?}");
+            let after = (before_full + 1..may_take).filter(|_| counted.put(1)).count() as u64;
+            assert!((before_full + after) as f64 > 0.95 * may_take as f64, "{before_full} and {after} of {may_take}, {second:?}");
+        }
+    }
+
+    /// However often all keys of a second level are left over, and as many put after them as find-or-put may.
+    #[test]
+    fn keys_that_are_put_back_find_places() {
+        for Layout { second, .. } in cuckoo_layouts() {
+            let may_take = second.buckets * second.limit(0);
+            let (mut counted, mut kept) = (SecondLevel::new(&second), 0);
+            let keys = if cfg!(debug_assertions) { 50_000 } else { 10_000_000 };
+            for pass in 0..keys / second.slots() {
+                counted.taken.fill(0);
+                for _ in 0..may_take + kept {
+                    assert!(counted.put(2), "pass {pass}, {kept} kept, {second:?}");
+                }
+                kept = counted.taken.iter().map(|taken| taken.saturating_sub(second.limit(0))).sum();
+            }
+            assert!(kept <= second.buckets * 3 / 2, "{kept} kept, {second:?}");
         }
     }
 

@@ -167,7 +167,7 @@ mod headers {
             ("functions", offset_of!(LevelView, functions)),
             ("first_function", offset_of!(LevelView, first_function)),
             ("rounds", offset_of!(LevelView, rounds)),
-            ("most_keys", offset_of!(LevelView, most_keys)),
+            ("all_rounds", offset_of!(LevelView, all_rounds)),
         ]);
         let compact = header("warpset/compact_table.cuh");
         assert_eq!(fields(compact, "struct LevelView {"), (expected, size_of::<LevelView>()));

@@ -368,9 +368,7 @@ WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
     u64* words = reinterpret_cast<u64*>(table.first.view.slots);
     const auto share = platform::Grid::share(bytes / sizeof(u64));
     for (u64 at = share.first; at < share.last; at += share.step) words[at] = CompactLevel<slot_bits>::empty;
-    if (platform::Grid::thread() != 0) return;
-    *table.stored = 0;
-    if (table.second.view.most_keys != 0) *table.second_count() = 0;
+    if (platform::Grid::thread() == 0) *table.stored = 0;
 }
 
 template <class RootTable, u32 width, class Strategy>

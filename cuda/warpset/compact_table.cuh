@@ -28,6 +28,8 @@
 //   ...
 //   then a second level: a small compact table of 64-bit slots, with functions of its own
 //
+// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back (settle.cuh).
+//
 // One round is "compact multiple functions". Keeping the last slots of buckets for later rounds evens out how full the buckets get (a key
 // chooses among F buckets before it takes a last slot of any), so that few functions fill a table to 0.95.
 //
@@ -38,7 +40,10 @@
 //   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the key is in
 //      none of them. Equal keys have the same walk: so a key is never stored twice, and one caller is told New. (Seeing the key at a later
 //      place of the walk than the one being looked for is seeing it: a look compares with all slots of its bucket.)
-//   4. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
+//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that offer a
+//      key, either one is told New and all others Seen; or all are told Full, whenever they come.
+//   5. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
+// "For ever" is, of a cuckoo table, until its keys settle.
 // Relaxed order, device scope: the value read is the value compared, and nothing is read through it.
 //
 // Which rounds and how large a second level: by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the second level count twice). Looks
@@ -97,15 +102,15 @@ struct LevelView {
     u32 buckets;         // B
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
-    u32 rounds;          // 0: there is no such level
-    u32 most_keys;       // of the second level of a cuckoo table (settle.cuh): it is counted, and takes no more; else 0
+    u32 rounds;          // of a find-or-put; 0: there is no such level
+    u32 all_rounds;      // of a key that is put back (settle.cuh): in the second level of a cuckoo table one more; else `rounds`
 };
 
 // Mirrored by `CompactView` in src/raw/view.rs.
 struct CompactView {
     LevelView first, second;
     HashView hash;
-    u64* stored;  // how many keys; of a cuckoo table also, behind that, how many of them are in the second level
+    u64* stored;  // how many keys
 };
 
 // Where a key would be under one function.
@@ -353,30 +358,11 @@ struct CompactTable {
     template <Operation operation>
     WARPSET_FN Found search_second(u64 scrambled) const
     {
-        Found found = operation == Operation::FindOrPut && second.view.most_keys != 0 ? search_counted(scrambled)
-                                                                                    : second.template search<operation>(hash, scrambled);
+        Found found = second.template search<operation>(hash, scrambled);
         if (found.reference != no_reference) found.reference += first.slots();
         if (found.outcome == Outcome::Unwritten) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
         return found;
     }
-
-    // Find-or-put in a second level that takes so many keys and no more: room for a key is taken before it is put, and given back if it is not
-    // new. A key that finds none is Full, and is so at a moment at which it was not there: before it was looked for or later.
-    WARPSET_FN Found search_counted(u64 scrambled) const
-    {
-        const Found found = second.template search<Operation::Find>(hash, scrambled);
-        if (found.outcome == Outcome::Seen) return found;
-        // Relaxed, device scope: additions to one counter have an order of their own, which alone decides who may put; nothing is read through it.
-        u64* const count = second_count();
-        if (platform::load_relaxed(count) >= second.view.most_keys) return {Outcome::Unwritten, no_reference};
-        Found put{Outcome::Unwritten, no_reference};
-        if (platform::fetch_add_relaxed(count, 1) < second.view.most_keys) put = second.template search<Operation::FindOrPut>(hash, scrambled);
-        if (put.outcome != Outcome::New) platform::add_relaxed(count, ~0ull);
-        return put;
-    }
-
-    // Of a cuckoo table.
-    WARPSET_FN u64* second_count() const { return stored + 1; }
 
     template <Operation operation, class Vector>
     WARPSET_FN Found search(const Vector& vector) const

@@ -10,18 +10,32 @@
 //   each thread takes a key out of the second level and puts it in the place of another of one of its buckets, that one in the place of
 //   another of its other bucket, and so on, until one finds a slot that is EMPTY
 //
-// and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are put back into the
-// second level when all threads are done, by find-or-put. There are no more of them than it held. They may be others, so it takes keys for 5/8 of
-// its slots only: then a bucket is full with a probability of 0.13 at most, and all buckets of a key under 16 functions are with 10^-14. (Should
-// one be rejected, everything is settled again, by other chains: src/raw/room.rs.)
+// and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are *put back* into the
+// second level when all threads are done. There are no more of them than it held, but they may be others; so find-or-put leaves slots for them
+// in each bucket. A key is put back by the walk of find-or-put, and one round more:
+//
+//   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put, and keys that are put back
+//   round 1: slots 5 .. 8 of bucket_0, of bucket_1, ...                      keys that are put back
+//
+// So whether a key is Full is decided by the slots of its walk, as in every compact table. (A count of keys would have to be taken before a key is
+// put, when it may turn out to be a duplicate; then duplicates reject each other, and other keys, while there is room.)
+//
+// Is there a place for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B (F = 16), which
+// go to round 1. Whoever goes on to offer keys to a table that is full has find-or-put take what is left of slots 0 .. 5, so that the next pass
+// leaves more keys for round 1: x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes that leave all keys over, and about 1.1 after a
+// million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are left, e times fewer for each B / F). Then a bucket is full with a
+// probability of 0.1, and all buckets of a key are with 10^-16. Of tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one
+// such pass in 25,000 leaves a key without a place. Should that be, everything is settled again, by other chains (src/raw/room.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
 //   2. A key is under function 1 only if its bucket of function 0 is full (or its code there would be EMPTY, and it has no place there), and
 //      in the second level only if both are. Find-or-put sees to it as it walks. A thread that settles moves a key only out of a bucket
 //      that is full, and puts it in place of another only in one that is: so wherever the key comes to, all places before are taken.
-//   3. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
-//   4. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
+//   3. Settling makes the second level EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk taken,
+//      so find-or-put finds none there that it may take; and it compares with all slots of a bucket, so it comes upon the key.
+//   4. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
+//   5. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
 //      Bucket and code give back the whole key, so a thread that has exchanged codes knows whom it holds.
 // Relaxed order, device scope: a thread acts on the codes it gets from compare-and-swap alone. Find-or-puts before and after are parted from
 // this by the end of a kernel or a join of threads.
@@ -108,7 +122,6 @@ WARPSET_FN void settle_keys(const CompactTable<slot_bits, static_bits>& table, u
     }
     if (taken == 0) return;
     platform::add_relaxed(&counts->taken, taken);
-    platform::add_relaxed(table.second_count(), 0 - taken);
 }
 
 }  // namespace warpset

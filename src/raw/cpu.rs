@@ -180,6 +180,7 @@ impl CpuStore {
             workspace: 0,
             tag,
         };
+        let table = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the threads are joined.
@@ -207,8 +208,8 @@ impl CpuStore {
                 // - the table's memory is accessed by atomics only.
                 unsafe {
                     match search {
-                        Search::FindOrPut => warpset_cpu_find_or_put(&self.view, &piece),
-                        Search::Find => warpset_cpu_find(&self.view, &piece),
+                        Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, &piece),
+                        Search::Find => warpset_cpu_find(&table, &piece),
                     }
                 }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
@@ -245,7 +246,7 @@ impl CpuStore {
             let displaced = counts.left_over as usize;
             let output = Output { outcomes: Some(&mut outcomes[..displaced]), ..Output::default() };
             let offered = Input::whole(bytemuck::cast_slice(&keys[..displaced]));
-            self.search(Search::FindOrPut, 0, offered, output, &mut Progress::none())?;
+            self.search(Search::PutBack, 0, offered, output, &mut Progress::none())?;
             left = 0;
             for at in 0..displaced {
                 if outcomes[at] == Outcome::Full as u8 {

@@ -28,6 +28,8 @@ use view::{CompactTreeView, Counts, Geometry, NodeView, TableView, TreeView, Vie
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     FindOrPut,
+    /// Find-or-put of keys of a cuckoo table that others have given no place, while nothing else uses it.
+    PutBack,
     Find,
 }
 
@@ -396,7 +398,7 @@ impl RawTable {
     }
 
     pub(crate) fn stored_nodes(&self) -> Result<u64> {
-        // Of other tables it is not nodes that are counted there.
+        // Of other tables nothing is counted there.
         let sized = self.ready()?;
         Ok(if sized.spec.tree { sized.store.stored()?[1] } else { 0 })
     }
@@ -523,7 +525,7 @@ impl RawTable {
             stored: measured.lengths.iter().sum(),
             bytes: self.bytes_of(&sized),
             width: self.width,
-            // Of other tables it is not nodes that are counted there.
+            // Of other tables nothing is counted there.
             nodes: if sized.spec.tree { nodes } else { 0 },
             node_slots: 2 * sized.node_buckets,
             probe_lengths: measured.lengths,

@@ -12,7 +12,8 @@ const GROW_AT_FILL: f64 = 0.85;
 /// The same of a cuckoo table, whose searches stay short.
 const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level.
+/// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level, and for fewer than
+/// one for so many of those that the batch wants.
 const SETTLE_FOR_ONE_IN: u64 = 64;
 
 /// Nor does it make a table more than so many times as large as what must be stored in it.
@@ -91,7 +92,8 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference.
+    /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key that is still
+    /// rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers it.
     fn settle_and_offer_again(
         &self,
         words: &[u32],
@@ -110,10 +112,14 @@ impl RawTable {
                     break;
                 }
             };
+            let rejected = tally.full;
             tally = self.offer_again(words, outcomes, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
             let stored = self.stored()?;
-            if settled + stored.saturating_sub(before) <= self.second_slots() / SETTLE_FOR_ONE_IN {
+            let made = settled + stored.saturating_sub(before);
+            let is_little = |made: u64, of: u64| made <= of / SETTLE_FOR_ONE_IN;
+            // What is little for a large table may be all that a few keys want, each of which may be offered many times.
+            if is_little(made, self.second_slots()) && is_little(rejected - tally.full, rejected) && settled <= rejected {
                 break;
             }
             before = stored;

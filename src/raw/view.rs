@@ -93,10 +93,10 @@ pub struct LevelView {
     pub functions: u32,
     /// The first of them.
     pub first_function: u32,
-    /// How many rounds; 0 if there is no such level.
+    /// How many rounds a find-or-put may take; 0 if there is no such level.
     pub rounds: u32,
-    /// Keys that the level takes, if they are counted; else 0.
-    pub most_keys: u32,
+    /// How many a key that is put back may take.
+    pub all_rounds: u32,
 }
 
 /// `warpset::CompactView` of compact_table.cuh.
@@ -158,6 +158,13 @@ impl Views {
     #[cfg(feature = "cuda")]
     pub(crate) fn argument(&self) -> &u64 {
         if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.roots.first.slots }
+    }
+
+    /// Of a cuckoo table: the same for a find-or-put of keys that are put back (settle.cuh). Nothing else may use the table at the same time.
+    pub(crate) fn to_put_back(mut self) -> Self {
+        let second = &mut self.compact.roots.second;
+        second.rounds = second.all_rounds;
+        self
     }
 
     /// Buckets of the node table; 0 if there is none.

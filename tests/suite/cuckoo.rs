@@ -4,7 +4,7 @@ use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
 use crate::common::vectors::{Pool, Random, keys};
 use crate::common::{fast, scaled, tests};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::thread;
 use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable};
@@ -17,6 +17,7 @@ tests![
     keys_that_share_both_buckets,
     keys_that_have_one_place_only,
     callers_race_while_keys_settle,
+    hot_keys_before_a_full_table,
     tables_grow_by_themselves_and_late,
     settling_moves_nothing_in_other_tables,
     half_the_slots_fit_the_same_keys,
@@ -213,6 +214,47 @@ fn callers_race_while_keys_settle(device: &Device) {
             checker.accept_with(&positions, &batch, References::Moved).or_fail(key_bits);
             checker.check().or_fail(key_bits);
         }
+    }
+}
+
+/// A few keys, each offered thousands of times in one batch, until there is no room: copies of a key take no room from it, nor from another.
+fn hot_keys_before_a_full_table(device: &Device) {
+    let copies = scaled(4000, 1000);
+    for (key_bits, slot_bits, capacity, least_fill) in
+        [(36, 32, 1 << 10, 0.96), (22, 16, 1 << 12, 0.985), (60, 64, 1 << 9, 0.93), (40, 32, 1 << 14, 0.99)]
+    {
+        let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
+        let slots = table.slots() as f64;
+        let all = keys(key_bits, table.slots() as usize * 21 / 20);
+        let (first, hot) = all.split_at((slots * (least_fill - 0.02)) as usize);
+        assert_eq!(table.find_or_put_many(&words(first)).unwrap().tally.full, 0, "{}", table.spec());
+        let (mut random, mut stored, mut rejected) = (Random::new(key_bits.into()), first.len(), 0);
+        for part in hot.chunks(5) {
+            let mut offers = part.repeat(copies);
+            random.shuffle(&mut offers);
+            let batch = table.find_or_put_many(&words(&offers)).unwrap();
+            let mut told: HashMap<u64, [usize; 3]> = HashMap::new();
+            for (key, outcome) in offers.iter().zip(&batch.outcomes) {
+                let told = told.entry(*key).or_default();
+                match outcome {
+                    Outcome::New => told[0] += 1,
+                    Outcome::Seen => told[1] += 1,
+                    _ => told[2] += 1,
+                }
+            }
+            let contained = table.contains_many(&words(part)).unwrap();
+            for (key, contained) in part.iter().zip(contained) {
+                let expected = if contained { [1, copies - 1, 0] } else { [0, 0, copies] };
+                assert_eq!(told[key], expected, "{}: New, Seen and Full of {key:#x}", table.spec());
+                stored += usize::from(contained);
+                rejected += usize::from(!contained);
+            }
+            assert!(rejected == 0 || stored as f64 > slots * least_fill, "{}: full at {stored}", table.spec());
+            if rejected > 20 {
+                break;
+            }
+        }
+        assert_eq!(table.len().unwrap(), stored as u64, "{}", table.spec());
     }
 }
 

@@ -153,9 +153,10 @@ impl CudaStore {
         let kernel = match (search, &self.kernels.find_or_put_changed) {
             // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
             (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.changes_pay => changed,
-            (Search::FindOrPut, _) => &self.kernels.find_or_put,
+            (Search::FindOrPut | Search::PutBack, _) => &self.kernels.find_or_put,
             (Search::Find, _) => &self.kernels.find,
         };
+        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
@@ -174,7 +175,7 @@ impl CudaStore {
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             // SAFETY: the arguments of `warpset_find_or_put`, `..._changed` and `warpset_find` (layouts checked when they were loaded); the rest
             // is the caller's.
-            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*self.view.argument(), part])? };
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*view.argument(), part])? };
         }
         Ok(())
     }
@@ -314,7 +315,7 @@ impl CudaStore {
         displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
         // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
         unsafe {
-            self.enqueue(Search::FindOrPut, &batch, self.stream())?;
+            self.enqueue(Search::PutBack, &batch, self.stream())?;
             displaced.counts.read_async(0, &mut counts, self.stream())?;
         }
         self.wait("putting keys back")?;

@@ -115,6 +115,19 @@ void settle([[maybe_unused]] const Settle& argument)
 #endif
 }
 
+// A batch whose vectors are the keys that settling has left over: it has counted them.
+struct PutBack {
+    Batch batch;
+    const warpset::Settled* settled;
+};
+
+void put_back(const PutBack& argument)
+{
+    BatchView batch = argument.batch.batch;
+    batch.count = argument.settled->left_over;
+    warpset_find_or_put(view_of(argument.batch.view), batch);
+}
+
 #if WARPSET_KEY_BITS
 // Of compact tables the tests know that by themselves (src/compact.rs).
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
@@ -185,6 +198,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
     },
     [](const void* a) { settle(as<Settle>(a)); },
+    [](const void* a) { put_back(as<PutBack>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
 };

@@ -168,21 +168,27 @@ impl Contents {
             (_, Some(Some(root))) => root,
             _ => words,
         };
-        let free = (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(words, *slot));
+        let free = match &table.layout {
+            None => (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(words, *slot)),
+            Some(layout) => {
+                layout.walk_of_find_or_put(table.key(words)).into_iter().find(|slot| self.slots[*slot as usize].is_free())
+            }
+        };
         free.map_or(Ok(false), |slot| {
             Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
         })
     }
 
-    /// Of a compact table: a vector may be Full only if every slot of the first level that may hold it is taken.
-    pub fn check_full_level(&self, table: &Table, pool: &Pool, vector: usize) -> Result<(), Wrong> {
-        let layout = table.layout.expect("a compact table");
-        let first = layout.levels[0].buckets * layout.slots_per_bucket(0);
-        let walk = layout.walk(table.key(pool.vector(vector)));
-        let free = walk.into_iter().find(|slot| *slot < first && !self.slots[*slot as usize].is_complete());
-        free.map_or(Ok(()), |slot| {
-            Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
-        })
+    /// Of a compact table: vectors that were not put back are in slots that find-or-put may take.
+    pub fn check_kept(&self, table: &Table, pool: &Pool, put_back: impl Fn(usize) -> bool) -> Result<(), Wrong> {
+        let Some(layout) = &table.layout else { return Ok(()) };
+        for (vector, place) in self.places.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {
+            let walk = || layout.walk_of_find_or_put(table.key(pool.vector(vector)));
+            if place.is_some_and(|place| !walk().contains(&place)) {
+                return Err(wrong("kept slot", format!("vector {vector} is at {place:?}"), self.about(*place)));
+            }
+        }
+        Ok(())
     }
 
     /// The table's counts are right (if nothing was killed).

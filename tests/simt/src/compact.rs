@@ -15,7 +15,7 @@ pub struct LevelView {
     pub functions: u32,
     pub first_function: u32,
     pub rounds: u32,
-    pub most_keys: u32,
+    pub all_rounds: u32,
 }
 
 /// See cuda/warpset/bijection.cuh.
@@ -46,9 +46,10 @@ pub struct Level {
     pub functions: u64,
     /// Of round r: the slots of a bucket that rounds until then may take.
     pub limits: [u64; 3],
+    /// Those of a find-or-put.
     pub rounds: usize,
-    /// Of the second level of a cuckoo table; else 0.
-    pub most_keys: u32,
+    /// How many more there are for a key that is put back.
+    pub kept_rounds: usize,
 }
 
 /// Of some keys, in slots of some bits.
@@ -136,7 +137,7 @@ impl Layout {
 
     /// Level, bucket and place there of a slot.
     fn at(&self, slot: u64) -> (usize, u64, u64) {
-        let first = self.levels[0].buckets * self.slots_per_bucket(0);
+        let first = self.first_slots();
         let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
         (level, slot / self.slots_per_bucket(level), slot % self.slots_per_bucket(level))
     }
@@ -155,34 +156,51 @@ impl Layout {
         self.key_at(level, bucket, code)
     }
 
-    /// The slots of a key's walk, in order. None of a key of too many bits.
+    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many bits.
     pub fn walk(&self, key: u64) -> Vec<u64> {
-        let mut walk = Vec::new();
+        self.steps(key).into_iter().map(|(slot, _)| slot).collect()
+    }
+
+    /// Those that a find-or-put may take.
+    pub fn walk_of_find_or_put(&self, key: u64) -> Vec<u64> {
+        let levels = self.levels.map(|level| Level { kept_rounds: 0, ..level });
+        Self { levels, ..*self }.walk(key)
+    }
+
+    /// The walk, and the key's code in each slot.
+    pub fn steps(&self, key: u64) -> Vec<(u64, u64)> {
+        let mut steps = Vec::new();
         if key & !self.mask() != 0 {
-            return walk;
+            return steps;
         }
         let mut before = 0;
         for level in 0..2 {
-            let Level { buckets, functions, limits, rounds, .. } = self.levels[level];
-            for round in 0..rounds {
+            let Level { buckets, functions, limits, rounds, kept_rounds } = self.levels[level];
+            for round in 0..rounds + kept_rounds {
                 let from = if round == 0 { 0 } else { limits[round - 1] };
                 for function in 0..functions {
                     let (bucket, code) = self.place(level, function, key);
                     // The code of a slot that is EMPTY.
                     if code != 0 {
-                        walk.extend((from..limits[round]).map(|place| before + bucket * self.slots_per_bucket(level) + place));
+                        let first = before + bucket * self.slots_per_bucket(level);
+                        steps.extend((from..limits[round]).map(|place| (first + place, code)));
                     }
                 }
             }
             before += buckets * self.slots_per_bucket(level);
         }
-        walk
+        steps
+    }
+
+    /// Slots of the first level; those of the second are numbered after them.
+    pub fn first_slots(&self) -> u64 {
+        self.levels[0].buckets * self.slots_per_bucket(0)
     }
 
     /// As kernels get it.
     pub fn view(&self, slots: *mut u8, stored: *mut u64) -> CompactView {
         let level = |level: usize, slots| {
-            let Level { buckets, functions, limits, rounds, .. } = self.levels[level];
+            let Level { buckets, functions, limits, rounds, kept_rounds } = self.levels[level];
             let (window, buckets) = if buckets == 0 { (1, 1) } else { (self.window(level) as u64, u128::from(buckets)) };
             let start = (1u128 << 96) / buckets;
             LevelView {
@@ -190,13 +208,13 @@ impl Layout {
                 window,
                 window_inverse: u64::MAX / window,
                 start: (start >> 32) as u64,
-                limits: (0..rounds).map(|round| limits[round] << (8 * round)).sum(),
+                limits: (0..rounds + kept_rounds).map(|round| limits[round] << (8 * round)).sum(),
                 start_fraction: start as u32,
                 buckets: self.levels[level].buckets as u32,
                 functions: functions as u32,
                 first_function: self.first_function(level) as u32,
                 rounds: rounds as u32,
-                most_keys: self.levels[level].most_keys,
+                all_rounds: (rounds + kept_rounds) as u32,
             }
         };
         let second = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
@@ -219,7 +237,7 @@ mod tests {
     fn places_give_their_keys_back() {
         for key_bits in [8, 12, 20, 33, 64] {
             for (buckets, second) in [(2, 2), (3, 2), (5, 3)] {
-                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, most_keys: 0 };
+                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, kept_rounds: 0 };
                 let levels = [level(buckets), level(second)];
                 let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
                 let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };

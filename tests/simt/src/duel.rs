@@ -23,6 +23,19 @@ pub enum Alike {
     AllButLast,
 }
 
+/// What the second level of a compact table holds when a duel begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// Nothing; nor does the first level.
+    Empty,
+    /// It has one slot left for find-or-put, of which all vectors have no other: the first level is full.
+    Nearly,
+    /// No such slot.
+    Full,
+    /// None, and the first vector of the duel is in a slot that is kept for keys that are put back.
+    PutBack,
+}
+
 /// An operation of a lane: PUT, FIND, GIVE or TAKE and the vector, or SCAN and the slot.
 pub type Call = (u32, u32);
 
@@ -36,6 +49,8 @@ pub struct Duel {
     stale: bool,
     /// Of a tree table: buckets of nodes, of two slots each.
     node_buckets: u32,
+    /// Of a compact table.
+    second: Second,
     /// What the lanes run, if not the table's own operations: a negative control.
     control: Option<(&'static str, Kernel)>,
     case: Option<Case>,
@@ -46,6 +61,8 @@ struct Case {
     pool: Pool,
     operations: Vec<Operation>,
     a_lane: usize,
+    /// Numbers of vectors that were stored before.
+    stored_before: Vec<usize>,
     /// What the lanes of the launch point to.
     _script: Box<ScriptArgument>,
     /// What the warps of the launch point to.
@@ -54,7 +71,7 @@ struct Case {
 
 impl Duel {
     pub fn of_lanes(kernels: &'static Kernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
-        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, control: None, case: None }
+        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, second: Second::Empty, control: None, case: None }
     }
 
     /// Each warp puts a batch of vectors.
@@ -68,18 +85,23 @@ impl Duel {
         Self { node_buckets, ..self }
     }
 
+    /// With keys in a compact table.
+    pub fn with_second(self, second: Second) -> Self {
+        Self { second, ..self }
+    }
+
     /// With another way to do the operations of lanes.
     pub fn by(self, name: &'static str, kernel: Kernel) -> Self {
         Self { control: Some((name, kernel)), ..self }
     }
 
     /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to bucket 1; then the
-    /// second slots, or a second level of one.
+    /// second slots, or a second level of one, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
-        let second = Level { buckets: 2, functions: 1, limits: [1, 0, 0], rounds: 1, most_keys: 0 };
+        let second = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };
         let (limits, rounds) = if self.alike == Alike::AllButLast { ([1, 2, 0], 2) } else { ([1, 0, 0], 1) };
-        let first = Level { buckets: 2, functions: 1, limits, rounds, most_keys: 0 };
+        let first = Level { buckets: 2, functions: 1, limits, rounds, kept_rounds: 0 };
         let layout = Layout { key_bits, slot_bits, levels: [first, second], multipliers: [1; 3], step: 1 << (key_bits - 1) | 1 };
         let functions = layout.most_functions(0).min(2);
         Layout { levels: [Level { functions, ..first }, second], ..layout }
@@ -92,7 +114,8 @@ impl Duel {
     fn pool(&self, table: &Table, memory: &Memory) -> Pool {
         let width = self.kernels.width();
         if self.kernels.is_compact() && !self.kernels.is_tree() {
-            return Pool::new(width, (0..self.vectors()).map(|number| vec![number + 1, 0]));
+            let others = if self.second == Second::Empty { 0 } else { 8 };
+            return Pool::new(width, (0..self.vectors() + others).map(|number| vec![number + 1, 0]));
         }
         let chunks = table.slot(memory, 0).ranges;
         let (first, last) = (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4);
@@ -109,6 +132,27 @@ impl Duel {
     }
 }
 
+impl Duel {
+    /// Puts keys that are in no call into the levels, and the first one that is. Gives their numbers.
+    fn fill(&self, table: &Table, memory: &mut Memory, pool: &Pool) -> Vec<usize> {
+        let Some(layout) = table.layout.filter(|_| self.second != Second::Empty) else { return Vec::new() };
+        let mut stored = Vec::new();
+        let mut put = |number: usize, accepts: &dyn Fn(u64) -> bool| {
+            let put = table.fill(memory, table.key(pool.vector(number)), accepts);
+            stored.extend(put.map(|_| number));
+        };
+        let others = self.vectors() as usize..pool.len();
+        others.clone().for_each(|number| put(number, &|slot| slot < layout.first_slots()));
+        if self.second != Second::Nearly {
+            put(pool.len() - 1, &|slot| slot >= layout.first_slots());
+        }
+        if self.second == Second::PutBack {
+            put(0, &|slot| slot >= layout.first_slots());
+        }
+        stored
+    }
+}
+
 impl Program for Duel {
     fn name(&self) -> String {
         let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (CHANGE, 'c')];
@@ -119,6 +163,7 @@ impl Program for Duel {
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
         let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
         let control = self.control.map_or_else(String::new, |(name, _)| format!("{name}-"));
+        let nodes = if self.second == Second::Empty { nodes } else { format!("{nodes}-{:?}", self.second) };
         format!("{control}{}{nodes}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
     }
 
@@ -159,6 +204,7 @@ impl Program for Duel {
             table.node_slots = 2 * self.node_buckets as usize;
         }
         let pool = self.pool(&table, memory);
+        let stored_before = self.fill(&table, memory, &pool);
         let words = pool.words(0..pool.len());
         let vectors: *const u32 = memory.allocate_with("vectors", Use::Constant, &words);
         let a_lane = self.players.iter().map(Vec::len).max().unwrap_or(0);
@@ -204,12 +250,12 @@ impl Program for Duel {
             let (kernel, argument) = (self.control.map_or(self.kernels.script, |control| control.1), argument(&*script));
             grids.push(Grid { blocks: self.players.len(), threads: 1, scratch_bytes: 0, kernel, argument });
         }
-        self.case = Some(Case { table, pool, operations, a_lane, _script: script, batches });
+        self.case = Some(Case { table, pool, operations, a_lane, stored_before, _script: script, batches });
         vec![grids]
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
-        let Case { table, pool, operations, a_lane, batches, .. } = self.case.as_mut().expect("a case was set up");
+        let Case { table, pool, operations, a_lane, stored_before, batches, .. } = self.case.as_mut().expect("a case was set up");
         for (number, batch) in batches.iter().enumerate() {
             let view = &batch.batch;
             let count = view.count as usize;
@@ -220,12 +266,15 @@ impl Program for Duel {
         }
         let contents = Contents::read(table, memory, pool, false)?;
         check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
-        let mut news = HashMap::new();
+        let mut news: HashMap<usize, u64> = stored_before.iter().map(|vector| (*vector, 1)).collect();
         for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | CHANGE)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(table, pool, operation.vector as usize)?;
             }
+        }
+        if !table.kernels.is_tree() {
+            contents.check_kept(table, pool, |vector| stored_before.contains(&vector))?;
         }
         contents.check_news(&news)?;
         contents.check_counts(table, memory)

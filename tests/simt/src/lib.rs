@@ -11,6 +11,7 @@
 pub mod checks;
 pub mod compact;
 pub mod controls;
+pub mod crowd;
 pub mod duel;
 pub mod fault;
 pub mod hunt;

@@ -1,4 +1,4 @@
-//! Compact cuckoo: keys are put, settle (cuda/warpset/settle.cuh), and are put again, by small tables that are too full for them.
+//! Compact cuckoo: keys are put, settle (cuda/warpset/settle.cuh), are put back, and are put again, by small tables that are too full for them.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};
@@ -6,18 +6,19 @@ use crate::hunt::{Program, Wrong};
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::storm::batch_view;
-use crate::table::{BatchArgument, Config, FULL, Kernels, NEW, SEEN, SettleArgument, Table, argument, wrong};
+use crate::table::{BatchArgument, Config, FULL, Kernels, NEW, PutBackArgument, SEEN, SettleArgument, Table, argument, wrong};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// Batches of all keys: before the second level settles, and after.
+/// Batches of all keys: before the second level settles, and after; and between these of those that are left over.
 struct Case {
     table: Table,
     pool: Pool,
     before: BatchOf,
     settle: Box<SettleArgument>,
+    put_back: Box<PutBackArgument>,
     after: BatchOf,
 }
 
@@ -38,7 +39,7 @@ impl Settlement {
         Self { kernels, case: None }
     }
 
-    /// Two functions, all slots in one round; a second level that takes keys for 5/8 of its slots.
+    /// Two functions, all slots in one round; a second level of which some slots are kept for keys that are put back.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         // With the same bucket under both functions, chains are long.
@@ -48,12 +49,12 @@ impl Settlement {
         let mut layout = Layout { key_bits, slot_bits, levels: [Level::default(); 2], multipliers, step };
         let slots = layout.slots_per_bucket(0);
         layout.levels[0] =
-            Level { buckets: rng.random_range(2..=3), functions: 2, limits: [slots, 0, 0], rounds: 1, most_keys: 0 };
+            Level { buckets: rng.random_range(2..=3), functions: 2, limits: [slots, 0, 0], rounds: 1, kept_rounds: 0 };
         assert!(layout.most_functions(0) >= 2, "{}: codes of one function only", self.kernels.name());
         layout.levels[1].buckets = rng.random_range(1..=3).max(2);
         let functions = rng.random_range(1..=layout.most_functions(1).min(4));
-        let most_keys = layout.levels[1].buckets as u32 * 5;
-        layout.levels[1] = Level { functions, limits: [8, 0, 0], rounds: 1, most_keys, ..layout.levels[1] };
+        let limit = rng.random_range(3..=7);
+        layout.levels[1] = Level { functions, limits: [limit, 8, 0], rounds: 1, kept_rounds: 1, ..layout.levels[1] };
         layout
     }
 
@@ -131,27 +132,45 @@ impl Program for Settlement {
         let threads = *[1, 3, 8, WARP].choose(&mut rng).expect("there are numbers");
         let blocks = rng.random_range(1..=2);
         let settling = Grid { blocks, threads, scratch_bytes: 0, kernel: self.kernels.settle, argument: argument(&*settle) };
-        let launches = vec![vec![self.search(&before, 2)], vec![settling], vec![self.search(&after, 1)]];
-        self.case = Some(Case { table, pool, before, settle, after });
+        let mut back = batch_view(memory, self.kernels, &pool, &vec![0; second], "put back");
+        back.vectors = settle.keys.cast_const().cast();
+        let batch = BatchArgument { view: table.view_to_put_back(), batch: back };
+        let put_back = Box::new(PutBackArgument { batch, settled: settle.counts });
+        let putting_back = Grid {
+            blocks: 1,
+            threads: WARP,
+            scratch_bytes: self.kernels.scratch_of_warp(),
+            kernel: self.kernels.put_back,
+            argument: argument(&*put_back),
+        };
+        let launches = vec![vec![self.search(&before, 2)], vec![settling], vec![putting_back], vec![self.search(&after, 1)]];
+        self.case = Some(Case { table, pool, before, settle, put_back, after });
         launches
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
-        let Case { table, pool, before, settle, after } = self.case.as_ref().expect("a case was set up");
+        let Case { table, pool, before, settle, put_back, after } = self.case.as_ref().expect("a case was set up");
         // Whatever has been moved: each key once, and before it no free slot on its walk.
         let contents = Contents::read(table, memory, pool, false)?;
         contents.check_counts(table, memory)?;
         let [taken, left_over] = memory.at(settle.counts, 1)[0];
-        let mut without_place = HashSet::new();
-        for key in memory.at(settle.keys, left_over as usize) {
+        let (mut was_left_over, mut without_place) = (HashSet::new(), HashSet::new());
+        let outcomes = memory.at(put_back.batch.batch.outcomes, left_over as usize);
+        for (key, outcome) in memory.at(settle.keys, left_over as usize).iter().zip(outcomes) {
             let number = pool.number(&[*key as u32, (*key >> 32) as u32]);
-            let Some(_) = number.filter(|number| without_place.insert(*number)) else {
+            let Some(number) = number.filter(|number| was_left_over.insert(*number)) else {
                 return Err(wrong("left over", format!("{key:#x}, which nobody offered, or twice"), Vec::new()));
             };
+            match u32::from(*outcome) {
+                NEW => {}
+                FULL => drop(without_place.insert(number)),
+                outcome => return Err(wrong("left over", format!("key {number} is {outcome} when it is put back"), Vec::new())),
+            }
         }
         if left_over > taken {
             return Err(wrong("wrong count", format!("{left_over} keys left over of {taken}"), Vec::new()));
         }
+        contents.check_kept(table, pool, |key| was_left_over.contains(&key))?;
         let mut stored = HashSet::new();
         for (key, outcome) in before.outcomes(memory) {
             match outcome {
@@ -164,24 +183,12 @@ impl Program for Settlement {
         if let Some(key) = without_place.iter().next() {
             return Err(wrong("left over", format!("key {key} is left over, but was not stored"), Vec::new()));
         }
-        let first = table.layout.map_or(0, |layout| layout.levels[0].buckets * layout.slots_per_bucket(0));
-        let in_second = contents.places.iter().flatten().filter(|place| **place >= first).count() as u64;
-        let counted = memory.at(table.view.roots.stored, 2)[1];
-        let most = table.layout.map_or(0, |layout| layout.levels[1].most_keys);
-        if counted != in_second || in_second > most.into() {
-            return Err(wrong(
-                "wrong count",
-                format!("{in_second} keys in the second level, {counted} counted, of {most}"),
-                Vec::new(),
-            ));
-        }
         for (key, outcome) in after.outcomes(memory) {
             let is_right = match outcome {
                 SEEN => stored.contains(&key),
                 NEW => stored.insert(key),
                 FULL => {
-                    // For want of room in the second level, of which slots may be free. The first is full where the key would be.
-                    contents.check_full_level(table, pool, key)?;
+                    contents.check_full(table, pool, key)?;
                     !stored.contains(&key)
                 }
                 _ => false,

@@ -506,9 +506,10 @@ fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -
     for (level, buckets) in [buckets, *[0, 2, 3].choose(rng).expect("there are numbers")].into_iter().enumerate() {
         if buckets > 0 {
             layout.levels[level].buckets = buckets;
-            let (limits, rounds) = limits(layout.slots_per_bucket(level), rng);
+            let (limits, all_rounds) = limits(layout.slots_per_bucket(level), rng);
             let functions = rng.random_range(1..=layout.most_functions(level).min(4));
-            layout.levels[level] = Level { buckets, functions, limits, rounds, most_keys: 0 };
+            let kept_rounds = if level == 1 { rng.random_range(0..all_rounds) } else { 0 };
+            layout.levels[level] = Level { buckets, functions, limits, rounds: all_rounds - kept_rounds, kept_rounds };
         }
     }
     layout

@@ -37,6 +37,7 @@ pub struct Kernels {
     pub script: Kernel,
     /// Of compact tables.
     pub settle: Kernel,
+    pub put_back: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -159,6 +160,14 @@ pub struct SettleArgument {
     pub keys: *mut u64,
     /// Keys that were taken from the second level, and keys that are left over.
     pub counts: *mut [u64; 2],
+}
+
+/// A batch of the keys that settling has left over, as many as it has counted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PutBackArgument {
+    pub batch: BatchArgument,
+    pub settled: *const [u64; 2],
 }
 
 /// See cpp/script.h.
@@ -381,8 +390,7 @@ impl Table {
             slots: memory.allocate("slots", Use::Shared, bytes),
             buckets: config.buckets,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
-            // Of a cuckoo table two numbers.
-            stored: memory.allocate("stored", Use::Shared, if layout.is_some() { 16 } else { 8 }).cast(),
+            stored: memory.allocate("stored", Use::Shared, 8).cast(),
             hash_mask: config.hash_mask,
             empty: config.empty,
             probe_limit: config.buckets.min(1024) as u32,
@@ -410,6 +418,13 @@ impl Table {
         Self { kernels, view: View { roots, nodes, compact }, slots, node_slots, layout }
     }
 
+    /// Of a cuckoo table: the view for keys that are put back.
+    pub fn view_to_put_back(&self) -> View {
+        let mut view = self.view;
+        view.compact.second.rounds = view.compact.second.all_rounds;
+        view
+    }
+
     fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
         let mut place = ChunkPlace::default();
         // SAFETY: the function computes an address from the view and touches nothing but `place`.
@@ -421,7 +436,6 @@ impl Table {
     pub fn clear(&self, memory: &mut Memory) {
         if let Some(layout) = self.layout {
             memory.at_mut(self.view.roots.slots, layout.bytes()).fill(0);
-            memory.at_mut(self.view.roots.stored, 2).fill(0);
         }
         let chunked = if self.layout.is_some() { 0 } else { self.slots };
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
@@ -435,6 +449,25 @@ impl Table {
             memory.at_mut(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1).fill(0);
             memory.at_mut(self.view.nodes.stored, 1)[0] = 0;
         }
+    }
+
+    /// Of a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any launch, if `accepts` that.
+    /// Gives which.
+    pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
+        let layout = self.layout.expect("a compact table");
+        let address = |range: &Range<usize>| self.view.roots.slots.wrapping_add(range.start);
+        let is_free = |slot: u64| {
+            let range = layout.range(slot);
+            memory.at(address(&range).cast_const(), range.len()).iter().all(|byte| *byte == 0)
+        };
+        let (slot, code) = layout.steps(key).into_iter().find(|(slot, _)| is_free(*slot))?;
+        if !accepts(slot) {
+            return None;
+        }
+        let range = layout.range(slot);
+        memory.at_mut(address(&range), range.len()).copy_from_slice(&code.to_le_bytes()[..range.len()]);
+        memory.at_mut(self.view.roots.stored, 1)[0] += 1;
+        Some(slot)
     }
 
     /// All slots of nodes, and the one behind them.

@@ -8,7 +8,8 @@ mod support;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use support::{Few, layouts, share, storms, trial};
-use warpset_simt::duel::{Alike, Call, Duel};
+use warpset_simt::crowd::Crowd;
+use warpset_simt::duel::{Alike, Call, Duel, Second};
 use warpset_simt::hunt::{Program, Strategy};
 use warpset_simt::settlement::Settlement;
 use warpset_simt::table::{COMPACTS, FIND, Kernels, PUT, compact};
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     // Codes have room for a second function.
     for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
         trials.extend(settlements(kernels));
+        trials.extend(crowds(kernels));
     }
     trials.extend(duels());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -36,12 +38,24 @@ fn settlements(kernels: &'static Kernels) -> Vec<Trial> {
     strategies.into_iter().map(make).collect()
 }
 
+/// For each scheduler.
+fn crowds(kernels: &'static Kernels) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
+        for stale in [false, true] {
+            let name = format!("crowd::{}::{strategy}", Crowd::new(kernels, stale).name());
+            trials.push(trial(name, move || (Box::new(Crowd::new(kernels, stale)), strategy, share(150, 50_000))));
+        }
+    }
+    trials
+}
+
 const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
 /// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One slot a
-/// bucket, in one round, or two rounds; two buckets, and a second level of one slot.
+/// bucket, in one round, or two rounds; two buckets, and a second level of one slot, and one for keys that are put back.
 fn duels() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
@@ -59,6 +73,20 @@ fn duels() -> Vec<Trial> {
                     let make = move || Duel::of_warps(kernels, rounds, batches.clone(), stale);
                     add(Box::new(make), share(40, 20_000));
                 }
+            }
+        }
+    }
+    // A second level that is nearly full, or full; equal keys, and others.
+    for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)] {
+        for second in [Second::Nearly, Second::Full, Second::PutBack] {
+            for stale in [false, true] {
+                for players in players() {
+                    let make = move || Duel::of_lanes(kernels, Alike::Nothing, players.clone(), stale).with_second(second);
+                    add(Box::new(make), share(5_000, 5_000_000));
+                }
+                let batches = vec![vec![A, A, B], vec![B, A]];
+                let make = move || Duel::of_warps(kernels, Alike::Nothing, batches.clone(), stale).with_second(second);
+                add(Box::new(make), share(40, 20_000));
             }
         }
     }

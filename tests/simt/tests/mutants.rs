@@ -741,6 +741,24 @@ const MUTANTS: &[Mutant] = &[
         to: "            return code_in(seen, slot);\n        }\n    }\n\n    // Makes",
     },
     Mutant {
+        what: "the slots that are kept for keys that are put back: find-or-put takes them",
+        file: "warpset/compact_table.cuh",
+        from: "return walk.round >= view.rounds;",
+        to: "return walk.round >= view.all_rounds;",
+    },
+    Mutant {
+        what: "the slots that are kept for keys that are put back: they are not looked at",
+        file: "warpset/compact_table.cuh",
+        from: "        for (u32 slot = 0; slot < slots_per_bucket; ++slot) {\n            Code seen",
+        to: "        for (u32 slot = 0; slot < last_slot(walk.round); ++slot) {\n            Code seen",
+    },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap of a code returned: who loses to an equal key is told New",
+        file: "warpset/compact_table.cuh",
+        from: "operation == Operation::FindOrPut && seen == empty) return",
+        to: "operation == Operation::FindOrPut && (seen == empty || seen == code)) return",
+    },
+    Mutant {
         what: "the clearing of the second level",
         file: "warpset/batch.cuh",
         from: "(table.first.view.buckets + static_cast<u64>(table.second.view.buckets))",
@@ -774,7 +792,7 @@ fn survives(mutant: &Mutant) -> bool {
     // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
     let (tests, specs): (&[&str], _) =
-        if uses(&["settle"]) || mutant.what.contains("settling") || mutant.what.contains("gives way") {
+        if uses(&["settle"]) || ["settling", "gives way", "put back", "is told New"].iter().any(|of| mutant.what.contains(of)) {
             (&["--test", "compact"], "compact")
         } else if uses(&["compact"]) {
             (&["--test", "compact", "--test", "tree"], "compact,tree")
