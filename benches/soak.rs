@@ -110,9 +110,9 @@ fn campaigns() -> Vec<Campaign> {
         keys("root, 16-bit slots", 20, 26, root, 16, 3),
         keys("root, 64-bit slots", 20, 26, root, 64, 20),
         keys("cuckoo", 20, 26, cuckoo, 32, 1),
-        Campaign { from_host: true, ..of("bucket, 2 words, from the host", 8, 23, &[32, 32], bucket) },
-        Campaign { from_host: true, ..of("tree, 8 words, from the host", 5, 22, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
-        Campaign { from_host: true, ..keys("root, from the host", 3, 22, root, 32, 5) },
+        Campaign { from_host: true, ..of("bucket, 2 words, from the host", 4, 23, &[32, 32], bucket) },
+        Campaign { from_host: true, ..of("tree, 8 words, from the host", 2, 22, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        Campaign { from_host: true, ..keys("root, from the host", 2, 22, root, 32, 5) },
     ]
 }
 
