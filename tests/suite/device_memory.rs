@@ -4,7 +4,7 @@ use crate::common::checker::{Checker, OrFail};
 use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
 use crate::common::vectors::{Pool, distinct};
-use crate::common::{scaled, tests, tests_of_all_kinds};
+use crate::common::{fast, scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
@@ -36,6 +36,10 @@ pub mod once {
         kernels_compile_for_other_architectures,
         device_batches_while_others_clear_and_grow,
         rejected_keys_are_offered_again_when_others_have_settled,
+        a_batch_of_more_than_2_to_the_31_vectors,
+        a_table_of_more_than_2_to_the_32_slots,
+        counts_of_several_batches,
+        chosen_slots_keep_their_bits_in_growth,
     ];
 }
 
@@ -513,4 +517,177 @@ fn kernels_compile_for_other_architectures(_device: &Device) {
         }
     }
     assert!(matches!(compile_kernels::<warpset::Bucket>(257, (9, 0)), Err(Error::Width { width: 257 })));
+}
+
+/// Whether the GPU has so many bytes; says so if not. Not where sizes are small: a checker of memory would take hours.
+fn has_memory(device: &Device, test: &str, needed: u64) -> bool {
+    let (free, _) = context(device).mem_get_info().unwrap();
+    let enough = !fast() && needed <= free as u64;
+    if !enough {
+        let why = if fast() { "sizes are small".into() } else { format!("it needs {needed} bytes, {free} are free") };
+        eprintln!("skipped: {test}: {why}");
+    }
+    enough
+}
+
+/// More than one kernel takes: the parts write where the whole would, every output, and add to one count.
+fn a_batch_of_more_than_2_to_the_31_vectors(device: &Device) {
+    let count: usize = (1 << 31) + 12_345;
+    // Words, two references, an outcome; slots at fill 0.8, and a bit for each of them.
+    if !has_memory(device, "a batch of more than 2^31 vectors", (count as u64) * (4 + 16 + 1 + 6) + (2 << 30)) {
+        return;
+    }
+    let table = BucketTable::new(device, 1, count as u64 * 5 / 4).unwrap();
+    let stream = stream(device);
+    let module = table.compile("kernels.cu", KERNELS).unwrap();
+    let [make, judge] = ["make_numbers", "judge_numbers"].map(|name| module.load_function(name).unwrap());
+    let (of_all, wrong_counts) = (count as u64, 4);
+    // SAFETY: all of it is written, by the kernel below or by the batch, before it is read.
+    let (mut vectors, mut references, mut fresh, mut outcomes) = unsafe {
+        (
+            stream.alloc::<u32>(count).unwrap(),
+            stream.alloc::<u64>(count).unwrap(),
+            stream.alloc::<u64>(count).unwrap(),
+            stream.alloc::<u8>(count).unwrap(),
+        )
+    };
+    // SAFETY: the kernel's arguments in its order; the buffer has room for `count` words.
+    unsafe { stream.launch_builder(&make).arg(&mut vectors).arg(&of_all).launch(EVERYWHERE) }.unwrap();
+    let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+    let mut marks = stream.alloc_zeros::<u32>(table.slots().div_ceil(32) as usize).unwrap();
+    for (pass, outcome) in [1u8, 2].into_iter().enumerate() {
+        let mut batch = DeviceBatch::new(&vectors, count);
+        batch.outcomes = Some(&mut outcomes);
+        batch.references = Some(&mut references);
+        batch.counts = Some(&mut counts);
+        if pass == 0 {
+            batch.new_references = Some(&mut fresh);
+        }
+        table.find_or_put_device(&stream, batch).unwrap();
+        // The second pass adds to the counts of the first.
+        let passes = pass as u64 + 1;
+        let expected = Counts { offered: passes * of_all, hits: of_all, new_references: of_all, ..Counts::default() };
+        assert_eq!(stream.clone_dtoh(&counts).unwrap()[0], expected, "pass {pass}");
+        let new = if pass == 0 { of_all } else { 0 };
+        let (mut wrong, view) = (stream.alloc_zeros::<u64>(wrong_counts).unwrap(), table.kernel_argument().unwrap());
+        let mut launch = stream.launch_builder(&judge);
+        launch.arg(&view).arg(&vectors).arg(&of_all).arg(&outcome).arg(&outcomes).arg(&references);
+        launch.arg(&fresh).arg(&new).arg(&mut marks).arg(&mut wrong);
+        // SAFETY: the kernel's arguments in its order: outputs of `count` vectors, `new` references, and a bit for each slot.
+        unsafe { launch.launch(EVERYWHERE) }.unwrap();
+        assert_eq!(stream.clone_dtoh(&wrong).unwrap(), [0; 4], "pass {pass}: outcomes, references, new references, one twice");
+    }
+    assert_eq!(table.len().unwrap(), of_all);
+    // Lookups are split in the same way.
+    let mut found = stream.alloc_zeros::<Counts>(1).unwrap();
+    let mut batch = DeviceBatch::new(&vectors, count);
+    batch.counts = Some(&mut found);
+    table.find_device(&stream, batch).unwrap();
+    assert_eq!(stream.clone_dtoh(&found).unwrap()[0], Counts { offered: of_all, hits: of_all, ..Counts::default() });
+}
+
+/// A table grows from fewer slots than 32 bits can number to more: references beyond them read back what was put.
+fn a_table_of_more_than_2_to_the_32_slots(device: &Device) {
+    let count: usize = 1 << 27;
+    let (slots, more): (u64, u64) = ((1 << 32) - (1 << 24), (1 << 32) + (1 << 30));
+    if !has_memory(device, "a table of more than 2^32 slots", (slots + more) * 4 + (count as u64) * 13 + (2 << 30)) {
+        return;
+    }
+    let (table, stream) = (BucketTable::new(device, 1, slots).unwrap(), stream(device));
+    assert!(table.slots() < 1 << 32);
+    let module = table.compile("kernels.cu", KERNELS).unwrap();
+    let [make, judge] = ["make_numbers", "judge_numbers"].map(|name| module.load_function(name).unwrap());
+    let mut vectors = stream.alloc_zeros::<u32>(count).unwrap();
+    let mut references = stream.alloc_zeros::<u64>(count).unwrap();
+    let mut outcomes = stream.alloc_zeros::<u8>(count).unwrap();
+    let (of_all, none) = (count as u64, 0u64);
+    // SAFETY: the kernel's arguments in its order; the buffer has room for `count` words.
+    unsafe { stream.launch_builder(&make).arg(&mut vectors).arg(&of_all).launch(EVERYWHERE) }.unwrap();
+    for (grown, outcome) in [(false, 1u8), (false, 2), (true, 2)] {
+        if grown {
+            table.grow(more).unwrap();
+            assert!(table.slots() >= more);
+        }
+        let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+        let mut batch = DeviceBatch::new(&vectors, count);
+        batch.outcomes = Some(&mut outcomes);
+        batch.references = Some(&mut references);
+        batch.counts = Some(&mut counts);
+        table.find_or_put_device(&stream, batch).unwrap();
+        let expected = Counts { offered: of_all, hits: if outcome == 1 { of_all } else { 0 }, ..Counts::default() };
+        assert_eq!(stream.clone_dtoh(&counts).unwrap()[0], expected, "grown {grown}");
+        let (mut wrong, view) = (stream.alloc_zeros::<u64>(4).unwrap(), table.kernel_argument().unwrap());
+        let mut launch = stream.launch_builder(&judge);
+        launch.arg(&view).arg(&vectors).arg(&of_all).arg(&outcome).arg(&outcomes).arg(&references);
+        launch.arg(&none).arg(&none).arg(&none).arg(&mut wrong);
+        // SAFETY: the kernel's arguments in its order: outputs of `count` vectors, and no new references.
+        unsafe { launch.launch(EVERYWHERE) }.unwrap();
+        assert_eq!(stream.clone_dtoh(&wrong).unwrap(), [0; 4], "grown {grown}: outcomes, references");
+    }
+    let slots: Vec<u64> = stream.clone_dtoh(&references.slice(..1 << 16)).unwrap();
+    let words: Vec<u32> = stream.clone_dtoh(&vectors.slice(..1 << 16)).unwrap();
+    // A fifth of them; by chance at least.
+    let beyond = slots.iter().filter(|slot| **slot >= 1 << 32).count();
+    assert!((11_000..15_500).contains(&beyond), "{beyond} of 65,536 references beyond 2^32");
+    let places: Vec<Reference> = table.locate_many(&words).unwrap().into_iter().flatten().collect();
+    assert_eq!(places.iter().map(|place| place.slot()).collect::<Vec<_>>(), slots);
+    assert_eq!(table.get_many(&places).unwrap(), words);
+    let stats = table.stats().unwrap();
+    assert_eq!((stats.stored, table.len().unwrap()), (of_all, of_all));
+}
+
+/// Batches that report nothing but counts may share them.
+fn counts_of_several_batches(device: &Device) {
+    let (width, count, stream) = (3, 5000, stream(device));
+    let table = BucketTable::new(device, width, 4 * count as u64).unwrap();
+    let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+    let mut outcomes = stream.alloc_zeros::<u8>(count).unwrap();
+    // Each begins with half of the vectors of the one before.
+    for batch in 0..4u64 {
+        let vectors = stream.clone_htod(&distinct(width, batch * count as u64 / 2, count)).unwrap();
+        let mut of_batch = DeviceBatch::new(&vectors, count);
+        of_batch.counts = Some(&mut counts);
+        of_batch.outcomes = Some(&mut outcomes);
+        table.find_or_put_device(&stream, of_batch).unwrap();
+        let (half, sum) = (count as u64 / 2, stream.clone_dtoh(&counts).unwrap()[0]);
+        assert_eq!(
+            sum,
+            Counts { offered: 2 * half * (batch + 1), hits: half * (batch + 2), ..Counts::default() },
+            "batch {batch}"
+        );
+        assert_eq!(sum.tally().seen, half * batch, "batch {batch}");
+        let outcomes = stream.clone_dtoh(&outcomes).unwrap();
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == 1).count() as u64, if batch == 0 { 2 * half } else { half });
+    }
+}
+
+/// Slots of as many bits as were asked for before, whatever would be chosen for the larger table.
+fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
+    let (count, stream) = (scaled(100_000, 1000), stream(device));
+    let keys: Vec<u32> = (0..count as u64)
+        .map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24)
+        .flat_map(|key| [key as u32, (key >> 32) as u32])
+        .collect();
+    let distinct_keys = keys.chunks(2).collect::<HashSet<_>>().len() as u64;
+    let buffer = stream.clone_htod(&keys).unwrap();
+    for (slot_bits, capacity) in [(32, 1 << 17), (64, 1 << 17)] {
+        let builder = RootTable::builder().key_bits(40).slot_bits(slot_bits).capacity(capacity);
+        let table = builder.build(device).unwrap();
+        for (round, slots) in [capacity, 3 << 17, 1 << 20].into_iter().enumerate() {
+            if round > 0 {
+                table.grow(slots).unwrap();
+            }
+            assert_eq!(table.spec().key_and_slot_bits(), Some((40, slot_bits)));
+            let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
+            let mut batch = DeviceBatch::new(&buffer, count);
+            batch.counts = Some(&mut counts);
+            table.find_or_put_device(&stream, batch).unwrap();
+            let new = if round == 0 { distinct_keys } else { 0 };
+            let expected = Counts { offered: count as u64, hits: new, ..Counts::default() };
+            assert_eq!(stream.clone_dtoh(&counts).unwrap()[0], expected, "{slot_bits} bits, round {round}");
+            assert_eq!(table.len().unwrap(), distinct_keys);
+        }
+        let stored: HashSet<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+        assert!(stored.len() as u64 == distinct_keys && keys.chunks(2).all(|key| stored.contains(key)), "{slot_bits} bits");
+    }
 }

@@ -82,3 +82,36 @@ extern "C" __global__ void put_successors(warpset::View view, const u32* vectors
         if (found.outcome == Outcome::Full) atomicAdd(&counts->full, 1ull);
     }
 }
+
+// Vectors of one word, `count` different ones of the 2^32.
+extern "C" __global__ void make_numbers(u32* vectors, u64 count)
+{
+    u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count; i += threads)
+        vectors[i] = static_cast<u32>(i) * 0x9E3779B1u;
+}
+
+// Of such vectors: adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to other vectors, to wrong[2]
+// those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there twice. `marks`: a cleared bit for
+// each slot, if there are new ones.
+extern "C" __global__ void judge_numbers(warpset::View view, const u32* vectors, u64 count, warpset::u8 expected,
+                                         const warpset::u8* outcomes, const u64* references, const u64* fresh, u64 fresh_count,
+                                         u32* marks, u64* wrong)
+{
+    const auto table = warpset::table(view);
+    u64 first = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x, threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 i = first; i < count; i += threads) {
+        u32 word = 0;
+        if (outcomes[i] != expected) atomicAdd(wrong, 1ull);
+        const bool read = references[i] < table.slots() && table.read_word(references[i], 0, word);
+        if (!read || word != vectors[i]) atomicAdd(wrong + 1, 1ull);
+    }
+    for (u64 i = first; i < fresh_count; i += threads) {
+        if (fresh[i] >= table.slots() || !table.holds(fresh[i])) {
+            atomicAdd(wrong + 2, 1ull);
+            continue;
+        }
+        u32 bit = 1u << fresh[i] % 32;
+        if (atomicOr(marks + fresh[i] / 32, bit) & bit) atomicAdd(wrong + 3, 1ull);
+    }
+}

@@ -1,0 +1,397 @@
+//! A soak: 10^12 find-or-puts into tables of every kind, all of them counted exactly.
+//!
+//! Vectors are made from numbers (support/numbered.rs), so it is known of every batch how many are New and how many Seen; nothing
+//! is Full but where a table is offered more than it takes, and there whoever is rejected once is rejected again. Each table goes
+//! through rounds: it is cleared, filled by batches in which every vector comes twice, by batches half of which is stored, and
+//! from two streams at once; then everything is offered again and again in other orders, and lookups see what is stored and
+//! nothing else. Trees get changes of stored vectors, with masks and without. In every fourth round all outcomes and references
+//! of some batches are judged one by one, in every eighth the whole table is read back, and is exactly what was put, and in every
+//! eighth it grows. Cuckoo tables are filled further than they can be without moving keys. Part of it comes from host memory,
+//! into tables that grow by themselves.
+//!
+//! `cargo bench --bench soak` takes one to three minutes on an H200, and ends with the total. The first number that is not what
+//! it must be ends it at once, with all numbers, and exit code 1.
+//!
+//! - `WARPSET_SOAK=1e9` makes so many in all; the tables are smaller then.
+//! - `WARPSET_SOAK_SEED=7` has other vectors, orders and hash functions; all of them are decided by the seed.
+//! - `WARPSET_SOAK_ONLY=tree` runs only those of that name, or of names with that in them.
+//! - `WARPSET_SOAK_DEVICE=cpu` does the same on the CPU from slices: `WARPSET_SOAK=1e7` takes a few seconds.
+
+#[path = "support/numbered.rs"]
+mod numbered;
+mod support;
+
+use numbered::{Done, How, Random, Session, Settle, Shape};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::time::Instant;
+use support::{Bench, Result};
+use warpset::{
+    BucketTable, CompactTree, CompactTreeTable, Device, Nodes, RootTable, Storage, Strategy, TableBuilder, Tree, TreeTable,
+    VectorTable,
+};
+
+/// Offers in a round, for each vector that a table has room for: more than there are, so that there are rounds enough.
+const OFFERS_A_ROUND: u64 = 16;
+
+/// Vectors of the longest batch, if they are of one or two words.
+const LONGEST: u64 = 1 << 27;
+
+/// One kind of table, and how much of the total it gets.
+struct Campaign {
+    name: &'static str,
+    /// Of 1,000.
+    share: u64,
+    /// How many slots of the full table, log2.
+    log2: u32,
+    /// Bits of information in each word.
+    bits: Vec<u8>,
+    run: fn(&Campaign, &Setting) -> Result<Done>,
+    /// Of a tree.
+    strategy: Strategy,
+    /// Vectors are keys.
+    is_of_keys: bool,
+    /// Of keys, and how many of them are left for the numbers of functions in a table of this size; the keys have as many bits as
+    /// that allows.
+    slot_bits: u32,
+    function_bits: u32,
+    from_host: bool,
+}
+
+/// What all campaigns have in common.
+struct Setting {
+    device: Device,
+    total: f64,
+    seed: u64,
+}
+
+fn campaigns() -> Vec<Campaign> {
+    let of = |name, share, log2, bits: &[u8], run| {
+        let (strategy, is_of_keys, slot_bits, function_bits, from_host) = (Strategy::Default, false, 0, 0, false);
+        Campaign { name, share, log2, bits: bits.to_vec(), run, strategy, is_of_keys, slot_bits, function_bits, from_host }
+    };
+    let keys = |name, share, log2, run, slot_bits, function_bits| Campaign {
+        is_of_keys: true,
+        slot_bits,
+        function_bits,
+        ..of(name, share, log2, &[32, 32], run)
+    };
+    // Information in the first words only, in the last only, in all.
+    let wide = |width: usize, bits: &[u8], at_end: bool| {
+        let rest = vec![0; width - bits.len()];
+        if at_end { [&rest, bits].concat() } else { [bits, &rest].concat() }
+    };
+    let of_16 = [3, 3, 2, 2, 2, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2];
+    let of_32 = [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+    vec![
+        of("bucket, 1 word", 80, 28, &[32], bucket),
+        of("bucket, 2 words", 190, 28, &[32, 32], bucket),
+        of("bucket, 3 words", 50, 27, &[21, 21, 21], bucket),
+        of("bucket, 4 words", 100, 27, &[0, 0, 32, 31], bucket),
+        of("bucket, 5 words", 30, 26, &[32, 0, 0, 0, 31], bucket),
+        of("bucket, 8 words", 90, 26, &wide(8, &[31, 32], true), bucket),
+        of("bucket, 16 words", 40, 25, &wide(16, &[32, 31], false), bucket),
+        of("bucket, 32 words", 15, 24, &wide(32, &[16, 16, 16, 15], true), bucket),
+        of("bucket, 40 words", 5, 24, &wide(40, &[32, 31], false), bucket),
+        of("tree, 4 words", 60, 27, &[9, 8, 8, 8], tree),
+        of("tree, 7 words", 20, 27, &[5, 5, 5, 5, 5, 5, 4], tree),
+        of("tree, 8 words", 40, 27, &[5, 5, 5, 4, 4, 4, 4, 3], tree),
+        of("tree, 16 words", 25, 27, &of_16, tree),
+        of("tree, 32 words", 12, 26, &of_32, tree),
+        of("tree, 16 words, many nodes", 8, 25, &wide(16, &[11, 11, 11, 0, 0, 0, 0, 0, 3], false), tree),
+        Campaign { strategy: Strategy::LdIpSm, ..of("tree, 8 words, ld_ip_sm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        Campaign { strategy: Strategy::Clr64, ..of("tree, 6 words, Clr64", 8, 26, &[6, 6, 6, 6, 5, 5], tree) },
+        Campaign { strategy: Strategy::OneNpGm, ..of("tree, 8 words, 1_np_gm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        of("compact tree, 4 words", 20, 27, &[9, 8, 8, 8], compact_tree),
+        of("compact tree, 8 words", 40, 27, &[5, 5, 5, 4, 4, 4, 4, 3], compact_tree),
+        of("compact tree, 16 words", 15, 27, &of_16, compact_tree),
+        keys("root, 32-bit slots, 128 functions", 60, 28, root, 32, 7),
+        keys("root, 32-bit slots, 4 functions", 30, 27, root, 32, 2),
+        keys("root, 16-bit slots", 20, 26, root, 16, 3),
+        keys("root, 64-bit slots", 20, 26, root, 64, 20),
+        keys("cuckoo", 20, 26, cuckoo, 32, 1),
+        Campaign { from_host: true, ..of("bucket, 2 words, from the host", 4, 23, &[32, 32], bucket) },
+        Campaign { from_host: true, ..of("tree, 8 words, from the host", 2, 22, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        Campaign { from_host: true, ..keys("root, from the host", 2, 22, root, 32, 5) },
+    ]
+}
+
+fn main() -> ExitCode {
+    match soak() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("MISMATCH: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn soak() -> Result<()> {
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.into());
+    let device = match variable("WARPSET_SOAK_DEVICE", "gpu").as_str() {
+        "gpu" => match Bench::open()? {
+            Some(bench) => bench.device,
+            None => return Ok(()),
+        },
+        #[cfg(feature = "cpu")]
+        "cpu" => Device::cpu(),
+        other => return Err(format!("WARPSET_SOAK_DEVICE is gpu or cpu, not {other}").into()),
+    };
+    let (total, seed) = (variable("WARPSET_SOAK", "1e12").parse::<f64>()?, variable("WARPSET_SOAK_SEED", "1").parse()?);
+    let only = variable("WARPSET_SOAK_ONLY", "");
+    let setting = Setting { device, total, seed };
+    println!("{}, {total:e} find-or-puts, seed {seed}\n", setting.device);
+    println!("| table | find-or-puts, M | seconds | G/s | judged, M | looked up, M | read back, M | cleared | grown | settled |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let (start, mut sum) = (Instant::now(), Done::default());
+    for campaign in campaigns().iter().filter(|campaign| campaign.name.contains(&only)) {
+        let start = Instant::now();
+        let done = (campaign.run)(campaign, &setting).map_err(|error| format!("{}, seed {seed}: {error}", campaign.name))?;
+        print_row(campaign.name, done, start);
+        sum += done;
+    }
+    print_row("all", sum, start);
+    println!("\n{} find-or-puts, seed {seed}, {:.1} s: every count exact", sum.offers, start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn print_row(name: &str, done: Done, start: Instant) {
+    let (seconds, millions) = (start.elapsed().as_secs_f64(), |count: u64| count as f64 / 1e6);
+    println!(
+        "| {name} | {:.1} | {seconds:.2} | {:.2} | {:.1} | {:.1} | {:.1} | {} | {} | {} |",
+        millions(done.offers),
+        done.offers as f64 / seconds / 1e9,
+        millions(done.judged),
+        millions(done.looked_up),
+        millions(done.read_back),
+        done.cleared,
+        done.grown,
+        done.settled
+    );
+}
+
+impl Campaign {
+    /// Find-or-puts to be made.
+    fn target(&self, setting: &Setting) -> u64 {
+        (setting.total * self.share as f64 / 1000.0) as u64
+    }
+
+    /// Slots of the tables: fewer if the total is small, so that there are some rounds of each kind.
+    fn slots(&self, setting: &Setting) -> u64 {
+        // Small tables have no room for keys of the fewest bits there may be.
+        let least = if self.is_of_keys { 1 << 15 } else { 8000 };
+        (self.target(setting) / (12 * OFFERS_A_ROUND)).clamp(least, 1 << self.log2)
+    }
+
+    /// Slots that a table for so many begins with.
+    fn first_slots(&self, slots: u64) -> u64 {
+        if self.from_host { slots / 16 } else { slots }
+    }
+
+    /// The same with keys of so many bits.
+    fn of_keys(&self, setting: &Setting) -> (Self, u32) {
+        let buckets_log2 = (self.slots(setting) * u64::from(self.slot_bits) / 512).ilog2();
+        let key_bits = (self.slot_bits + buckets_log2 - self.function_bits).min(64);
+        (Self { bits: vec![key_bits.min(32) as u8, key_bits.saturating_sub(32) as u8], ..*self }, key_bits)
+    }
+
+    fn shape(&self, sides: bool, plain: bool, setting: &Setting) -> Shape {
+        Shape::new(&self.bits, sides, plain, setting.seed)
+    }
+
+    fn random(&self, setting: &Setting) -> Random {
+        Random(numbered::mix(setting.seed ^ numbered::mix(self.name.len() as u64 + u64::from(self.log2) * 1000 + self.share)))
+    }
+
+    fn longest(&self) -> u64 {
+        (2 * LONGEST / self.bits.len() as u64).min(LONGEST)
+    }
+}
+
+/// A table of this campaign for some slots.
+type Build<'a, S> = &'a dyn Fn(u64, u64) -> warpset::Result<VectorTable<S>>;
+
+/// What differs between kinds of tables in a round.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// Fills of the rounds, in turn.
+    fills: [f64; 4],
+    /// Vectors have sides: changes are offered.
+    changes: bool,
+    /// Every outcome may be judged.
+    judged: bool,
+    /// What is Full stays Full.
+    overfilled: bool,
+}
+
+const RULES: Rules = Rules { fills: [0.5, 0.7, 0.9, 0.95], changes: false, judged: true, overfilled: true };
+
+fn bucket(campaign: &Campaign, setting: &Setting) -> Result<Done> {
+    let width = campaign.bits.len();
+    rounds(campaign, setting, campaign.shape(false, false, setting), RULES, None, &|slots, seed| {
+        let builder = BucketTable::builder(width).capacity(campaign.first_slots(slots)).grows(campaign.from_host);
+        builder.seed(seed).build(&setting.device)
+    })
+}
+
+/// With a node table about half full at the end.
+fn tree(campaign: &Campaign, setting: &Setting) -> Result<Done> {
+    let (shape, width) = (campaign.shape(true, false, setting), campaign.bits.len());
+    let builder = |slots| with_nodes::<Tree>(TreeTable::builder(width), &shape, slots, campaign);
+    let rules = Rules { changes: true, ..RULES };
+    rounds(campaign, setting, shape, rules, None, &|slots, seed| {
+        builder(slots).seed(seed).strategy(campaign.strategy).build(&setting.device)
+    })
+}
+
+fn compact_tree(campaign: &Campaign, setting: &Setting) -> Result<Done> {
+    let (shape, width) = (campaign.shape(true, false, setting), campaign.bits.len());
+    let builder = |slots| with_nodes::<CompactTree>(CompactTreeTable::builder(width), &shape, slots, campaign);
+    let rules = Rules { changes: true, ..RULES };
+    rounds(campaign, setting, shape, rules, None, &|slots, seed| builder(slots).seed(seed).build(&setting.device))
+}
+
+fn with_nodes<S: Nodes>(builder: TableBuilder<S>, shape: &Shape, slots: u64, campaign: &Campaign) -> TableBuilder<S> {
+    let nodes = (2 * shape.most_nodes(slots + slots / 4)).min((1 << 32) - 2);
+    builder.capacity(campaign.first_slots(slots)).nodes(nodes).grows(campaign.from_host)
+}
+
+/// Keys of as many bits as leave some for the numbers of this many functions.
+fn root(campaign: &Campaign, setting: &Setting) -> Result<Done> {
+    let (campaign, key_bits) = campaign.of_keys(setting);
+    let builder = RootTable::builder().key_bits(key_bits).slot_bits(campaign.slot_bits).grows(campaign.from_host);
+    rounds(&campaign, setting, campaign.shape(false, true, setting), RULES, None, &|slots, seed| {
+        builder.clone().capacity(slots).seed(seed).build(&setting.device)
+    })
+}
+
+fn cuckoo(campaign: &Campaign, setting: &Setting) -> Result<Done> {
+    let (campaign, key_bits) = campaign.of_keys(setting);
+    let builder = RootTable::builder().key_bits(key_bits).slot_bits(campaign.slot_bits).cuckoo(true);
+    let rules = Rules { fills: [0.9, 0.95, 0.97, 0.98], judged: false, overfilled: false, ..RULES };
+    rounds(&campaign, setting, campaign.shape(false, true, setting), rules, Some(VectorTable::settle), &|slots, seed| {
+        builder.clone().capacity(slots).seed(seed).build(&setting.device)
+    })
+}
+
+/// Rounds of tables of some size, until there are as many find-or-puts as the campaign is to have.
+fn rounds<S: Storage>(
+    campaign: &Campaign,
+    setting: &Setting,
+    shape: Shape,
+    rules: Rules,
+    settle: Option<Settle<S>>,
+    build: Build<'_, S>,
+) -> Result<Done> {
+    let (mut random, slots, target) = (campaign.random(setting), campaign.slots(setting), campaign.target(setting));
+    let session = |slots: u64, random: &mut Random| -> Result<Session<S>> {
+        let session = Session::new(build(slots, random.next())?, shape, campaign.from_host)?;
+        Ok(if let Some(settle) = settle { session.settling(settle) } else { session })
+    };
+    let mut sum = Done::default();
+    let mut now = session(slots, &mut random)?;
+    for round in 0u64.. {
+        if sum.offers + now.done.offers >= target {
+            break;
+        }
+        if rules.overfilled && !campaign.from_host && round.is_multiple_of(16) {
+            // A search of a large bucket table takes a thousand looks before it is told Full; keys may not fit a small table.
+            let slots = if campaign.is_of_keys { slots } else { slots.min(20_000) };
+            sum += overfill(&mut session(slots, &mut random)?, slots, &mut random)?;
+        }
+        play(&mut now, campaign, rules, round, slots, &mut random).map_err(|error| format!("round {round}: {error}"))?;
+        if round % 8 == 7 {
+            sum += now.done;
+            drop(now); // before there is memory for another
+            now = session(slots, &mut random)?;
+        } else {
+            now.clear()?;
+        }
+    }
+    sum += now.done;
+    Ok(sum)
+}
+
+fn overfill<S: Storage>(session: &mut Session<S>, slots: u64, random: &mut Random) -> Result<Done> {
+    let numbers = 0..session.table.slots() + slots / 16;
+    let stored = session.overfill(numbers.clone(), random)?;
+    session.table.grow(2 * session.table.slots())?;
+    session.done.grown += 1;
+    session.fill_after(numbers, stored, random)?;
+    Ok(session.done)
+}
+
+/// One round in an empty table.
+fn play<S: Storage>(
+    session: &mut Session<S>,
+    campaign: &Campaign,
+    rules: Rules,
+    round: u64,
+    slots: u64,
+    random: &mut Random,
+) -> Result<()> {
+    let (start, longest) = (session.done.offers, campaign.longest());
+    let in_all = (slots as f64 * rules.fills[round as usize % 4]) as u64;
+    let (own, of_sides) = if rules.changes { (in_all * 2 / 5, in_all / 5) } else { (in_all, 0) };
+    let first = random.below(session.numbers() - 2 * in_all);
+    let (end, judged) = (first + own, |turn| rules.judged && round % 4 == turn);
+    let how = How::default();
+
+    // Every vector twice in a batch; two streams at once.
+    for part in parts(first..first + own / 2, longest / 4) {
+        session.offer(0, part, 2, How { judged: judged(0), twice: round % 4 == 1, ..how }, random)?;
+    }
+    // Half of the vectors are stored.
+    for part in parts(first + own / 4..end, if judged(2) { longest / 2 } else { longest }) {
+        session.offer(0, part, 1, How { judged: judged(2), ..how }, random)?;
+    }
+    for size in [1, 31, 33, 1000] {
+        let at = first + random.below(own - size);
+        session.offer(0, at..at + size, 1, How { judged: rules.judged, ..how }, random)?;
+    }
+    let sides: &[u32] = if rules.changes { &[0, 1, 2, 3] } else { &[0] };
+    for &side in &sides[1..] {
+        // With masks and without; then each is a change of another one that is one itself.
+        for part in parts(first..first + of_sides, longest / 4) {
+            let masked = (round + u64::from(side)).is_multiple_of(2);
+            session.offer(side, part, 1, How { judged: judged(3), changes_of: Some((0, masked)), ..how }, random)?;
+        }
+    }
+    for &side in &sides[1..] {
+        for part in parts(first..first + of_sides, longest / 4) {
+            session.offer(side, part, 1, How { changes_of: Some((side % 3 + 1, round % 4 < 3)), ..how }, random)?;
+        }
+    }
+    if round % 8 == 7 {
+        session.grow(session.table.slots() + slots / 4)?;
+    }
+    let mut pass = 0;
+    while session.done.offers - start < OFFERS_A_ROUND * in_all {
+        for &side in sides {
+            for part in parts(session.stored(side), longest) {
+                session.offer(side, part, 1, How { twice: pass % 2 == 1, judged: false, ..how }, random)?;
+            }
+        }
+        pass += 1;
+    }
+    for &side in sides {
+        let stored = session.stored(side);
+        for part in parts(stored.clone(), longest) {
+            session.find(side, part, random)?;
+        }
+        session.find(side, stored.end..stored.end + own.min(1 << 24), random)?;
+    }
+    if round.is_multiple_of(4) {
+        session.sample(random)?;
+    }
+    if round % 8 == 3 || round % 8 == 7 {
+        session.read_back()?;
+    }
+    Ok(())
+}
+
+/// A range in parts of some length or less.
+fn parts(range: Range<u64>, longest: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    range.step_by(longest as usize).map(move |first| first..end.min(first + longest))
+}
