@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use support::{Bench, Result};
 use warpset::{
-    BucketTable, CompactTree, CompactTreeTable, Device, Nodes, RootTable, Storage, Strategy, TableBuilder, Tree, TreeTable,
+    BucketTable, CompactTree, CompactTreeTable, Device, Nodes, Root, Storage, Strategy, TableBuilder, Tree, TreeTable,
     VectorTable,
 };
 
@@ -259,7 +259,7 @@ fn with_nodes<S: Nodes>(builder: TableBuilder<S>, shape: &Shape, slots: u64, cam
 /// Keys of as many bits as leave some for the numbers of this many functions.
 fn root(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     let (campaign, key_bits) = campaign.of_keys(setting);
-    let builder = RootTable::builder().key_bits(key_bits).slot_bits(campaign.slot_bits).grows(campaign.from_host);
+    let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(campaign.slot_bits).grows(campaign.from_host);
     rounds(&campaign, setting, campaign.shape(false, true, setting), RULES, None, &|slots, seed| {
         builder.clone().capacity(slots).seed(seed).build(&setting.device)
     })
@@ -267,7 +267,7 @@ fn root(campaign: &Campaign, setting: &Setting) -> Result<Done> {
 
 fn cuckoo(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     let (campaign, key_bits) = campaign.of_keys(setting);
-    let builder = RootTable::builder().key_bits(key_bits).slot_bits(campaign.slot_bits).cuckoo(true);
+    let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(campaign.slot_bits).cuckoo(true);
     let rules = Rules { fills: [0.9, 0.95, 0.97, 0.98], judged: false, overfilled: false, ..RULES };
     rounds(&campaign, setting, campaign.shape(false, true, setting), rules, Some(VectorTable::settle), &|slots, seed| {
         builder.clone().capacity(slots).seed(seed).build(&setting.device)

@@ -8,8 +8,10 @@ fn every_test_that_is_named_exists() {
     let text = std::fs::read_to_string(tests.join("README.md")).expect("tests/README.md");
     let mut named = 0;
     for (file, function) in text.split('`').filter_map(|word| word.split_once(".rs::")) {
-        let source = std::fs::read_to_string(tests.join(format!("{file}.rs"))).unwrap_or_else(|error| panic!("{file}.rs: {error}"));
-        let found = function == "*" || [format!("fn {function}("), format!("fn {function}<")].iter().any(|text| source.contains(text));
+        let source =
+            std::fs::read_to_string(tests.join(format!("{file}.rs"))).unwrap_or_else(|error| panic!("{file}.rs: {error}"));
+        let found =
+            function == "*" || [format!("fn {function}("), format!("fn {function}<")].iter().any(|text| source.contains(text));
         assert!(found, "tests/{file}.rs has no test {function}");
         named += 1;
     }

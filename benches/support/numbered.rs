@@ -408,12 +408,12 @@ impl<S: Storage> Session<S> {
                 self.done.settled += 1;
                 let again = self.offer_once(&offers, end, How { judged: false, ..how })?;
                 offered += again.offered();
-                tally = Tally { new: tally.new + again.new, ..again };
+                tally = of(tally.new + again.new, again.seen, again.full);
             }
             // The last offer saw those again that were New in an earlier one.
             tally.seen = times * u64::from(offers.count) - tally.new;
         }
-        let expected = Tally { new, seen: times * u64::from(offers.count) - new, ..Tally::default() };
+        let expected = of(new, times * u64::from(offers.count) - new, 0);
         self.expect(&format!("{offers:?}, {how:?}"), tally, expected)?;
         self.done.offers += offered;
         (self.stored.firsts[side as usize], self.stored.counts[side as usize]) = (first, end.max(numbers.end) - first);
@@ -425,14 +425,14 @@ impl<S: Storage> Session<S> {
         let offers = Offers::new(0, &numbers, 1, random);
         let (how, count) = (How::default(), u64::from(offers.count));
         let first = self.offer_once(&offers, 0, how)?;
-        let expected = Tally { new: first.new, seen: 0, full: count - first.new, full_nodes: 0 };
+        let expected = of(first.new, 0, count - first.new);
         self.expect("more offers than slots", first, expected)?;
         self.expect("vectors in a full table", self.table.len()?, first.new)?;
         if first.new > self.table.slots() || first.full == 0 {
             return self.fails(&format!("{first:?} in {} slots", self.table.slots()));
         }
         let again = self.offer_once(&offers, 0, how)?;
-        let expected = Tally { new: 0, seen: first.new, full: first.full, full_nodes: 0 };
+        let expected = of(0, first.new, first.full);
         self.expect("the same offers to a full table", again, expected)?;
         self.done.offers += 2 * count;
         Ok(first.new)
@@ -443,7 +443,7 @@ impl<S: Storage> Session<S> {
         let offers = Offers::new(0, &numbers, 1, random);
         let tally = self.offer_once(&offers, 0, How::default())?;
         let count = u64::from(offers.count);
-        let expected = Tally { new: count - stored, seen: stored, ..Tally::default() };
+        let expected = of(count - stored, stored, 0);
         self.expect("offers to a table that was full", tally, expected)?;
         self.done.offers += count;
         (self.stored.firsts[0], self.stored.counts[0]) = (numbers.start, count);
@@ -653,8 +653,8 @@ impl<S: Storage> Session<S> {
             let mut places = stream.alloc_zeros::<u64>(count)?;
             let mut counts = stream.alloc_zeros::<Counts>(1)?;
             let mut batch = DeviceBatch::new(&words, count);
-            batch.references = Some(&mut places);
-            batch.counts = Some(&mut counts);
+            batch = batch.references(&mut places);
+            batch = batch.counts(&mut counts);
             self.table.find_device(&stream, batch)?;
             self.expect("parents found", stream.clone_dtoh(&counts)?[0].hits, count as u64)?;
             self.on_gpu().words = Some(words);
@@ -685,17 +685,17 @@ impl<S: Storage> Session<S> {
         }
         for (at, (stream, counts)) in streams.iter().zip(&mut counts).enumerate().take(used) {
             let mut batch = DeviceBatch::new(&words, count);
-            batch.counts = Some(counts);
+            batch = batch.counts(counts);
             if let Some(parents) = &parents {
-                batch.parents = Some(parents);
+                batch = batch.parents(parents);
             }
             if let Some(masks) = &masks {
-                batch.changed = Some(masks);
+                batch = batch.changed(masks);
             }
             if how.judged && at == 0 {
-                batch.outcomes = Some(&mut outcomes);
-                batch.references = Some(&mut references);
-                batch.new_references = Some(&mut fresh);
+                batch = batch.outcomes(&mut outcomes);
+                batch = batch.references(&mut references);
+                batch = batch.new_references(&mut fresh);
             }
             self.table.find_or_put_device(stream, batch)?;
         }
@@ -747,7 +747,7 @@ impl<S: Storage> Session<S> {
         let (stream, words) = (self.stream(), self.make_on_gpu(offers)?);
         let mut counts = stream.alloc_zeros::<Counts>(1)?;
         let mut batch = DeviceBatch::new(&words, offers.count as usize);
-        batch.counts = Some(&mut counts);
+        batch = batch.counts(&mut counts);
         self.table.find_device(&stream, batch)?;
         let found = stream.clone_dtoh(&counts)?[0].hits;
         self.on_gpu().words = Some(words);
@@ -768,4 +768,11 @@ impl<S: Storage> Session<S> {
         self.judge("read back", &stream.clone_dtoh(&wrong)?)?;
         Ok(stream.clone_dtoh(&found)?[0])
     }
+}
+
+/// A tally for want of no node.
+fn of(new: u64, seen: u64, full: u64) -> Tally {
+    let mut tally = Tally::default();
+    (tally.new, tally.seen, tally.full) = (new, seen, full);
+    tally
 }

@@ -557,11 +557,11 @@ fn a_batch_of_more_than_2_to_the_31_vectors(device: &Device) {
     let mut marks = stream.alloc_zeros::<u32>(table.slots().div_ceil(32) as usize).unwrap();
     for (pass, outcome) in [1u8, 2].into_iter().enumerate() {
         let mut batch = DeviceBatch::new(&vectors, count);
-        batch.outcomes = Some(&mut outcomes);
-        batch.references = Some(&mut references);
-        batch.counts = Some(&mut counts);
+        batch = batch.outcomes(&mut outcomes);
+        batch = batch.references(&mut references);
+        batch = batch.counts(&mut counts);
         if pass == 0 {
-            batch.new_references = Some(&mut fresh);
+            batch = batch.new_references(&mut fresh);
         }
         table.find_or_put_device(&stream, batch).unwrap();
         // The second pass adds to the counts of the first.
@@ -581,7 +581,7 @@ fn a_batch_of_more_than_2_to_the_31_vectors(device: &Device) {
     // Lookups are split in the same way.
     let mut found = stream.alloc_zeros::<Counts>(1).unwrap();
     let mut batch = DeviceBatch::new(&vectors, count);
-    batch.counts = Some(&mut found);
+    batch = batch.counts(&mut found);
     table.find_device(&stream, batch).unwrap();
     assert_eq!(stream.clone_dtoh(&found).unwrap()[0], Counts { offered: of_all, hits: of_all, ..Counts::default() });
 }
@@ -610,9 +610,9 @@ fn a_table_of_more_than_2_to_the_32_slots(device: &Device) {
         }
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
         let mut batch = DeviceBatch::new(&vectors, count);
-        batch.outcomes = Some(&mut outcomes);
-        batch.references = Some(&mut references);
-        batch.counts = Some(&mut counts);
+        batch = batch.outcomes(&mut outcomes);
+        batch = batch.references(&mut references);
+        batch = batch.counts(&mut counts);
         table.find_or_put_device(&stream, batch).unwrap();
         let expected = Counts { offered: of_all, hits: if outcome == 1 { of_all } else { 0 }, ..Counts::default() };
         assert_eq!(stream.clone_dtoh(&counts).unwrap()[0], expected, "grown {grown}");
@@ -646,8 +646,8 @@ fn counts_of_several_batches(device: &Device) {
     for batch in 0..4u64 {
         let vectors = stream.clone_htod(&distinct(width, batch * count as u64 / 2, count)).unwrap();
         let mut of_batch = DeviceBatch::new(&vectors, count);
-        of_batch.counts = Some(&mut counts);
-        of_batch.outcomes = Some(&mut outcomes);
+        of_batch = of_batch.counts(&mut counts);
+        of_batch = of_batch.outcomes(&mut outcomes);
         table.find_or_put_device(&stream, of_batch).unwrap();
         let (half, sum) = (count as u64 / 2, stream.clone_dtoh(&counts).unwrap()[0]);
         assert_eq!(
@@ -671,7 +671,7 @@ fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
     let distinct_keys = keys.chunks(2).collect::<HashSet<_>>().len() as u64;
     let buffer = stream.clone_htod(&keys).unwrap();
     for (slot_bits, capacity) in [(32, 1 << 17), (64, 1 << 17)] {
-        let builder = RootTable::builder().key_bits(40).slot_bits(slot_bits).capacity(capacity);
+        let builder = VectorTable::<Root>::builder(2).key_bits(40).slot_bits(slot_bits).capacity(capacity);
         let table = builder.build(device).unwrap();
         for (round, slots) in [capacity, 3 << 17, 1 << 20].into_iter().enumerate() {
             if round > 0 {
@@ -680,7 +680,7 @@ fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
             assert_eq!(table.spec().key_and_slot_bits(), Some((40, slot_bits)));
             let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
             let mut batch = DeviceBatch::new(&buffer, count);
-            batch.counts = Some(&mut counts);
+            batch = batch.counts(&mut counts);
             table.find_or_put_device(&stream, batch).unwrap();
             let new = if round == 0 { distinct_keys } else { 0 };
             let expected = Counts { offered: count as u64, hits: new, ..Counts::default() };
