@@ -30,6 +30,7 @@ const KERNEL: &str = include_str!("explore.cu");
 const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
 #define EXPLORE_OUT_OF_LINE __device__ __noinline__
+#define EXPLORE_PART __device__ __noinline__
 #define EXPLORE_DATA __device__ constexpr
 #if WARPSET_WIDTH <= 64
 #define EXPLORE_UNROLL _Pragma(\"unroll\")
