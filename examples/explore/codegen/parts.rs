@@ -3,8 +3,12 @@
 
 use std::fmt::Write;
 
-/// Numbers whose cases are in a function of their own, where there are more cases.
-pub const PART: usize = 128;
+/// Cases that are in one function: they cost a compiler a second at most, and a GPU nothing, which would have to keep a state in memory for a
+/// function that is called.
+pub const FEW: usize = 512;
+
+/// Numbers whose cases are in a function of their own, where there are more than a few.
+const PART: usize = 128;
 
 /// A function that is a switch over a number.
 pub struct Switch<'t> {
@@ -29,7 +33,7 @@ impl Switch<'_> {
     pub fn text(&self, numbers: &[usize], mut cases: impl FnMut(&[usize]) -> String) -> String {
         let Self { result, name, parameters, arguments, number, begin, end } = self;
         let head = |kind: &str, name: &str| format!("template <class State>\n{kind} {result} {name}({parameters})\n{{\n");
-        if numbers.len() <= PART {
+        if numbers.len() <= FEW {
             return format!("{}{begin}    switch ({number}) {{\n{}    }}\n{end}}}\n\n", head("EXPLORE_FN", name), cases(numbers));
         }
         let (mut text, mut calls) = (String::new(), String::new());

@@ -253,8 +253,9 @@ proptest! {
 fn nvrtc_takes_the_kernels() {
     use super::super::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
-    for path in own_models().into_iter().chain(some_beem_models()) {
-        let dve = read_file(&path);
+    let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path));
+    for dve in files.chain([large(super::parts::FEW + 100, 2, "sync c!x;")]) {
+        let name = &dve.model.source.name;
         let width = dve.model.layout.words;
         let checks = Checks::of_model(&dve.model);
         for source in [gpu::source(&dve.model, &checks, true), gpu::source_of_walk(&dve.model, &checks)] {
@@ -264,11 +265,11 @@ fn nvrtc_takes_the_kernels() {
             ];
             for (number, image) in compiled.into_iter().enumerate().filter(|(number, _)| width >= 3 || *number == 0) {
                 match image {
-                    Ok(image) => assert!(image.len() > 1000, "{}, table {number}: {} bytes", path.display(), image.len()),
+                    Ok(image) => assert!(image.len() > 1000, "{name}, table {number}: {} bytes", image.len()),
                     Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
                         return println!("skipped: NVRTC is not installed");
                     }
-                    Err(error) => panic!("{}, table {number}: {error}", path.display()),
+                    Err(error) => panic!("{name}, table {number}: {error}"),
                 }
             }
         }
@@ -293,12 +294,13 @@ fn large(transitions: usize, states: usize, communication: &str) -> Dve {
 
 #[test]
 fn large_functions_are_in_parts_and_do_the_same() {
-    use super::parts::PART;
-    for (transitions, states, communication) in [(3 * PART, 1, ""), (3 * PART, 3 * PART, ""), (3 * PART, 2, "sync c!x;")] {
+    use super::parts::FEW;
+    let many = FEW + 100;
+    for (transitions, states, communication) in [(many, 1, ""), (many, many, ""), (many, 2, "sync c!x;")] {
         let dve = large(transitions, states, communication);
         let text = super::generate(&dve.model, &[]);
         let longest = text.split("\n}\n").map(|function| function.matches("    case ").count()).max();
-        assert!(longest.is_some_and(|cases| cases <= PART), "{longest:?} cases");
+        assert!(longest.is_some_and(|cases| cases < FEW), "{longest:?} cases");
         let checks = Checks::default();
         let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
         if let Some(compiled) = or_skip(&interpreted, Compiled::unoptimised(&interpreted)) {
