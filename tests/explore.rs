@@ -651,6 +651,10 @@ fn outputs_do_not_overwrite_the_model_or_each_other() {
     let output = explore(&path, ["--record", new.to_str().unwrap(), "--trace", new.to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--trace and --record"), "{output:?}");
     assert!(output.status.code() == Some(2) && !new.exists());
+    if cfg!(target_os = "linux") {
+        let output = explore(&path, ["--trace", "/dev/stdout", "--json"]);
+        assert!(only_object(&output)["error"].as_str().unwrap().contains("is standard output"), "{output:?}");
+    }
 }
 
 fn recording_has_a_limit() {

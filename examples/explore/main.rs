@@ -96,6 +96,7 @@ impl Outputs {
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
         for (number, output) in all.iter().enumerate() {
+            output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
         }
         Ok(Self { trace, record, emit })

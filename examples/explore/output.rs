@@ -1,7 +1,7 @@
 //! Files to be written in the end. They are opened in the beginning: a search of hours is not to fail on the name of a file.
 
 use anyhow::{Context, Result, ensure};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,11 +30,19 @@ impl Output {
                 }
                 Err(error) => return Err(error),
             };
-            // Pipes and devices may be written to by several.
-            let identity = if file.metadata()?.is_file() { same_file::Handle::from_file(file.try_clone()?).ok() } else { None };
+            let identity = same_file::Handle::from_file(file.try_clone()?).ok();
+            // Devices may be written to by several.
+            let identity = if is_device(&file.metadata()?) { None } else { identity };
             Ok(Self { option, path: path.into(), file, identity, is_left_over: is_new })
         };
         open().with_context(|| format!("{option}: {} cannot be written", path.display()))
+    }
+
+    /// An error if the report goes there, too.
+    pub fn ensure_is_not_standard_output(&self) -> Result<()> {
+        let is_same = self.identity.is_some() && self.identity == same_file::Handle::stdout().ok();
+        ensure!(!is_same, "{}: {} is standard output, where the report goes", self.option, self.path.display());
+        Ok(())
     }
 
     /// An error if the file is the model.
@@ -75,6 +83,16 @@ impl Output {
     pub fn write_text(self, text: &str) -> Result<()> {
         self.write(|mut file| Ok(file.write_all(text.as_bytes())?))
     }
+}
+
+#[cfg(unix)]
+fn is_device(metadata: &Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_char_device(&metadata.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_device(metadata: &Metadata) -> bool {
+    !metadata.is_file()
 }
 
 impl Drop for Output {
