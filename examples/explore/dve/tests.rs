@@ -99,6 +99,14 @@ fn what_is_not_computed_as_it_is_written_is_a_warning() {
     assert_eq!(warned(typed), (vec![(1, 76)], 0));
 }
 
+/// A step for each value: one for each value and character before it would take hours.
+#[test]
+fn long_lines_are_read() {
+    let text = with(&format!("byte a[2] = {{{}1}};", "1, ".repeat(400_000)), "");
+    let warnings = read(&text).unwrap().warnings;
+    assert_eq!((warnings.len(), warnings[0].values, warnings[0].diagnostic.span.column), (1, 399_999, 20));
+}
+
 #[test]
 fn comments_and_blanks_may_be_anywhere() {
     let text = "/* a */byte/**/x;//b\n\tprocess P{state a;init a;trans a->a{guard x==0;effect x=x+1;}, // -> c {}\r\n->a{sync d!-1;},a->a{ sync d ? x ; };}\nchannel d; system async;";
