@@ -7,7 +7,7 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
-/// Longest model. The longest of BEEM has some hundred kilobytes, and a megabyte is parsed in a second and in some hundred times its size.
+/// Longest model: the longest of BEEM has some hundred kilobytes. So much is read in seconds, and in about a gigabyte.
 pub const MAX_BYTES: u64 = 16 << 20;
 
 /// A file that was read.

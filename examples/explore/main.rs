@@ -152,7 +152,8 @@ fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u
     codegen::ensure_fits(&dve.model)?;
     file.write_text(&gpu::source(&dve.model, checks, options.cycles))?;
     if options.json {
-        let done = serde_json::json!({ "emitted": options.emit.as_ref().map(|path| path.display().to_string()), "error": null, "exit_code": 0 });
+        let name = options.emit.as_ref().map(|path| path.display().to_string());
+        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }
     Ok(0)

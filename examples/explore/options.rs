@@ -10,8 +10,8 @@ use std::time::Duration;
 use warpset::Device;
 
 const AFTER_HELP: &str = "\
-MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels. It is a
-file, a pipe or - (standard input), and has at most 16 MiB.
+MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
+It is a file, a pipe or - (standard input), and has at most 16 MiB.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
@@ -22,9 +22,9 @@ Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS
 C's operators, and `and`, `or`, `not`, `imply`.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
-search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text itself
-does not fit (`byte x = 300`, lists longer than their arrays, shifts by more than 31) is told in warnings, and counted, too. An index outside
-its array and a division by zero are faults of the model, and end the exploration with the path to them.
+search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
+itself does not fit (`byte x = 300`, lists longer than their arrays, shifts by more than 31) is told in warnings, and counted, too. An
+index outside its array and a division by zero are faults of the model, and end the exploration with the path to them.
 
 States are compared as a whole: none is taken for another, as by a hash of it, so counts are exact.
 
@@ -44,7 +44,8 @@ pub struct Options {
     /// The model, a text in DVE; - is standard input.
     pub model: PathBuf,
 
-    /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it is written.
+    /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
+    /// is written.
     #[arg(long, help_heading = "Checks")]
     pub strict: bool,
 
@@ -69,8 +70,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
 
-    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
-    /// or else the CPU.
+    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -126,8 +127,8 @@ pub struct Options {
     )]
     pub record_bytes: u64,
 
-    /// Whether to say on standard error how it goes: `auto` does on a terminal, of what takes longer than a second; `always` elsewhere, too,
-    /// in a line a second.
+    /// Whether to say on standard error how it goes: `auto` does on a terminal, of what takes longer than a second; `always`
+    /// elsewhere, too, in a line a second.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
     pub progress: ProgressWhen,
 
@@ -135,7 +136,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub emit: Option<PathBuf>,
 
-    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none. A path then is in it, too.
+    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none. A path then is in it,
+    /// too.
     #[arg(long, help_heading = "Limits and output")]
     pub json: bool,
 }

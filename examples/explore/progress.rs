@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Between lines that stay.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How something goes: on a terminal in one line, which changes and disappears in the end; elsewhere, if that is asked for, in lines that stay.
+/// How something goes: on a terminal in one line, which changes and disappears in the end; elsewhere, if that is asked for, in
+/// lines that stay.
 pub struct Progress {
     line: ProgressBar,
     started: Instant,

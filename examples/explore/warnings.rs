@@ -1,7 +1,7 @@
 //! What of a text is not computed as it is written: values that do not fit, lists that are too long, shifts that are too far.
 //!
-//! Models rely on some of it (`byte Slot[6]` with a list of seven values in BEEM), so it is no error unless that is asked for; but nobody
-//! should have to find out by counting states.
+//! Models rely on some of it (`byte Slot[6]` with a list of seven values in BEEM), so it is no error unless that is asked for;
+//! but nobody should have to find out by counting states.
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::ir::Source;

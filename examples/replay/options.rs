@@ -65,8 +65,8 @@ pub struct Options {
     #[arg(long, default_value = "1", help_heading = "Vectors")]
     pub seed: u64,
 
-    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
-    /// or else the CPU.
+    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -129,8 +129,8 @@ pub struct Options {
     #[arg(long, help_heading = "Measurement")]
     pub verify: bool,
 
-    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; an error if one
-    /// needs more [default: what is free]
+    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; an
+    /// error if one needs more [default: what is free]
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Limits")]
     pub memory: Option<u64>,
 
@@ -174,8 +174,8 @@ impl Options {
     }
 }
 
-/// The arguments with `--floor no` as `--floor=no`. The value may be left out, so clap takes only what is joined to the option for it, and would
-/// take this one for a file; a file of such a name is `./no`.
+/// The arguments with `--floor no` as `--floor=no`. The value may be left out, so clap takes only what is joined to the option
+/// for it, and would take this one for a file; a file of such a name is `./no`.
 fn with_joined_floor(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut are_options = true;

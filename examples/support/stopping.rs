@@ -1,7 +1,7 @@
 //! What stops a program before its end: Ctrl-C, or its time is over.
 //!
-//! Where nothing could be reported anyway, a thread waits for that and ends the program with an error. Where a part of the result is worth
-//! reporting, the program asks by itself, and ends in its own way. A second Ctrl-C always ends it at once.
+//! Where nothing could be reported anyway, a thread waits for that and ends the program with an error. Where a part of the result
+//! is worth reporting, the program asks by itself, and ends in its own way. A second Ctrl-C always ends it at once.
 
 use super::exit;
 use super::program::{self, Ended, Printer};

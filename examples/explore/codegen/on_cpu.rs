@@ -53,8 +53,8 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model, unless it gets true meanwhile that they are not wanted any more: then there is nothing.
-    /// That is asked many times a second.
+    /// Generates and compiles the functions of a model, unless it gets true meanwhile that they are not wanted any more: then
+    /// there is nothing. That is asked many times a second.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! Large functions in parts: compilers take time with the square of a function's size, so thousands of cases in one took minutes. In parts
-//! each takes two milliseconds, or one without all optimisations.
+//! Large functions in parts: compilers take time with the square of a function's size, so thousands of cases in one took minutes.
+//! In parts each takes two milliseconds, or one without all optimisations.
 
 use std::fmt::Write;
 
-/// Cases that are in one function: they cost a compiler a second at most, and a GPU nothing, which would have to keep a state in memory for a
-/// function that is called.
+/// Cases that are in one function: they cost a compiler a second at most, and a GPU nothing, which would have to keep a state in
+/// memory for a function that is called.
 pub const FEW: usize = 512;
 
 /// Numbers whose cases are in a function of their own, where there are more than a few.
@@ -28,8 +28,8 @@ pub struct Switch<'t> {
 }
 
 impl Switch<'_> {
-    /// The function, or the functions: one, if there are few cases, else one for so many numbers each. `cases` makes the cases of numbers, which
-    /// come in ascending order.
+    /// The function, or the functions: one, if there are few cases, else one for so many numbers each. `cases` makes the cases of
+    /// numbers, which come in ascending order.
     pub fn text(&self, numbers: &[usize], mut cases: impl FnMut(&[usize]) -> String) -> String {
         let Self { result, name, parameters, arguments, number, begin, end } = self;
         let head = |kind: &str, name: &str| format!("template <class State>\n{kind} {result} {name}({parameters})\n{{\n");

@@ -132,8 +132,8 @@ impl Lowering {
         names.declare(name.as_str(), meaning, span(&name)).map_err(|earlier| twice("variable or constant", &name, earlier))
     }
 
-    /// What a constant leaves in a variable; a warning if that is something else. `values` is how many values of the text that changes: none
-    /// where it is a store that is counted whenever it takes place.
+    /// What a constant leaves in a variable; a warning if that is something else. `values` is how many values of the text that
+    /// changes: none where it is a store that is counted whenever it takes place.
     fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
         let kept = ty.wrap(value);
         if kept != value {

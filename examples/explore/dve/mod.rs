@@ -9,8 +9,8 @@
 //! - Names become indices; constants, and operations on constants alone, become numbers.
 //! - `byte` is 8 bits unsigned, `int` 16 bits signed. An array without an index means its first element.
 //! - A list of initial values may be longer than its array, and what is over is dropped; or shorter, and the rest is 0.
-//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is written is a
-//!   [`Warning`].
+//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is written is
+//!   a [`Warning`].
 //! - `true` is 1 and `false` is 0. `-> b` without a source has that of the transition before it.
 //! - A channel with room for n > 0 messages becomes an array for each value of a message, a length, and transitions by themselves. To send:
 //!   guard and length < n; the values are stored behind the last ones; length + 1. To receive: guard and length > 0; the first elements
