@@ -12,8 +12,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use machines::Gpus;
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
 
 /// `target/PROFILE/examples/NAME`, from this test's `target/PROFILE/deps/explore-HASH`.
@@ -37,7 +38,7 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 12] = [
+const EVERYWHERE: [OfPlace; 13] = [
     ("own_models_have_their_counts", own_models_have_their_counts),
     ("violations_come_with_the_shortest_path", violations_come_with_the_shortest_path),
     ("what_holds_is_not_reported", what_holds_is_not_reported),
@@ -47,6 +48,7 @@ const EVERYWHERE: [OfPlace; 12] = [
     ("a_fault_is_reported_whatever_was_found_before", a_fault_is_reported_whatever_was_found_before),
     ("overflows_are_reported", overflows_are_reported),
     ("limits_stop_it", limits_stop_it),
+    ("interruption_ends_it_with_a_report", interruption_ends_it_with_a_report),
     ("too_little_memory_ends_it_at_once", too_little_memory_ends_it_at_once),
     ("tables_do_not_get_too_full", tables_do_not_get_too_full),
     ("long_paths_are_found", long_paths_are_found),
@@ -70,6 +72,21 @@ const ONCE: &[(&str, fn())] = &[
     ("the_time_is_split", the_time_is_split),
     ("recorded_vectors_can_be_replayed", recorded_vectors_can_be_replayed),
     ("help_teaches", help_teaches),
+    ("what_does_not_fit_is_said", what_does_not_fit_is_said),
+    ("counts_say_what_they_rest_on", counts_say_what_they_rest_on),
+    ("outputs_are_opened_before_the_search", outputs_are_opened_before_the_search),
+    ("outputs_do_not_overwrite_the_model_or_each_other", outputs_do_not_overwrite_the_model_or_each_other),
+    ("recording_has_a_limit", recording_has_a_limit),
+    ("models_that_are_no_files_or_too_long_are_refused", models_that_are_no_files_or_too_long_are_refused),
+    ("models_come_from_standard_input_too", models_come_from_standard_input_too),
+    ("json_is_one_object_on_every_path", json_is_one_object_on_every_path),
+    ("time_and_threads_have_limits", time_and_threads_have_limits),
+    #[cfg(unix)]
+    ("readers_and_disks_that_take_no_more_are_no_reason_to_panic", readers_and_disks_that_take_no_more_are_no_reason_to_panic),
+    #[cfg(target_os = "linux")]
+    ("interruption_while_reading_or_compiling_is_an_error", interruption_while_reading_or_compiling_is_an_error),
+    #[cfg(target_os = "linux")]
+    ("a_second_interruption_ends_it_at_once", a_second_interruption_ends_it_at_once),
 ];
 
 fn main() -> ExitCode {
@@ -152,8 +169,18 @@ fn json(model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
 #[track_caller]
 fn json_on(device: &str, model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
     let output = explore_on(device, model, arguments.iter().chain(&["--json"]));
-    assert!(output.stderr.is_empty(), "{output:?}");
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}")))
+    let report = only_object(&output);
+    assert!(output.stderr.is_empty() || report["warning_count"] != 0, "{output:?}");
+    (output.status.code(), report)
+}
+
+/// The one object that is printed with `--json`, of a report or of an error; it has the exit code.
+#[track_caller]
+fn only_object(output: &Output) -> Value {
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{output:?}");
+    assert_eq!(object["error"].is_string(), object.get("states").is_none(), "{output:?}");
+    object
 }
 
 /// States, transitions, deadlocks, levels, the widest level.
@@ -504,8 +531,374 @@ fn help_teaches() {
     let output = Command::new(executable("explore")).arg("--help").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    for part in ["--invariant 'P_0.CS + P_1.CS <= 1'", "Exits with 0", "--max-states", "--memory", "--record", "--table"] {
+    for part in
+        ["--invariant 'P_0.CS + P_1.CS <= 1'", "130  interrupted", "--max-states", "--memory", "--timeout", "--record", "--table"]
+    {
         assert!(text.contains(part), "{part} is missing");
+    }
+}
+
+/// Values of a text that do not fit, all that there are kinds of.
+const UNFIT: &str = "const byte N = 300;
+byte x = 300, a[2] = {1, 2, 3}, b[3] = {1};
+int y = -2147483648, z = 1 << 70;
+process P { state s, t; init s; trans s -> t { guard x == 44 and N == 44; effect x = 256; }; }
+system async;";
+
+fn what_does_not_fit_is_said() {
+    let (_folder, path) = written(UNFIT);
+    let output = explore(&path, ["--invariant", "x << 32 < 300"]);
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for part in [
+        "300 does not fit a byte, which holds 0 to 255",
+        "model.dve:1:16",
+        "const byte N = 300;",
+        "becomes 44",
+        "model.dve:2:10",
+        "the array `a` has 2 elements, but its list has 3 values",
+        "model.dve:2:29",
+        "the array `b` has 3 elements, but its list has 1 value",
+        "-2147483648 does not fit an int, which holds -32768 to 32767",
+        "becomes 0",
+        "a shift by 70, where 0 to 31 are possible",
+        "becomes one by 6",
+        "256 does not fit a byte",
+        "a shift by 32",
+        "--invariant:1:3",
+    ] {
+        assert!(said.contains(part), "{part} is missing:\n{said}");
+    }
+    // N, x, the third value, y, two shifts; the store of 256 is counted when it takes place.
+    let line = text.lines().find(|line| line.starts_with("overflows ")).unwrap();
+    assert!(line.contains("1 stores had to wrap their value; 6 values of the text are not what it says"), "{line}");
+    let (code, report) = json(&path, &["--invariant", "x << 32 < 300"]);
+    assert_eq!((code, counts(&report)[0]), (Some(0), 2));
+    let numbers = ["overflows", "overflows_of_text", "warning_count"].map(|name| report[name].as_u64().unwrap());
+    assert_eq!(numbers, [7, 6, 8]);
+    let first = &report["warnings"][0];
+    assert!(first["place"].as_str().unwrap().ends_with("model.dve:1:16"), "{first}");
+    assert_eq!(first["message"], "300 does not fit a byte, which holds 0 to 255: becomes 44");
+    assert_eq!(report["warnings"].as_array().unwrap().len(), 8);
+
+    let output = explore(&path, ["--strict", "--json"]);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(2) && error.contains("model.dve:1:16: 300 does not fit a byte"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Error: a shift by 70"), "{output:?}");
+    let (_folder, path) = written("byte x = 255; process P { state s; init s; } system async;");
+    assert_eq!(json(&path, &["--strict"]).0, Some(0));
+    let output = explore(&path, ["--strict", "--goal", "1 << 70 == x"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    // There may be as many as there are values.
+    let (_folder, path) =
+        written(&UNFIT.replace("{1, 2, 3}", &format!("{{{}1}}", "300, ".repeat(999))).replace("a[2]", "a[1000]"));
+    let output = explore(&path, [""; 0]);
+    assert!(String::from_utf8_lossy(&output.stderr).ends_with("... and 985 more like these\n"), "{output:?}");
+}
+
+fn counts_say_what_they_rest_on() {
+    let (_, report) = json(&model("peterson"), &[]);
+    assert_eq!(report["basis"], "whole states compared, nothing hashed away");
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    assert!(text.contains("counts are of      whole states compared, nothing hashed away"), "{text}");
+}
+
+/// More states than anybody waits for.
+const ENDLESS: &str = "int x, y, z; process P { state s; init s; trans
+    s -> s { effect x = x + 1; }, s -> s { effect y = y + 1; }, s -> s { effect z = z + 1; }; } system async;";
+
+fn outputs_are_opened_before_the_search() {
+    let (folder, path) = written(ENDLESS);
+    let (missing, plain) = (folder.path().join("missing/file"), path.join("file"));
+    for option in ["--record", "--trace", "--emit"] {
+        for output in [&missing, &plain, &folder.path().to_owned()] {
+            let output = explore(&path, [option, output.to_str().unwrap(), "--timeout", "1h"]);
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+            assert!(text.contains(option) && text.contains("cannot be written"), "{text}");
+        }
+    }
+    // What is not written is as it was.
+    let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+    std::fs::write(&old, "before").unwrap();
+    for file in [&new, &old] {
+        assert_eq!(json(&model("peterson"), &["--deadlock", "--trace", file.to_str().unwrap()]).0, Some(0));
+    }
+    assert_eq!((new.exists(), std::fs::read_to_string(&old).unwrap().as_str()), (false, "before"));
+    assert_eq!(json(&model("river"), &["--goal", "goat", "--trace", old.to_str().unwrap()]).0, Some(1));
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&old).unwrap()).unwrap();
+    assert_eq!(trace["length"], 1);
+}
+
+fn outputs_do_not_overwrite_the_model_or_each_other() {
+    let text = std::fs::read_to_string(model("peterson_wrong")).unwrap();
+    let (folder, path) = written(&text);
+    let [link, hard, new] = ["link", "hard", "new"].map(|name| folder.path().join(name));
+    std::fs::hard_link(&path, &hard).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    #[cfg(not(unix))]
+    std::fs::hard_link(&path, &link).unwrap();
+    let dotted = folder.path().join(".").join("model.dve");
+    for option in ["--record", "--trace", "--emit"] {
+        for name in [&path, &link, &hard, &dotted] {
+            let output = explore(&path, [option, name.to_str().unwrap(), "--invariant", EXCLUSION]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("is the model, which would be lost"), "{output:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+    let output = explore(&path, ["--record", new.to_str().unwrap(), "--trace", new.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--trace and --record"), "{output:?}");
+    assert!(output.status.code() == Some(2) && !new.exists());
+    if cfg!(target_os = "linux") {
+        let output = explore(&path, ["--trace", "/dev/stdout", "--json"]);
+        assert!(only_object(&output)["error"].as_str().unwrap().contains("is standard output"), "{output:?}");
+    }
+}
+
+fn recording_has_a_limit() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("vectors.npz");
+    let arguments = ["--record", file.to_str().unwrap(), "--record-bytes", "402"];
+    // 583 are offered, of a few words.
+    let (code, report) = json(&model("mailbox"), &arguments);
+    let words = report["words"].as_u64().unwrap();
+    let taken = 402 / (4 * words);
+    assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![413, 582, 1, 25]));
+    assert_eq!((report["recorded"].as_u64(), report["not_recorded"].as_u64()), (Some(taken), Some(583 - taken)));
+    let output = Command::new(executable("replay")).arg(&file).args(["--json", "--device", "cpu:2"]).output().unwrap();
+    let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((replayed["vectors"].as_u64(), replayed["width"].as_u64()), (Some(taken), Some(words)));
+    let text = String::from_utf8(explore(&model("mailbox"), arguments).stdout).unwrap();
+    assert!(text.contains(&format!("{} more left out (--record-bytes)", 583 - taken)), "{text}");
+}
+
+fn models_that_are_no_files_or_too_long_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let fails = |path: &Path, part: &str| {
+        let output = explore(path, ["--json"]);
+        assert!(output.status.code() == Some(2) && only_object(&output)["error"].as_str().unwrap().contains(part), "{output:?}");
+    };
+    fails(folder.path(), "it is a directory");
+    let large = folder.path().join("large.dve");
+    std::fs::File::create(&large).unwrap().set_len((16 << 20) + 1).unwrap();
+    fails(&large, "(16,777,217 bytes), and a model at most 16.00 MiB (16,777,216 bytes)");
+    if cfg!(unix) {
+        fails(Path::new("/dev/zero"), "it is a device");
+    }
+    let empty = folder.path().join("empty.dve");
+    std::fs::write(&empty, "").unwrap();
+    fails(&empty, "the text ends here");
+    // A pipe has no length to be looked at.
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    let mut pipe = child.stdin.take().unwrap();
+    let blanks = vec![b' '; 1 << 20];
+    let written = (0..17).map(|_| pipe.write_all(&blanks)).find(Result::is_err);
+    drop((pipe, written));
+    let output = child.wait_with_output().unwrap();
+    assert!(only_object(&output)["error"].as_str().unwrap().contains("it goes on after 16.00 MiB"), "{output:?}");
+}
+
+fn models_come_from_standard_input_too() {
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    child.stdin.take().unwrap().write_all(&std::fs::read(model("river")).unwrap()).unwrap();
+    let report = only_object(&child.wait_with_output().unwrap());
+    assert_eq!((counts(&report)[..4].to_vec(), report["model"].as_str()), (vec![10, 20, 0, 8], Some("standard input")));
+}
+
+fn command_of(model: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(executable("explore"));
+    command.args([model, "--device", "cpu:2"]).args(arguments);
+    command
+}
+
+fn spawned(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the example starts")
+}
+
+fn json_is_one_object_on_every_path() {
+    let (folder, path) = written("byte x; process P { state s; init t; } system async;");
+    let bad = path.to_str().unwrap();
+    let good = model("peterson");
+    let good = good.to_str().unwrap();
+    let missing = folder.path().join("missing");
+    let missing = missing.to_str().unwrap();
+    for arguments in [
+        &["--json"][..],
+        &[good, "--json", "--no-such-option"],
+        &[good, "--json", "--device", "cpu:100000"],
+        &[good, "--json", "--device", "tpu"],
+        &[good, "--json", "--capacity", "0"],
+        &[good, "--json", "--capacity", "2^50"],
+        &[good, "--json", "--cycles"],
+        &[good, "--json", "--invariant", "x +"],
+        &[good, "--json", "--record-bytes", "10"],
+        &[good, "--json", "--timeout", "0"],
+        &[good, "--json", "--trace", missing, "--record", missing],
+        &[missing, "--json"],
+        &[bad, "--json"],
+        &["--json", "--device", "gpu:99", good],
+    ] {
+        let mut command = Command::new(executable("explore"));
+        let output =
+            command.args(["--device=cpu:2"].iter().filter(|_| !arguments.contains(&"--device"))).args(arguments).output();
+        let output = output.unwrap();
+        let object = only_object(&output);
+        assert!(output.status.code() == Some(2) && object["error"].as_str().is_some_and(|error| !error.is_empty()), "{output:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    let output = Command::new(executable("explore")).arg("--version").output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"explore "), "{output:?}");
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = folder.path().join(OsStr::from_bytes(b"m\xff.dve"));
+        std::fs::copy(good, &odd).unwrap();
+        assert_eq!(counts(&json(&odd, &[]).1)[0], 20);
+    }
+}
+
+fn time_and_threads_have_limits() {
+    let (_folder, path) = written(ENDLESS);
+    // A slow machine may not get as far as the exploration.
+    let output = explore(&path, ["--timeout", "1.5", "--json", "--engine", "interpreted"]);
+    let object = only_object(&output);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let error = object["error"].as_str().unwrap_or_default();
+    assert!(object["end"] == "timeout" || error.contains("--timeout 1.5 s"), "{output:?}");
+    let output = explore_on("cpu:1025", &path, [""; 0]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("1025 threads are too many") && said.contains("at most 1024"),
+        "{said}"
+    );
+}
+
+/// Sends what Ctrl-C does.
+fn interrupt(child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("there is a shell").success());
+}
+
+fn interruption_ends_it_with_a_report(place: Place) {
+    if !cfg!(unix) {
+        return;
+    }
+    let (_folder, path) = written(ENDLESS);
+    for (engine, format) in [("auto", "--json"), ("compiled", "--json"), ("interpreted", "--progress=always")] {
+        let mut command = Command::new(executable("explore"));
+        command.arg(&path).args(["--device", place.device, "--table", place.table, "--memory", "8G", "--timeout", "30m"]);
+        command.args(["--progress", "always"].iter().filter(|_| format == "--json")).arg(format);
+        command.args(["--engine", engine].iter().filter(|_| !place.is_gpu()));
+        let mut child = spawned(&mut command);
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(" states, level "));
+        if line.is_none() && engine == "compiled" {
+            println!("skipped: there may be no C++ compiler");
+            continue;
+        }
+        assert!(line.is_some(), "{:?}", child.wait_with_output());
+        interrupt(&child);
+        // Nothing is to wait for somebody who reads.
+        std::thread::spawn(move || lines.for_each(drop));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        if format == "--json" {
+            let report = only_object(&output);
+            assert_eq!((report["end"].as_str(), &report["complete"]), (Some("interrupted"), &Value::Bool(false)));
+            assert!(counts(&report)[0] > 1, "{report}");
+        } else {
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("explored           in part: INTERRUPTED"), "{text}");
+        }
+    }
+}
+
+/// Waits until the child handles Ctrl-C by itself.
+#[cfg(target_os = "linux")]
+fn wait_until_it_listens(child: &Child) {
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    };
+    while caught().is_none_or(|signals| signals & 2 == 0) {
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn interruption_while_reading_or_compiling_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let child = spawned(&mut command_of("-", &["--json"]));
+    wait_until_it_listens(&child);
+    interrupt(&child);
+    let (_pipe, output) = with_open_pipe(child);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.starts_with("interrupted before"), "{output:?}");
+
+    let (folder, path) = written(ENDLESS);
+    let [compiler, marker] = ["compiler", "marker"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then exit; fi\ntouch '{}'\nexec sleep 1000\n", marker.display());
+    std::fs::write(&compiler, script).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let arguments = ["--json", "--engine", "compiled", "--progress", "always"];
+    let child = spawned(command_of(path.to_str().unwrap(), &arguments).env("CXX", &compiler));
+    while !marker.exists() {
+        std::thread::yield_now();
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.contains("while the next-state functions were compiled"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: 0 s"), "{output:?}");
+}
+
+/// Its output, with nothing written to it and nothing closed.
+#[cfg(target_os = "linux")]
+fn with_open_pipe(mut child: Child) -> (std::process::ChildStdin, Output) {
+    let pipe = child.stdin.take().unwrap();
+    (pipe, child.wait_with_output().unwrap())
+}
+
+/// A path that no pipe takes as a whole.
+const LONG_REPORT: [&str; 2] = ["--goal", "x == 3000"];
+
+#[cfg(target_os = "linux")]
+fn a_second_interruption_ends_it_at_once() {
+    let (_folder, path) = written(&chain(6000));
+    let mut child = spawned(&mut command_of(path.to_str().unwrap(), &LONG_REPORT));
+    // It prints, and waits for somebody who reads.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let status = loop {
+        interrupt(&child);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+}
+
+#[cfg(unix)]
+fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
+    let (_folder, path) = written(&chain(6000));
+    let path = path.to_str().unwrap();
+    let mut child = spawned(&mut command_of(path, &LONG_REPORT));
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(1), 0), "{output:?}");
+    let Ok(full) = std::fs::File::create("/dev/full") else {
+        println!("skipped: there is no /dev/full");
+        return;
+    };
+    for arguments in [&[][..], &["--json"]] {
+        let output = command_of(path, arguments).stdout(full.try_clone().unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
+    }
+    for arguments in [&["--invariant", "y"][..], &["--no-such"], &["--record", "/"]] {
+        let output = command_of(path, arguments).stderr(full.try_clone().unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
     }
 }
 

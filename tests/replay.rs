@@ -63,6 +63,8 @@ fn json_on(device: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>)
 fn only_object(output: &Output) -> Value {
     let object: Value = serde_json::from_slice(&output.stdout).expect("stdout is one JSON value and nothing else");
     assert!(object.is_object(), "{object}");
+    assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{object}");
+    assert_eq!(object["error"].is_null(), output.status.success(), "{object}");
     object
 }
 
@@ -71,7 +73,7 @@ fn only_object(output: &Output) -> Value {
 fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let output = replay(arguments);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(output.stdout.is_empty(), "nothing is reported of a failed run");
     let sentence = stderr.strip_prefix("error: ").and_then(|text| text.strip_suffix('\n')).unwrap_or_else(|| panic!("{stderr}"));
     assert!(!sentence.contains('\n') && !sentence.contains("panicked"), "{stderr}");
@@ -473,6 +475,57 @@ fn memory_is_checked_before_vectors_are_generated() {
 }
 
 #[test]
+fn memory_and_time_have_limits() {
+    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "100k"]);
+    assert!(sentence.contains("need 781.25 KiB of memory, but 97.66 KiB are free"), "{sentence}");
+    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "800k", "--capacity", "1M"]);
+    assert!(sentence.contains("(8,000,000 bytes)") && sentence.contains("(800,000 bytes)"), "{sentence}");
+    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "1M", "--verify"]);
+    assert!(
+        sentence.contains("outcomes, references and the reference set") && sentence.contains("(1,000,000 bytes)"),
+        "{sentence}"
+    );
+    let output = replay(["--count", "2^20", "--repeat", "1000000", "--timeout", "0.2", "--json"]);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(3) && error.starts_with("stopped after --timeout 0.2 s"), "{output:?}");
+}
+
+/// Memory that the system does not grant is an error with its bytes, as is memory that is known not to be there.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_is_not_granted_is_reported() {
+    for (limit, arguments) in
+        [(400_000, "--count 2^24"), (300_000, "--count 2^20 --width 16 --verify"), (400_000, "--capacity 2^24")]
+    {
+        let script = format!("ulimit -v {limit} && exec \"$0\" --device cpu:2 --json {arguments}");
+        let output = Command::new("sh").args(["-c", &script]).arg(executable()).output().unwrap();
+        let error = only_object(&output)["error"].as_str().unwrap().to_string();
+        assert!(output.status.code() == Some(2) && error.contains("need"), "{arguments}: {output:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn interruption_is_an_error() {
+    use std::process::Stdio;
+    let mut command = Command::new(executable());
+    command.args(["--device", "cpu:2", "--json", "--count", "2^20", "--repeat", "1000000", "--timeout", "30m"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    };
+    // It handles Ctrl-C by itself from some moment on.
+    while caught().is_none_or(|signals| signals & 2 == 0) {
+        std::thread::yield_now();
+    }
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("there is a shell").success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &only_object(&output)["error"]), (Some(130), &"interrupted before the end".into()));
+}
+
+#[test]
 fn later_passes_only_see() {
     for table in TABLES {
         let report = json(["--count", "5k", "--repeat", "3", "--verify", "--table", table]);
@@ -513,8 +566,9 @@ fn a_full_node_table_is_reported_as_such() {
 #[track_caller]
 fn full<'a>(arguments: impl IntoIterator<Item = &'a str>) -> (Value, String) {
     let output = replay(arguments);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     let report = only_object(&output);
+    assert!(report["error"].as_str().is_some_and(|error| error.contains("were rejected")), "{report}");
     let number = |name: &str| report[name].as_u64().unwrap();
     assert_eq!(number("new") + number("seen") + number("full"), number("vectors"));
     assert_eq!((&report["verified"], &report["floor_share"]), (&true.into(), &Value::Null));
@@ -541,6 +595,8 @@ fn the_placement_floor_is_measured_if_asked_for() {
     assert!(share("--floor").as_f64().unwrap() > 0.0);
     assert!(share("--floor=auto").as_f64().unwrap() > 0.0);
     assert_eq!(share("--floor=no"), Value::Null);
+    // Not a file of that name.
+    assert_eq!(json(["--count", "1k", "--floor", "no"])["floor_share"], Value::Null);
     // Vectors of two words are not trees in a tree table either.
     let narrow = json(["--count", "100k", "--width", "2", "--table", "tree", "--floor"]);
     assert!(narrow["floor_share"].as_f64().unwrap() > 0.0);
@@ -571,7 +627,7 @@ fn the_report_on_trees_has_their_nodes() {
 }
 
 #[test]
-fn wrong_command_lines_are_refused_with_code_1() {
+fn wrong_command_lines_are_refused_with_code_2() {
     for arguments in [
         &["--no-such-option"][..],
         &["a.npy", "--random"],
@@ -587,12 +643,20 @@ fn wrong_command_lines_are_refused_with_code_1() {
         &["--table", "hash"],
         &["--nodes", "100"],
         &["--nodes", "100", "--table", "bucket"],
+        &["--device", "cpu:100000"],
+        &["--timeout", "0"],
+        &["--floor=maybe"],
     ] {
         let output = replay(arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
-        assert!(output.stderr.starts_with(b"error: "), "{output:?}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stderr.starts_with(b"error: ") && output.stdout.is_empty(), "{output:?}");
+        let output = replay(arguments.iter().chain(&["--json"]));
+        assert!(output.status.code() == Some(2) && only_object(&output)["error"].is_string(), "{output:?}");
     }
+    let version = replay(["--version"]);
+    assert!(version.status.success() && version.stdout.starts_with(b"replay "), "{version:?}");
     let help = replay(["--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("130  interrupted"), "{help:?}");
     assert!(help.status.success() && help.stderr.is_empty(), "{help:?}");
     for width in ["0", "257"] {
         let sentence = refused(["--width", width]);

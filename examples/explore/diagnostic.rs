@@ -7,7 +7,14 @@ use std::fmt;
 /// Longer lines, in bytes, are not shown.
 const MAX_LINE: usize = 500;
 
-/// An error at a place of a text.
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// Something wrong at a place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub message: String,
@@ -46,9 +53,13 @@ impl Diagnostic {
     }
 
     /// The place and the lines around it, as text.
-    pub fn render(&self, source: &Source, color: bool) -> String {
+    pub fn render(&self, source: &Source, severity: Severity, color: bool) -> String {
+        let (word, kind) = match severity {
+            Severity::Error => ("error", ReportKind::Error),
+            Severity::Warning => ("warning", ReportKind::Warning),
+        };
         if source.text.lines().nth(self.span.line.saturating_sub(1) as usize).is_some_and(|line| line.len() > MAX_LINE) {
-            return format!("error: {}: {}: {}\n", source.place(self.span), self.message, self.label);
+            return format!("{word}: {}: {}: {}\n", source.place(self.span), self.message, self.label);
         }
         let name = source.name.as_str();
         let range = |span: Span| (name, span.start as usize..span.end.max(span.start) as usize);
@@ -57,7 +68,7 @@ impl Diagnostic {
         } else {
             CharSet::Ascii
         });
-        let mut report = Report::build(ReportKind::Error, range(self.span))
+        let mut report = Report::build(kind, range(self.span))
             .with_config(config)
             .with_message(&self.message)
             .with_label(Label::new(range(self.span)).with_message(&self.label));
@@ -71,7 +82,7 @@ impl Diagnostic {
         let written = report.finish().write((name, ariadne::Source::from(source.text.as_str())), &mut text);
         match written {
             Ok(()) => String::from_utf8_lossy(&text).into_owned(),
-            Err(_) => format!("error: {}: {}: {}\n", source.place(self.span), self.message, self.label),
+            Err(_) => format!("{word}: {}: {}: {}\n", source.place(self.span), self.message, self.label),
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::checks::Violation;
 use super::record::Recorder;
 use super::report::Measurements;
+use super::stopping::Stop;
 use super::successors::{Expansion, Successors};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -46,6 +47,8 @@ pub struct Limits {
     pub bytes: u64,
     /// No violation ends the exploration but a fault.
     pub keep_going: bool,
+    /// Whether to stop, whatever has been done, and why. Asked some times a second.
+    pub stop: fn() -> Option<Stop>,
 }
 
 impl Limits {
@@ -87,6 +90,8 @@ pub enum End {
     Levels,
     /// At [`Limits::bytes`], or the device has no more.
     Memory,
+    /// At [`Limits::stop`].
+    Stopped(Stop),
 }
 
 #[derive(Clone, Debug)]
@@ -164,6 +169,8 @@ struct Piece {
     deadlocks: u64,
     overflows: u64,
     violation: Option<(Vec<u32>, Violation)>,
+    /// States that were expanded.
+    expanded: usize,
 }
 
 /// Memory of a thread.
@@ -211,6 +218,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     break 'levels End::Memory;
                 }
                 let round = done..(done + self.round(&counts)?).min(size);
+                let mut lists_fit = true;
                 for piece in self.expand(&level, round.clone(), wants_references)? {
                     counts.states += piece.new.words.len() as u64 / self.source.width() as u64;
                     counts.transitions += piece.transitions;
@@ -223,9 +231,17 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                             found = Some(other);
                         }
                     }
-                    next.words.extend(piece.new.words);
-                    next.references.extend(piece.new.references);
-                    rejected.extend(piece.rejected);
+                    done += piece.expanded;
+                    lists_fit = lists_fit && next.take(piece.new) && add(&mut rejected, &piece.rejected);
+                }
+                counts.waiting = (size - done) as u64;
+                (self.observer)(&counts);
+                // What has been counted and found is kept; what is rejected is lost.
+                if !lists_fit {
+                    break 'levels End::Memory;
+                }
+                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
+                    break 'levels End::Stopped(stop);
                 }
                 while !rejected.is_empty() {
                     let bytes = kept_bytes + level.bytes() + next.bytes();
@@ -236,9 +252,6 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     rejected = self.put(&rejected, &mut next, wants_references)?;
                     counts.states += ((next.words.len() - before) / self.source.width()) as u64;
                 }
-                done = round.end;
-                counts.waiting = (size - done) as u64;
-                (self.observer)(&counts);
                 if has_fault || (found.is_some() && !self.limits.keep_going) {
                     break 'levels End::Violation;
                 }
@@ -265,6 +278,9 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let piece = |workspace: &mut Workspace<X>, start: usize| {
             let end = (start + size).min(states.end);
             let references = level.references.get(start..end).unwrap_or_default();
+            if (self.limits.stop)().is_some() {
+                return Ok(Piece::default());
+            }
             self.piece(&level.words[start * width..end * width], references, workspace, wants_references)
         };
         starts.into_par_iter().map_init(workspace, piece).collect()
@@ -297,6 +313,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             deadlocks: expansion.deadlocks,
             overflows: expansion.overflows,
             violation: expansion.violation.take().map(|(at, violation)| (states[at * width..][..width].to_vec(), violation)),
+            expanded: states.len() / width,
             ..Piece::default()
         };
         piece.rejected = self.put_with(&expansion.successors, request, &mut piece.new)?;
@@ -376,9 +393,23 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
 }
 
 impl Level {
+    /// Adds states of another. False if there is no memory for them.
+    fn take(&mut self, new: Level) -> bool {
+        add(&mut self.words, &new.words) && add(&mut self.references, &new.references)
+    }
+
     fn bytes(&self) -> u64 {
         (self.words.capacity() * 4 + self.references.capacity() * size_of::<Reference>()) as u64
     }
+}
+
+/// Adds values to a list. False, and nothing is added, if there is no memory for them.
+fn add<T: Copy>(list: &mut Vec<T>, more: &[T]) -> bool {
+    let has_room = list.try_reserve(more.len()).is_ok();
+    if has_room {
+        list.extend_from_slice(more);
+    }
+    has_room
 }
 
 /// Adds a bit for each word, set if the states differ in it, in whole words.
@@ -403,7 +434,7 @@ mod tests {
     use std::collections::HashSet;
     use warpset::{Bucket, CompactTree, Device, Tree};
 
-    const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true };
+    const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
 
     fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
         let table =
@@ -528,7 +559,7 @@ mod tests {
     fn the_first_violation_is_at_the_lowest_level() {
         let dve = counters(3);
         let mut checks = Checks { deadlocks: true, ..Checks::default() };
-        let condition = dve.condition(&Source { name: String::new(), text: "P_0.x + P_1.x + P_2.x == 7".into() }).unwrap();
+        let condition = dve.condition(&Source { name: String::new(), text: "P_0.x + P_1.x + P_2.x == 7".into() }).unwrap().0;
         checks.add(super::super::checks::Role::Goal, String::new(), condition);
         for keep_going in [false, true] {
             let limits = Limits { keep_going, ..NO_LIMITS };
@@ -547,12 +578,29 @@ mod tests {
                 s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
         );
         let mut checks = Checks::default();
-        let condition = dve.condition(&Source { name: String::new(), text: "x == 1".into() }).unwrap();
+        let condition = dve.condition(&Source { name: String::new(), text: "x == 1".into() }).unwrap().0;
         checks.add(super::super::checks::Role::Goal, String::new(), condition);
         let exploration = explore::<Bucket>(&dve, &checks, NO_LIMITS, 1000);
         let found = exploration.found.unwrap();
         assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
         assert_eq!((found.level, exploration.end), (3, End::Violation));
+    }
+
+    #[test]
+    fn it_stops_with_what_there_is_when_it_is_asked_to() {
+        let limits = Limits { stop: || Some(Stop::Interrupted), ..NO_LIMITS };
+        let dve = counters(3);
+        let exploration = explore::<Tree>(&dve, &Checks::default(), limits, 1000);
+        assert_eq!(exploration.end, End::Stopped(Stop::Interrupted));
+        assert_eq!((exploration.counts.states, exploration.counts.levels, exploration.counts.waiting), (1, 1, 1));
+        // Nor is a path looked for.
+        let checks = Checks::default();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
+        let found = Found { violation: Violation::Deadlock, state: dve.model.initial_state(), level: 3 };
+        let path = super::super::path::walk_back(&table, &source, &dve.model.initial_state(), &found, limits);
+        let error = path.unwrap_err().downcast::<super::super::program::Ended>().unwrap();
+        assert_eq!(error.code, super::super::exit::INTERRUPTED);
     }
 
     #[test]

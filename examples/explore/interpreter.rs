@@ -254,7 +254,7 @@ mod tests {
     fn values(dve: &Dve, state: &[u32], expressions: &[&str]) -> Vec<i32> {
         let interpreter = Interpreter::new(&dve.model);
         let value = |text: &&str| {
-            let condition = dve.condition(&Source { name: String::new(), text: (*text).into() }).unwrap();
+            let condition = dve.condition(&Source { name: String::new(), text: (*text).into() }).unwrap().0;
             interpreter.value(&condition, state).unwrap()
         };
         expressions.iter().map(value).collect()

@@ -1,21 +1,17 @@
 //! The command line.
 
 use super::device::DeviceChoice;
-use super::numbers::parse_count;
+use super::exit;
+use super::numbers::{parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 use warpset::Device;
-
-/// Exit code: something was found, a violation or a goal.
-pub const EXIT_FOUND: u8 = 1;
-/// Exit code: the model, the command line or the machine is at fault.
-pub const EXIT_ERROR: u8 = 2;
-/// Exit code: stopped before all states were found, and nothing was found until then.
-pub const EXIT_INCOMPLETE: u8 = 3;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
+It is a file, a pipe or - (standard input), and has at most 16 MiB.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
@@ -26,19 +22,32 @@ Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS
 C's operators, and `and`, `or`, `not`, `imply`.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
-search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow. An index outside its
-array and a division by zero are faults of the model, and end the exploration with the path to them.
+search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
+itself does not fit (`byte x = 300`, lists longer than their arrays, shifts by more than 31) is told in warnings, and counted, too. An
+index outside its array and a division by zero are faults of the model, and end the exploration with the path to them.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
-Exits with 0 if all states were found and nothing else was; 1 if a violation, a fault or a goal was found; 2 on an error; 3 if it stopped
-at --max-states or --memory before anything was found.";
+States are compared as a whole: none is taken for another, as by a hash of it, so counts are exact.
+
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+
+Ctrl-C ends the exploration with a report of what was found until then.
+";
+
+fn after_help() -> String {
+    format!("{AFTER_HELP}\n{}", exit::HELP)
+}
 
 /// Explores all states that a model can reach, and checks them.
 #[derive(Debug, Parser)]
-#[command(name = "explore", after_help = AFTER_HELP)]
+#[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
-    /// The model, a text in DVE.
+    /// The model, a text in DVE; - is standard input.
     pub model: PathBuf,
+
+    /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
+    /// is written.
+    #[arg(long, help_heading = "Checks")]
+    pub strict: bool,
 
     /// Ends at a state without any step. Otherwise these are only counted.
     #[arg(long, help_heading = "Checks")]
@@ -61,8 +70,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
 
-    /// Where the table is: best, cpu, cpu:THREADS, gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
-    /// or else the CPU.
+    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -94,6 +103,10 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
     pub memory: Option<u64>,
 
+    /// Stops when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
+    pub timeout: Option<Duration>,
+
     /// Stops at the end of a round that has found so many states.
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
@@ -103,11 +116,28 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub record: Option<PathBuf>,
 
+    /// Records no more than so many bytes of vectors; the exploration goes on, and the report says how many were left out.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "2^32",
+        value_parser = parse_count,
+        requires = "record",
+        help_heading = "Limits and output"
+    )]
+    pub record_bytes: u64,
+
+    /// Whether to say on standard error how it goes: `auto` does on a terminal, of what takes longer than a second; `always`
+    /// elsewhere, too, in a line a second.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
+    pub progress: ProgressWhen,
+
     /// Writes the text that is compiled for a GPU, CUDA C++, and does nothing else.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub emit: Option<PathBuf>,
 
-    /// Prints the report as one JSON object. A path then is in it, too.
+    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none. A path then is in it,
+    /// too.
     #[arg(long, help_heading = "Limits and output")]
     pub json: bool,
 }
@@ -129,6 +159,13 @@ pub enum EngineKind {
     Gpu,
     Compiled,
     Interpreted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressWhen {
+    Auto,
+    Always,
+    Never,
 }
 
 impl Options {

@@ -42,7 +42,7 @@ pub fn walk_back<S: Storage, X: Successors>(
     if found.level > 0 {
         for level in levels(table, source, initial, found.level, limits)?.iter().rev() {
             let state = states.last().expect("it begins with one");
-            let before = predecessor(table, source, level, state)?;
+            let before = predecessor(table, source, level, state, limits)?;
             states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
         }
     }
@@ -79,6 +79,7 @@ pub fn explored_again(end: End) -> Result<()> {
         End::Memory => {
             bail!("memory ended while the levels before it were explored again, 8 bytes a state more than the first time")
         }
+        End::Stopped(stop) => Err(stop.error("while the levels before it were explored again").into()),
         end => bail!("the levels before it, explored again, end otherwise ({end:?}): please report this as a bug"),
     }
 }
@@ -89,9 +90,13 @@ fn predecessor<S: Storage, X: Successors>(
     source: &X,
     level: &[Reference],
     successor: &[u32],
+    limits: Limits,
 ) -> Result<Option<Vec<u32>>> {
     let width = source.width();
     let search = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| {
+        if let Some(stop) = (limits.stop)() {
+            return Err(stop.error("on the way back along the path").into());
+        }
         let states = table.get_many(references)?;
         for state in states.chunks_exact(width) {
             expansion.clear();

@@ -2,8 +2,13 @@
 
 use super::checks::Checks;
 use super::engine::{Counts, End, Exploration, Found};
+use super::exit;
 use super::ir::Model;
 use super::path::{Path, state_json, state_text};
+use super::program::Ended;
+use super::record::Recorded;
+use super::stopping::Stop;
+use super::warnings::Warnings;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use serde_json::{Map, Value, json};
@@ -23,7 +28,12 @@ pub struct Report<'a> {
     /// Of a GPU, if it was measured.
     pub measurements: Option<Measurements>,
     pub finding: Option<Finding<'a>>,
+    pub warnings: &'a Warnings,
+    pub recorded: Option<Recorded>,
 }
+
+/// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
+const BASIS: &str = "whole states compared, nothing hashed away";
 
 /// What was found, and how to get there.
 pub struct Finding<'a> {
@@ -102,11 +112,30 @@ impl Report<'_> {
         count as f64 / self.time.explore.as_secs_f64()
     }
 
+    /// The program's exit code.
+    pub fn exit_code(&self) -> u8 {
+        let path_error = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
+        let is_interrupted =
+            path_error.and_then(|error| error.downcast_ref()).is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED);
+        match (&self.finding, self.exploration.end) {
+            (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
+            (Some(_), _) if is_interrupted => exit::INTERRUPTED,
+            (Some(_), _) => exit::FOUND,
+            (None, End::Complete) => 0,
+            (None, _) => exit::INCOMPLETE,
+        }
+    }
+
+    /// Stores that had to wrap their value, and values of the text that did not fit either.
+    fn overflows(&self) -> u64 {
+        self.counts().overflows + self.warnings.values
+    }
+
     pub fn json(&self) -> Value {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
         let (model, checks) = (self.model, self.checks);
         let (measured, finding) = (self.measurements.as_ref(), self.finding.as_ref());
-        json!({
+        let mut report = json!({
             "model": self.model.source.name,
             "states": counts.states,
             "transitions": counts.transitions,
@@ -115,7 +144,8 @@ impl Report<'_> {
             "complete": self.exploration.end == End::Complete,
             "end": end_word(self.exploration.end),
             "widest_level": counts.widest_level,
-            "overflows": counts.overflows,
+            "overflows": self.overflows(),
+            "basis": BASIS,
             "seconds": time.explore.as_secs_f64(),
             "states_per_second": self.states_per_second(),
             "seconds_parse": time.parse.as_secs_f64(),
@@ -141,7 +171,15 @@ impl Report<'_> {
             "state": finding.map(|finding| state_json(model, &finding.found.state)),
             "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
             "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
-        })
+        });
+        report["overflows_of_text"] = self.warnings.values.into();
+        report["warnings"] = self.warnings.json();
+        report["warning_count"] = self.warnings.count.into();
+        report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
+        report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
+        report["error"] = Value::Null;
+        report["exit_code"] = self.exit_code().into();
+        report
     }
 
     pub fn text(&self) -> String {
@@ -158,9 +196,22 @@ impl Report<'_> {
             ("deadlocks", count(counts.deadlocks)),
             ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),
             ("explored", end_text(self.exploration.end, counts)),
+            ("counts are of", BASIS.into()),
         ];
-        if counts.overflows > 0 {
-            rows.push(("overflows", format!("{} stores had to wrap their value", count(counts.overflows))));
+        let overflows = [
+            (counts.overflows, "stores had to wrap their value"),
+            (self.warnings.values, "values of the text are not what it says (see the warnings)"),
+        ];
+        let overflows =
+            overflows.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{} {what}", count(*number)));
+        let overflows: Vec<String> = overflows.collect();
+        if !overflows.is_empty() {
+            rows.push(("overflows", overflows.join("; ")));
+        }
+        if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
+            let more =
+                if left_out == 0 { String::new() } else { format!("; {} more left out (--record-bytes)", count(left_out)) };
+            rows.push(("recorded", format!("{} vectors, {}{more}", count(vectors), HumanBytes(bytes))));
         }
         rows.extend([
             ("", String::new()),
@@ -224,6 +275,8 @@ fn end_word(end: End) -> &'static str {
         End::States => "max-states",
         End::Levels => "levels",
         End::Memory => "memory",
+        End::Stopped(Stop::Interrupted) => "interrupted",
+        End::Stopped(Stop::Time(_)) => "timeout",
     }
 }
 
@@ -236,6 +289,13 @@ fn end_text(end: End, counts: &Counts) -> String {
             format!("in part: stopped at --max-states, {waiting} states of the last level and those after it not expanded")
         }
         End::Levels => "in part: stopped at a level".into(),
+        End::Stopped(Stop::Interrupted) => {
+            format!("in part: INTERRUPTED, {waiting} states of the last level and those after it not expanded")
+        }
+        End::Stopped(Stop::Time(most)) => format!(
+            "in part: stopped after --timeout {} s, {waiting} states of the last level and those after it not expanded",
+            most.as_secs_f64()
+        ),
         End::Memory => format!("in part: no more memory, {waiting} states of the last level and those after it not expanded"),
     }
 }

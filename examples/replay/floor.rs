@@ -4,7 +4,6 @@
 //! slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches nothing, so a
 //! table's share of the floor is the part of its time that every hash table must spend.
 
-use super::memory::free_memory;
 use super::vectors::Vectors;
 use anyhow::{Context, Result};
 use memmap2::{MmapMut, MmapOptions};
@@ -57,23 +56,35 @@ pub fn placement_floor_gops<S: Storage>(
     vectors: &Vectors,
     batch: &Batch,
     threads: usize,
+    memory: u64,
 ) -> Result<Option<f64>> {
     let bytes = table.slots() * vectors.width as u64 * 4;
     let needed = bytes + vectors.count() as u64 * BYTES_A_VECTOR;
     let in_one_slot = !table.spec().is_tree() && !table.spec().is_compact();
     let has_one = in_one_slot && vectors.count() > 0 && batch.tally.full == 0;
-    if table.device().is_gpu() || !has_one || needed > free_memory() {
+    if table.device().is_gpu() || !has_one || needed > memory {
         return Ok(None);
     }
     let references = table.locate_many(&vectors.words)?;
     let stored = references.into_iter().map(|reference| reference.context("a vector that was put is not found"));
-    let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, place)| Ok(Task::new(*outcome, place?)));
-    let tasks = tasks.collect::<Result<Vec<_>>>()?;
+    let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, place)| Ok::<_, anyhow::Error>(Task::new(*outcome, place?)));
+    let (Some(mut told), Some(mut outcomes)) = (room_for(vectors.count()), room_for(vectors.count())) else { return Ok(None) };
+    for task in tasks {
+        told.push(task?);
+    }
+    outcomes.resize(vectors.count(), u8::MAX);
+    let tasks: Vec<Task> = told;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut memory = memory_like_a_table(bytes as usize)?;
-    let mut seconds: Vec<f64> = (0..PASSES).map(|_| pass(&pool, vectors, &tasks, &mut memory)).collect();
+    let mut seconds: Vec<f64> = (0..PASSES).map(|_| pass(&pool, vectors, &tasks, &mut memory, &mut outcomes)).collect();
     seconds.sort_by(f64::total_cmp);
     Ok(Some(vectors.count() as f64 / seconds[PASSES / 2] / 1e9))
+}
+
+/// A list with room for so many; none if there is no memory for it.
+fn room_for<T>(count: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).ok().map(|()| list)
 }
 
 /// Memory in huge pages where the system has them: a table on the CPU has them too, and without them random accesses cost more.
@@ -85,10 +96,10 @@ fn memory_like_a_table(bytes: usize) -> Result<MmapMut> {
 }
 
 /// The seconds of one pass over empty slots, each of which is in memory already.
-fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapMut) -> f64 {
+fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapMut, outcomes: &mut [u8]) -> f64 {
     memory.fill(0);
     let slots = as_atomic(bytemuck::cast_slice_mut(memory));
-    let mut outcomes = vec![u8::MAX; tasks.len()];
+    outcomes.fill(u8::MAX);
     let width = vectors.width;
     let start = Instant::now();
     pool.install(|| {

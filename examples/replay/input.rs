@@ -14,16 +14,16 @@ const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 /// The array taken from an `.npz` file of several, if none is named.
 const DEFAULT_ARRAY: &str = "vectors";
 
-/// The vectors of a file; of an `.npz` file, those of `array`.
-pub fn read(path: &Path, array: Option<&str>) -> Result<Vectors> {
-    let (words, width, array) = read_file(path, array).with_context(|| path.display().to_string())?;
+/// The vectors of a file; of an `.npz` file, those of `array`. They may take so much memory, or else all that is free.
+pub fn read(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<Vectors> {
+    let (words, width, array) = read_file(path, array, memory).with_context(|| path.display().to_string())?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let origin = array.map_or(name.to_string(), |array| format!("{name}, array `{array}`"));
     Ok(Vectors { words, width, distinct: None, origin })
 }
 
 /// The words, their width, and the name of the array in an `.npz` file.
-fn read_file(path: &Path, array: Option<&str>) -> Result<(Vec<u32>, usize, Option<String>)> {
+fn read_file(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<(Vec<u32>, usize, Option<String>)> {
     let metadata = std::fs::metadata(path)?;
     ensure!(metadata.is_file(), "it is not a regular file");
     let mut file = File::open(path)?;
@@ -33,20 +33,20 @@ fn read_file(path: &Path, array: Option<&str>) -> Result<(Vec<u32>, usize, Optio
     let reader = BufReader::with_capacity(1 << 20, file);
     if start == npy::MAGIC {
         ensure!(array.is_none(), "it is a .npy file, which holds one array without a name: leave out --array");
-        let (words, width) = npy::read_vectors(reader, metadata.len())?;
+        let (words, width) = npy::read_vectors(reader, metadata.len(), memory)?;
         return Ok((words, width, None));
     }
     ensure!(ZIP_MAGICS.iter().any(|magic| start.starts_with(magic)), "it is neither a .npy nor an .npz file");
     let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
     let name = choose(&array_names(&archive), array)?;
-    let (words, width) = read_entry(&mut archive, &name).with_context(|| format!("array `{name}`"))?;
+    let (words, width) = read_entry(&mut archive, &name, memory).with_context(|| format!("array `{name}`"))?;
     Ok((words, width, Some(name)))
 }
 
-fn read_entry(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<(Vec<u32>, usize)> {
+fn read_entry(archive: &mut ZipArchive<impl Read + Seek>, name: &str, memory: Option<u64>) -> Result<(Vec<u32>, usize)> {
     let mut entry = archive.by_name(&format!("{name}.npy"))?;
     let bytes = entry.size();
-    npy::read_vectors(&mut entry, bytes)
+    npy::read_vectors(&mut entry, bytes, memory)
 }
 
 fn array_names(archive: &ZipArchive<impl Read + Seek>) -> Vec<String> {

@@ -9,6 +9,8 @@
 
 #[path = "../support/device.rs"]
 mod device;
+#[path = "../support/exit.rs"]
+mod exit;
 mod floor;
 mod input;
 #[path = "../support/memory.rs"]
@@ -19,41 +21,40 @@ mod numbers;
 #[cfg(feature = "cuda")]
 mod on_gpu;
 mod options;
+#[path = "../support/program.rs"]
+mod program;
 mod progress;
 mod random;
 mod report;
+#[path = "../support/stopping.rs"]
+mod stopping;
 mod table;
 mod vectors;
 mod verify;
 
 use anyhow::{Context, Result};
-use options::{EXIT_FULL, Options, Roots, TableKind};
+use options::{Options, Roots, TableKind};
+use program::Ended;
 use progress::Progress;
 use report::{Pass, Report};
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, Bucket, CompactTree, Error, Request, Root, Storage, Tree, VectorTable};
+use warpset::{Batch, Bucket, CompactTree, Error, Outcome, Reference, Request, Root, Storage, Tree, VectorTable};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
 
 fn main() -> ExitCode {
-    let options = Options::parse_or_exit();
-    match replay(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            let is_full = matches!(error.downcast_ref(), Some(Error::TableFull { .. }));
-            if is_full { ExitCode::from(EXIT_FULL) } else { ExitCode::FAILURE }
-        }
-    }
+    program::run(|arguments| Options::parse_checked(arguments), replay, program::sentence)
 }
 
-fn replay(options: &Options) -> Result<()> {
+/// Replays, prints what came of it, and gives the exit code.
+fn replay(options: &Options) -> Result<u8> {
+    // There is nothing to be reported before the end.
+    stopping::watch(options.timeout, options.json, "before the end")?;
     let device = options.device.open()?;
     let vectors = input(options)?;
     match (options.table, options.roots) {
@@ -66,7 +67,8 @@ fn replay(options: &Options) -> Result<()> {
     }
 }
 
-fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<()> {
+fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<u8> {
+    ensure_room(options, table, vectors)?;
     warm_up(table, vectors)?;
     let (first, batch) = pass(table, vectors, options.verify)?;
     let mut passes = vec![first];
@@ -79,6 +81,7 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         false => (None, None),
     };
     let verified = verification.as_ref().map(Result::is_ok);
+    let failure = failure(verification, batch, table);
     let report = Report {
         vectors,
         kind: options.table,
@@ -89,24 +92,48 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         gpu_gops,
         floor_gops,
         verified,
+        failure: failure.as_ref().map(|ended| (ended.why.as_str(), ended.code)),
     };
-    print(&report, options.json)?;
-    verification.transpose()?;
-    batch.complete(table).map(drop).map_err(|error| match table::advice(&error) {
-        Some(advice) => anyhow::Error::from(error).context(advice),
-        None => error.into(),
-    })
+    program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+    if let Some(ended) = &failure {
+        program::print_error(&format!("error: {ended}\n"));
+    }
+    Ok(failure.map_or(0, |ended| ended.code))
+}
+
+/// What is wrong with a replay that was done to its end: the table differs from the reference set, or was too full.
+fn failure<S: Storage>(verification: Option<Result<()>>, batch: Batch, table: &VectorTable<S>) -> Option<Ended> {
+    if let Some(Err(difference)) = verification {
+        return Some(Ended { code: exit::FOUND, why: format!("{difference:#}") });
+    }
+    let error = batch.complete(table).err()?;
+    let why = table::advice(&error).map_or_else(|| error.to_string(), |advice| format!("{advice}: {error}"));
+    let code = if matches!(error, Error::TableFull { .. }) { exit::INCOMPLETE } else { exit::ERROR };
+    Some(Ended { code, why })
+}
+
+/// An error if there is no memory for what a pass gives, and a verification holds.
+fn ensure_room<S: Storage>(options: &Options, table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
+    let (count, free) = (vectors.count() as u64, options.memory.unwrap_or_else(memory::free_memory));
+    let mut bytes = count * size_of::<Outcome>() as u64;
+    if options.verify {
+        let stored = vectors.most_distinct().min(count);
+        bytes += count * size_of::<Option<Reference>>() as u64 + verify::bytes_for(stored);
+    }
+    let what = if options.verify { "outcomes, references and the reference set" } else { "outcomes" };
+    memory::ensure_room(&format!("{what} of {count} vectors in a table of {} slots", table.slots()), bytes, free)
 }
 
 fn input(options: &Options) -> Result<Vectors> {
     match &options.file {
-        Some(path) => input::read(path, options.array.as_deref()),
+        Some(path) => input::read(path, options.array.as_deref(), options.memory),
         None => random::generate(&random::Parameters {
             width: options.width,
             count: options.count,
             duplication: options.duplication,
             internal_duplication: options.internal_duplication,
             seed: options.seed,
+            memory: options.memory,
         }),
     }
 }
@@ -143,7 +170,8 @@ fn measure<S: Kind>(
         let measured = on_gpu::measure(table, vectors)?;
         return Ok((measured.as_ref().map(|rates| rates.gops), measured.and_then(|rates| rates.floor_gops)));
     }
-    Ok((None, floor::placement_floor_gops(table, vectors, batch, options.device.threads())?))
+    let memory = options.memory.unwrap_or_else(memory::free_memory);
+    Ok((None, floor::placement_floor_gops(table, vectors, batch, options.device.threads(), memory)?))
 }
 
 fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>, passes: &[Pass]) -> Result<()> {
@@ -152,9 +180,4 @@ fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>, 
         verify::verify_later(&passes[0], &passes[1..])
     };
     check().context("the table differs from the reference set")
-}
-
-fn print(report: &Report, json: bool) -> Result<()> {
-    let text = if json { format!("{}\n", report.json()) } else { report.text() };
-    std::io::stdout().write_all(text.as_bytes()).context("the report cannot be printed")
 }

@@ -19,7 +19,7 @@ const MAX_HEADER_BYTES: usize = 1 << 16;
 const PIECE: usize = 1 << 18;
 
 /// The vectors of a `.npy` file of `file_bytes` bytes: their words and their width.
-pub fn read_vectors(mut reader: impl Read, file_bytes: u64) -> Result<(Vec<u32>, usize)> {
+pub fn read_vectors(mut reader: impl Read, file_bytes: u64, memory: Option<u64>) -> Result<(Vec<u32>, usize)> {
     let header = Header::read(&mut reader)?;
     let (count, width) = header.vectors()?;
     let found = file_bytes.saturating_sub(header.bytes);
@@ -30,7 +30,7 @@ pub fn read_vectors(mut reader: impl Read, file_bytes: u64) -> Result<(Vec<u32>,
         header.shape_text(),
         needed.map_or("more than 2^64".into(), |bytes| bytes.to_string()),
     );
-    let mut words = allocate(count, width)?;
+    let mut words = allocate(count, width, memory)?;
     read_words(&mut reader, &mut words)?;
     Ok((words, width))
 }

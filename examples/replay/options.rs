@@ -1,15 +1,14 @@
 //! The command line.
 
 use super::device::DeviceChoice;
-use super::numbers::{parse_count, parse_number};
+use super::exit;
+use super::numbers::{parse_count, parse_number, parse_time};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 use warpset::Strategy;
-
-/// The exit code for a table that was too full for some vector; 1 is for every other error.
-pub const EXIT_FULL: u8 = 2;
 
 const AFTER_HELP: &str = "\
 A tree of a vector of w words is a root and up to w - 2 nodes, 8 bytes each; vectors share equal nodes. The compression ratio of a tree
@@ -21,12 +20,16 @@ its root and its share of the nodes.
 A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
 places do not tell. They are as small as they may be to be filled to 95 %.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20.
-Exits with 0, with 2 if the table was too full for some vector, and with 1 on any other error.";
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+";
+
+fn after_help() -> String {
+    format!("{AFTER_HELP}\n{}", exit::HELP)
+}
 
 /// Find-or-puts vectors of 32-bit words, from a NumPy file or random ones, and reports outcomes, speed and memory.
 #[derive(Debug, Parser)]
-#[command(name = "replay", after_help = AFTER_HELP)]
+#[command(name = "replay", version, after_help = after_help())]
 pub struct Options {
     /// A .npy or .npz file: little-endian uint32, shape (vectors, words), C order. Without one, random vectors are generated.
     pub file: Option<PathBuf>,
@@ -62,8 +65,8 @@ pub struct Options {
     #[arg(long, default_value = "1", help_heading = "Vectors")]
     pub seed: u64,
 
-    /// Where the table is: best, cpu, cpu:THREADS, gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the most memory,
-    /// or else the CPU.
+    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -126,25 +129,24 @@ pub struct Options {
     #[arg(long, help_heading = "Measurement")]
     pub verify: bool,
 
-    /// Prints the report as one JSON object.
+    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; an
+    /// error if one needs more [default: what is free]
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Limits")]
+    pub memory: Option<u64>,
+
+    /// Ends it with an error when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits")]
+    pub timeout: Option<Duration>,
+
+    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none.
     #[arg(long, help_heading = "Measurement")]
     pub json: bool,
 }
 
 impl Options {
-    /// The options of this process; ends it if it was asked for help, or wrongly.
-    pub fn parse_or_exit() -> Self {
-        Self::parse_checked(std::env::args_os()).unwrap_or_else(|error| {
-            // Nothing is left to be done if this cannot be printed.
-            let _ = error.print();
-            // clap's own code for a wrong command line is 2.
-            std::process::exit(i32::from(error.use_stderr()))
-        })
-    }
-
     /// The options, checked for what depends on the value of another, too.
-    fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
-        let options = Self::try_parse_from(arguments)?;
+    pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
+        let options = Self::try_parse_from(with_joined_floor(arguments))?;
         let needs = |option: &str, table: &str| {
             let message = format!("'{option}' is of {table} tables only: it needs '--table {table}'");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
@@ -172,6 +174,24 @@ impl Options {
     }
 }
 
+/// The arguments with `--floor no` as `--floor=no`. The value may be left out, so clap takes only what is joined to the option
+/// for it, and would take this one for a file; a file of such a name is `./no`.
+fn with_joined_floor(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut are_options = true;
+    for argument in arguments.into_iter().map(Into::into) {
+        are_options &= argument != "--";
+        match joined.last_mut() {
+            Some(option) if are_options && option == "--floor" && When::is_value(&argument) => {
+                option.push("=");
+                option.push(argument);
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
     /// Vectors in place, uncompressed.
@@ -190,11 +210,17 @@ pub enum Roots {
     Compact,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
     Auto,
     Yes,
     No,
+}
+
+impl When {
+    fn is_value(text: &OsStr) -> bool {
+        text.to_str().is_some_and(|text| Self::from_str(text, false).is_ok())
+    }
 }
 
 fn parse_factor(text: &str) -> Result<f64, String> {
@@ -252,6 +278,19 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
         assert!(error.to_string().contains("'--strategy <NAME>' is of tree tables only"), "{error}");
         assert!(parse(&["--table", "tree", "--strategy", "2_np"]).unwrap_err().to_string().contains("1_np_sm"));
+    }
+
+    #[test]
+    fn the_floor_is_asked_for_with_and_without_a_value() {
+        let floor = |arguments: &[&str]| parse(arguments).map(|options| (options.floor, options.file)).unwrap();
+        for arguments in [&["--floor", "no"][..], &["--floor=no"]] {
+            assert_eq!(floor(arguments), (When::No, None));
+        }
+        assert_eq!(floor(&["--floor", "yes", "a.npy"]), (When::Yes, Some("a.npy".into())));
+        assert_eq!(floor(&["--floor", "a.npy"]), (When::Yes, Some("a.npy".into())));
+        assert_eq!(floor(&["--floor", "./no"]), (When::Yes, Some("./no".into())));
+        assert_eq!(floor(&["--floor", "--", "no"]), (When::Yes, Some("no".into())));
+        assert_eq!(floor(&["--", "no"]), (When::Auto, Some("no".into())));
     }
 
     #[test]

@@ -23,12 +23,14 @@ pub struct Parameters {
     /// Words of the distinct vectors / values that these words have; every value of 32 bits is possible if `None`.
     pub internal_duplication: Option<f64>,
     pub seed: u64,
+    /// Bytes that the vectors may take, if not all that are free.
+    pub memory: Option<u64>,
 }
 
 pub fn generate(parameters: &Parameters) -> Result<Vectors> {
     let generator = Generator::new(parameters)?;
     let width = generator.width;
-    let mut words = allocate(parameters.count, width)?;
+    let mut words = allocate(parameters.count, width, parameters.memory)?;
     let progress = Progress::new("generating", parameters.count);
     words.par_chunks_mut(width * PIECE).enumerate().for_each(|(piece, words)| {
         for (position, vector) in ((piece * PIECE) as u64..).zip(words.chunks_exact_mut(width)) {
@@ -173,7 +175,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    const PLAIN: Parameters = Parameters { width: 4, count: 100_000, duplication: 2.0, internal_duplication: None, seed: 1 };
+    const PLAIN: Parameters =
+        Parameters { width: 4, count: 100_000, duplication: 2.0, internal_duplication: None, seed: 1, memory: None };
 
     fn distinct(vectors: &Vectors) -> usize {
         vectors.iter().collect::<HashSet<_>>().len()

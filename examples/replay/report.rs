@@ -36,6 +36,8 @@ pub struct Report<'a> {
     pub floor_gops: Option<f64>,
     /// Whether a verification found no difference, if there was one.
     pub verified: Option<bool>,
+    /// What is wrong, and the exit code that tells it.
+    pub failure: Option<(&'a str, u8)>,
 }
 
 impl Report<'_> {
@@ -86,6 +88,8 @@ impl Report<'_> {
             "device": self.device.to_string(),
             "table": self.spec.to_string(),
             "verified": self.verified,
+            "error": self.failure.map(|(error, _)| error),
+            "exit_code": self.failure.map_or(0, |(_, code)| code),
         });
         if let (true, Some(report)) = (self.spec.is_tree(), report.as_object_mut()) {
             report.retain(|name, _| !name.starts_with("floor"));

@@ -1,11 +1,10 @@
 //! Makes the table of a replay, of whichever kind.
 
-use super::memory::free_memory;
+use super::memory::{ensure_room, free_memory};
 use super::options::Options;
 use super::progress::Progress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
-use indicatif::HumanBytes;
 use std::ops::ControlFlow;
 use warpset::{Bucket, CompactTree, Device, Error, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable};
 
@@ -33,6 +32,9 @@ pub trait Kind: Storage + Sized {
         0
     }
 
+    /// The least bytes that a slot takes.
+    fn slot_bytes(width: usize) -> u64;
+
     /// Chooses the bits of keys, if vectors are keys.
     fn with_keys_of(builder: TableBuilder<Self>, _: &Options, _: &Vectors) -> Result<TableBuilder<Self>> {
         Ok(builder)
@@ -45,7 +47,14 @@ pub trait Kind: Storage + Sized {
     }
 }
 
-impl Kind for Bucket {}
+/// Of slots that hold a part of a key.
+const LEAST_SLOT_BYTES: u64 = 2;
+
+impl Kind for Bucket {
+    fn slot_bytes(width: usize) -> u64 {
+        width as u64 * 4
+    }
+}
 
 impl Kind for Tree {
     fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
@@ -59,6 +68,10 @@ impl Kind for Tree {
     fn nodes_of(width: usize) -> u64 {
         (width as u64).saturating_sub(2)
     }
+
+    fn slot_bytes(width: usize) -> u64 {
+        width.min(2) as u64 * 4
+    }
 }
 
 impl Kind for CompactTree {
@@ -70,6 +83,10 @@ impl Kind for CompactTree {
         Tree::nodes_of(width)
     }
 
+    fn slot_bytes(_: usize) -> u64 {
+        LEAST_SLOT_BYTES
+    }
+
     #[cfg(feature = "cuda")]
     fn with_bits_of(builder: TableBuilder<Self>, spec: Spec) -> TableBuilder<Self> {
         spec.key_and_slot_bits().map_or(builder.clone(), |(_, slot_bits)| builder.slot_bits(slot_bits))
@@ -77,6 +94,10 @@ impl Kind for CompactTree {
 }
 
 impl Kind for Root {
+    fn slot_bytes(_: usize) -> u64 {
+        LEAST_SLOT_BYTES
+    }
+
     fn with_keys_of(builder: TableBuilder<Self>, options: &Options, vectors: &Vectors) -> Result<TableBuilder<Self>> {
         let width = vectors.width;
         ensure!(width == 2, "the keys of a root table have up to 64 bits: vectors of 2 words, not of {width}");
@@ -96,7 +117,13 @@ impl Kind for Root {
 pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
-    let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device), Ok)?;
+    let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device, options.memory), Ok)?;
+    // The system grants more than it has and kills the process when the memory is touched; a GPU does not.
+    if !device.is_gpu() {
+        let bytes = capacity.saturating_mul(S::slot_bytes(vectors.width));
+        let what = format!("{capacity} slots of the table (--capacity, --fill)");
+        ensure_room(&what, bytes, options.memory.unwrap_or_else(free_memory))?;
+    }
     let builder = VectorTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
     let builder = S::with_strategy(S::with_keys_of(builder, options, vectors)?, strategy);
     Ok(S::with_nodes(builder, nodes).build(device)?)
@@ -115,7 +142,7 @@ pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTa
 ///
 /// How many nodes vectors share shows only when they are put: a first table, large enough if they share none, counts them. Used
 /// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that fits.
-fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device) -> Result<u64> {
+fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);
     if most == 0 {
@@ -123,9 +150,10 @@ fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device) -
     }
     let count = || {
         let (capacity, nodes) = (slots_for(distinct, NODE_FILL), slots_for(most, NODE_FILL).min(MOST_NODES));
-        let (needed, free) = ((capacity + nodes) * 8, free_memory());
-        // The system grants more than it has; a GPU does not.
-        ensure!(device.is_gpu() || needed <= free, "{} are needed, but {} are free", HumanBytes(needed), HumanBytes(free));
+        if !device.is_gpu() {
+            let what = format!("{capacity} slots and {nodes} nodes");
+            ensure_room(&what, (capacity + nodes) * 8, memory.unwrap_or_else(free_memory))?;
+        }
         let builder = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes);
         let table = S::with_strategy(builder, strategy).build(device)?;
         let progress = Progress::new("counting nodes", vectors.count() as u64);
@@ -134,7 +162,7 @@ fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device) -
             ControlFlow::Continue(())
         };
         table.find_or_put_many_with(&vectors.words, Request::new().progress(&mut report))?.complete(&table)?;
-        Ok(slots_for(table.stats()?.nodes, NODE_FILL))
+        Ok::<_, anyhow::Error>(slots_for(table.stats()?.nodes, NODE_FILL))
     };
     count().context("the nodes cannot be counted beforehand (choose a number of slots for them with --nodes)")
 }
@@ -173,21 +201,21 @@ mod tests {
         let device = Device::cpu_with_threads(2);
         for width in [1, 2, 3, 4, 7, 8] {
             let mut vectors = vectors(width, 1000);
-            assert_eq!(node_slots::<Bucket>(&vectors, Strategy::Default, &device).unwrap(), 1);
+            assert_eq!(node_slots::<Bucket>(&vectors, Strategy::Default, &device, None).unwrap(), 1);
             // No two words are equal, so no two nodes are.
             let expected = slots_for(1000 * (width.max(2) - 2) as u64, NODE_FILL);
-            assert_eq!(node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap(), expected, "width {width}");
-            assert_eq!(node_slots::<CompactTree>(&vectors, Strategy::Default, &device).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<Tree>(&vectors, Strategy::Default, &device, None).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<CompactTree>(&vectors, Strategy::Default, &device, None).unwrap(), expected, "width {width}");
             vectors.words.fill(5);
             assert!(
-                node_slots::<Tree>(&vectors, Strategy::Default, &device).unwrap() <= 6,
+                node_slots::<Tree>(&vectors, Strategy::Default, &device, None).unwrap() <= 6,
                 "width {width}: a pair a level, or none"
             );
         }
         // The pair of two zeros takes no slot.
         let zeros = Vectors { words: vec![0; 6], width: 3, distinct: None, origin: String::new() };
-        assert_eq!(node_slots::<Tree>(&zeros, Strategy::Default, &device).unwrap(), 1);
-        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, Strategy::Default, &device).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&zeros, Strategy::Default, &device, None).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, Strategy::Default, &device, None).unwrap(), 1);
     }
 
     #[test]

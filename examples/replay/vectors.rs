@@ -1,7 +1,7 @@
 //! The vectors of a replay, and memory for them.
 
 use super::memory::free_memory;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use indicatif::{HumanBytes, HumanCount};
 use warpset::Spec;
 
@@ -41,13 +41,13 @@ pub fn check_width(width: u64) -> warpset::Result<usize> {
     if (1..=Spec::MAX_WIDTH).contains(&width) { Ok(width) } else { Err(warpset::Error::Width { width }) }
 }
 
-/// Zeroed words of `count` vectors; an error, not an abort, if memory is short.
-pub fn allocate(count: u64, width: usize) -> Result<Vec<u32>> {
+/// Zeroed words of `count` vectors; an error, not an abort, if memory is short: so many bytes, or else what is free.
+pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32>> {
     let too_many = || format!("{} vectors of width {width} are more than this machine can address", HumanCount(count));
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
     let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
     // The system grants more than it has and kills the process when the memory is touched, so ask before.
-    let free = free_memory();
+    let free = memory.unwrap_or_else(free_memory);
     ensure!(
         bytes <= free,
         "{} vectors of width {width} need {} of memory, but {} are free",
@@ -55,5 +55,9 @@ pub fn allocate(count: u64, width: usize) -> Result<Vec<u32>> {
         HumanBytes(bytes),
         HumanBytes(free)
     );
-    Ok(vec![0; words])
+    // Zeroed by the system, page by page, as they are written.
+    let zeros = bytemuck::allocation::try_zeroed_slice_box(words);
+    let zeros =
+        zeros.map_err(|()| anyhow!("{} of memory for {} vectors were not granted", HumanBytes(bytes), HumanCount(count)))?;
+    Ok(zeros.into_vec())
 }

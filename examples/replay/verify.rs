@@ -1,5 +1,6 @@
 //! Compares what a table did and holds with a set of the standard library.
 
+use super::memory::amount;
 use super::progress::Progress;
 use super::report::Pass;
 use super::vectors::Vectors;
@@ -19,6 +20,11 @@ struct Offered {
     new: bool,
 }
 
+/// Memory for the set of so many distinct vectors: its entries, and as many that are free.
+pub fn bytes_for(distinct: u64) -> u64 {
+    2 * distinct * (size_of::<(&[u32], Offered)>() as u64 + 1)
+}
+
 /// Checks the batch that was put into the empty `table`, and what the table holds since. The error is the first difference.
 pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
@@ -34,11 +40,14 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
 /// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one reference.
 fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a [u32], Offered>> {
     let progress = Progress::new("verifying outcomes", vectors.count() as u64);
-    let mut set = HashMap::new();
+    let mut set: HashMap<&[u32], Offered> = HashMap::new();
+    reserve(&mut set, batch.tally.new)?;
     for (at, vector) in vectors.iter().enumerate() {
         let (outcome, reference) = (batch.outcomes[at], batch.references[at]);
         ensure!(reference.is_some() == (outcome != Outcome::Full), "vector {at} is {outcome:?} with reference {reference:?}");
         let new = outcome == Outcome::New;
+        // If the tally is wrong, there may be more.
+        reserve(&mut set, 1)?;
         match set.entry(vector) {
             Entry::Vacant(entry) => drop(entry.insert(Offered { first: at, reference, new })),
             Entry::Occupied(mut entry) => {
@@ -59,6 +68,13 @@ fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a 
         Some(offered) => bail!("vector {} was Seen each time and never New", offered.first),
         None => Ok(set),
     }
+}
+
+/// Makes room for so many more, or says how much memory that takes.
+fn reserve(set: &mut HashMap<&[u32], Offered>, more: u64) -> Result<()> {
+    let all = set.len() as u64 + more;
+    let reserved = usize::try_from(more).ok().and_then(|more| set.try_reserve(more).ok());
+    reserved.with_context(|| format!("a reference set of {all} vectors needs {}, which were not granted", amount(bytes_for(all))))
 }
 
 /// The table holds the set, each vector where its calls said, and nothing else.

@@ -1,6 +1,7 @@
 //! `--device`: where a table is.
 
 use anyhow::Result;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 use warpset::Device;
 
@@ -16,10 +17,13 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
-        let number = number.map(|number| number.parse().map_err(|_| format!("`{number}` is not a whole number"))).transpose()?;
+        let number = number.map(parse_number).transpose()?;
         match (kind, number) {
             ("best", None) => Ok(Self::Best),
             ("cpu", Some(0)) => Err("a CPU has at least 1 thread".into()),
+            ("cpu", Some(threads)) if threads > Device::MAX_THREADS => {
+                Err(format!("{threads} threads are too many: a table on the CPU has at most {}", Device::MAX_THREADS))
+            }
             ("cpu", threads) => Ok(Self::Cpu { threads: threads.unwrap_or_else(cores) }),
             ("gpu", ordinal) => Ok(Self::Gpu { ordinal: ordinal.unwrap_or(0) }),
             _ => Err("it must be best, cpu, cpu:THREADS, gpu or gpu:NUMBER".into()),
@@ -51,6 +55,36 @@ impl DeviceChoice {
     }
 }
 
+fn parse_number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("{text} is more than {}", usize::MAX),
+        _ => format!("`{text}` is not a whole number"),
+    })
+}
+
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_written_in_words_and_numbers() {
+        assert!(matches!("cpu:1024".parse(), Ok(DeviceChoice::Cpu { threads: 1024 })));
+        assert!(matches!("gpu".parse(), Ok(DeviceChoice::Gpu { ordinal: 0 })));
+        for (text, part) in [
+            ("cpu:0", "at least 1"),
+            ("cpu:1025", "1025 threads are too many: a table on the CPU has at most 1024"),
+            ("cpu:100000", "100000 threads"),
+            ("cpu:99999999999999999999", "is more than 18446744073709551615"),
+            ("cpu:-1", "`-1` is not a whole number"),
+            ("cpu:", "`` is not a whole number"),
+            ("tpu", "it must be"),
+        ] {
+            let error = text.parse::<DeviceChoice>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
 }

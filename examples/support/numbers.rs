@@ -1,5 +1,10 @@
 //! Numbers as they are written on command lines.
 
+use std::time::Duration;
+
+/// The longest time that can be asked for: 136 years.
+const MOST_SECONDS: f64 = (1u64 << 32) as f64;
+
 /// A number, written 1_000, 1k, 1.5M, 2G or 2^20.
 pub fn parse_number(text: &str) -> Result<f64, String> {
     let plain = |text: &str| text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
@@ -23,6 +28,18 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
 }
 
+/// A time in seconds, or with a unit: 90, 1.5, 90s, 5m, 2h.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
+    let (digits, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(*unit)?, *factor))).unwrap_or((text, 1.0));
+    let seconds = digits.parse::<f64>().ok().map(|number| number * factor);
+    match seconds.filter(|seconds| *seconds > 0.0 && *seconds <= MOST_SECONDS) {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => Err("it is not a time like 90, 1.5, 90s, 5m or 2h, of more than 0 and at most 2^32 seconds".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +53,16 @@ mod tests {
         }
         for text in ["", "1.5", "-1", "k", "2^", "1e400", "2^54"] {
             assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("5m", 300.0), ("2h", 7200.0), ("1e-3", 0.001)] {
+            assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)));
+        }
+        for text in ["", "0", "-1", "s", "1d", "inf", "nan", "1e300", "2000000h"] {
+            assert!(parse_time(text).is_err(), "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline
+#define EXPLORE_PART __attribute__((noinline))
 #define EXPLORE_DATA static constexpr
 #define EXPLORE_NO_UNROLL
 

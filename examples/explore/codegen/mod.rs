@@ -21,6 +21,7 @@ mod expression;
 mod names;
 pub mod on_cpu;
 mod pairs;
+mod parts;
 mod shared;
 mod steps;
 #[cfg(test)]
@@ -32,6 +33,8 @@ use names::Names;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
+#[allow(unused_imports, reason = "wanted for GPUs and by tests")]
+pub use steps::ensure_fits;
 
 const PRELUDE: &str = include_str!("state.cuh");
 

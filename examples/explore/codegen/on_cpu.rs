@@ -5,6 +5,7 @@ use super::super::successors::{Expansion, Interpreted, Successors};
 use super::generate;
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,6 +20,9 @@ const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 /// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than Clang takes
 /// unless it is told to. No other compiler knows the option.
 const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
+
+/// Transitions from which on code is optimised less, which takes half the time.
+const MANY_TRANSITIONS: usize = 4096;
 
 /// How often a compiler that may be stopped is looked at.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -49,22 +53,21 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model.
+    /// Generates and compiles the functions of a model, unless it gets true meanwhile that they are not wanted any more: then
+    /// there is nothing. That is asked many times a second.
     ///
     /// # Errors
     ///
     /// No compiler is found, or it does not take the text; what it says is in the error.
-    pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
+    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
+        Self::with(interpreted, if many { "-O1" } else { "-O2" }, is_stopped)
     }
 
-    /// The same, unless it gets true meanwhile that the functions are not wanted any more: then nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
-        Self::with(interpreted, "-O2", is_stopped)
+    /// The functions, whatever happens meanwhile.
+    #[cfg(test)]
+    pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
     }
 
     /// The same functions, compiled fast.
@@ -75,6 +78,7 @@ impl<'m> Compiled<'m> {
 
     fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
+        super::steps::ensure_fits(model)?;
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("a folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
@@ -161,8 +165,8 @@ impl Successors for Compiled<'_> {
 /// False if it was stopped.
 fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
     let folder = source.parent().context("a file is in a folder")?;
-    let named = std::env::var("CXX").ok();
-    let compilers = named.as_deref().map_or(COMPILERS.to_vec(), |compiler| vec![compiler]);
+    let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
+    let compilers = named.as_deref().map_or(COMPILERS.map(OsStr::new).to_vec(), |compiler| vec![compiler]);
     for compiler in &compilers {
         let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
         let mut command = Command::new(compiler);
@@ -178,9 +182,14 @@ fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn F
             return Ok(true);
         }
         let messages = std::fs::read(messages)?;
-        bail!("{compiler} did not compile the generated next-state functions:\n{}", String::from_utf8_lossy(&messages));
+        bail!(
+            "{} did not compile the generated next-state functions:\n{}",
+            compiler.display(),
+            String::from_utf8_lossy(&messages)
+        );
     }
-    bail!("no C++ compiler was found: {} were tried; the variable CXX names another", compilers.join(", "))
+    let tried = compilers.join(OsStr::new(", "));
+    bail!("no C++ compiler was found: {} were tried; the variable CXX names another", tried.display())
 }
 
 /// How the command ends, its messages in a file; `None` if it was stopped.
@@ -188,7 +197,8 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            // Ctrl-C goes to the compiler, too, perhaps before this program has seen it.
+            return Ok(if is_interrupted(status) { None } else { Some(status) });
         }
         if is_stopped() {
             child.kill()?;
@@ -197,4 +207,14 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
         }
         std::thread::sleep(GLANCE);
     }
+}
+
+#[cfg(unix)]
+fn is_interrupted(status: ExitStatus) -> bool {
+    std::os::unix::process::ExitStatusExt::signal(&status) == Some(signal_hook::consts::SIGINT)
+}
+
+#[cfg(not(unix))]
+fn is_interrupted(_: ExitStatus) -> bool {
+    false
 }

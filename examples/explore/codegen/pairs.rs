@@ -7,6 +7,7 @@ use super::super::ir::range::{Range, range};
 use super::super::ir::{Action, Model, Transition, TransitionId};
 use super::expression::Scope;
 use super::names::Names;
+use super::parts::Switch;
 use super::steps::{Context, Pair, describe, effects};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -71,40 +72,59 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
                 alike[number].1.push(*id);
             }
         }
-        let mut text = String::from("    switch (transition) {\n");
+        let mut text = String::new();
         for (statements, ids) in alike {
             ids.iter().for_each(|id| writeln!(text, "    // {}\n    case {id}:", describe(model, *id)).unwrap());
             statements.iter().for_each(|statement| writeln!(text, "        {statement}").unwrap());
             text.push_str("        break;\n");
         }
-        text + "    }\n"
+        text
     };
+    let number = "transition";
+    let is_enabled = Switch {
+        result: "bool",
+        name: "is_enabled",
+        parameters: "u32 transition, const State& from, Notes& notes",
+        arguments: "transition, from, notes",
+        number,
+        begin: "    const u32* const move = moves[transition];\n    if ((from.template select<0, state_words>(move[0]) >> move[1] & \
+                move[2]) != move[3]) return false;\n",
+        end: "    (void)notes;\n    return true;\n",
+    };
+    let guard = |id| context.guard(id).map(|guard| format!("return {guard};")).into_iter().collect();
+    text += &is_enabled.text(&both, |ids| cases(ids, &guard));
+    let sends = Switch {
+        result: "void",
+        name: "send",
+        parameters: "u32 transition, const State& from, i32* values, Notes& notes",
+        arguments: "transition, from, values, notes",
+        number,
+        begin: "",
+        end: "    (void)from, (void)values, (void)notes;\n",
+    };
+    text += &sends.text(&senders, |ids| cases(ids, &|id| send(model, names, id)));
+    let receives = Switch {
+        result: "void",
+        name: "receive",
+        parameters: "u32 transition, const i32* values, State& to, Notes& notes",
+        arguments: "transition, values, to, notes",
+        number,
+        begin: "",
+        end: "    (void)values, (void)to, (void)notes;\n",
+    };
+    text += &receives.text(&receivers, |ids| cases(ids, &|id| receive(model, names, id)));
+    let acts = Switch {
+        result: "void",
+        name: "act",
+        parameters: "u32 transition, State& to, Notes& notes",
+        arguments: "transition, to, notes",
+        number,
+        begin: "    const u32* const move = moves[transition];\n    const u32 word = to.template select<0, state_words>(move[0]);\n    \
+                to.template replace<0, state_words>(move[0], (word & ~(move[2] << move[1])) | move[4] << move[1]);\n",
+        end: "    (void)notes;\n",
+    };
+    text += &acts.text(&both, |ids| cases(ids, &|id| effects(model, names, id)));
     let function = |head: &str, body: &str| format!("template <class State>\nEXPLORE_FN {head}\n{{\n{body}}}\n\n");
-
-    text += &function(
-        "bool is_enabled(u32 transition, const State& from, Notes& notes)",
-        &(String::from(
-            "    const u32* const move = moves[transition];\n    if ((from.template select<0, state_words>(move[0]) >> move[1] & move[2]) \
-             != move[3]) return false;\n",
-        ) + &cases(&both, &|id| context.guard(id).map(|guard| format!("return {guard};")).into_iter().collect())
-            + "    (void)notes;\n    return true;\n"),
-    );
-    text += &function(
-        "void send(u32 transition, const State& from, i32* values, Notes& notes)",
-        &(cases(&senders, &|id| send(model, names, id)) + "    (void)from, (void)values, (void)notes;\n"),
-    );
-    text += &function(
-        "void receive(u32 transition, const i32* values, State& to, Notes& notes)",
-        &(cases(&receivers, &|id| receive(model, names, id)) + "    (void)values, (void)to, (void)notes;\n"),
-    );
-    text += &function(
-        "void act(u32 transition, State& to, Notes& notes)",
-        &(String::from(
-            "    const u32* const move = moves[transition];\n    const u32 word = to.template select<0, state_words>(move[0]);\n    \
-             to.template replace<0, state_words>(move[0], (word & ~(move[2] << move[1])) | move[4] << move[1]);\n",
-        ) + &cases(&both, &|id| effects(model, names, id))
-            + "    (void)notes;\n"),
-    );
     let committed = if model.has_committed_locations() {
         "    if (!is_committed[sides[0]] && !is_committed[sides[1]] && any_committed(from)) return false;\n"
     } else {

@@ -4,11 +4,22 @@ use super::super::ir::range::range;
 use super::super::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use super::expression::{Scope, can_fault};
 use super::names::Names;
+use super::parts::Switch;
 use super::shared::Shared;
+use anyhow::{Result, ensure};
 use std::fmt::Write;
 
 /// Pairs from which on a process has a table of them instead of cases.
 const MANY_PAIRS: usize = 32;
+
+/// Elements of such a table, at most: it has one for each choice in each location, whether it is a pair or not.
+const MOST_DATA: usize = 1 << 20;
+
+/// Numbers of a process's choices in all its locations, at most: they are of 32 bits, with a sign.
+const MOST_NUMBERS: usize = i32::MAX as usize;
+
+/// Pairs of senders and receivers that there is text for, at most.
+const MOST_PAIRS: usize = 1 << 20;
 
 /// A sender and a receiver that may meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +37,28 @@ enum Choice {
     Guard(TransitionId),
 }
 
+/// An error with the numbers if a model is too large for a text of its steps.
+pub fn ensure_fits(model: &Model) -> Result<()> {
+    let pairs: usize = model.channels.iter().map(|channel| channel.senders.len() * channel.receivers.len()).sum();
+    ensure!(pairs <= MOST_PAIRS, "not compiled: it has {pairs} pairs of senders and receivers, and {MOST_PAIRS} are possible");
+    for process in &model.processes {
+        let mut choices = vec![0; process.locations.len()];
+        for transition in &model.transitions[process.transitions.clone()] {
+            choices[transition.from] += match &transition.action {
+                Action::Send { channel, .. } => model.channels[*channel].receivers.len().max(1),
+                _ => 1,
+            };
+        }
+        let (most, locations) = (choices.iter().max().copied().unwrap_or(0), process.locations.len());
+        ensure!(
+            most * locations <= MOST_NUMBERS,
+            "not compiled: process {} has {locations} states and up to {most} steps from one, which is too much together",
+            process.name
+        );
+    }
+    Ok(())
+}
+
 /// The text of `steps_of_...`, and how many choices there are at most in a location. Pairs are added to `pairs`.
 pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair>) -> (String, usize) {
     let Context { model, names, .. } = context;
@@ -37,27 +70,34 @@ pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair
     }
     let mut text = String::new();
     let name = names.process(process);
-    let has_data = choices.iter().flatten().filter(|choice| matches!(choice, Choice::Pair(_))).count() >= MANY_PAIRS;
+    let pairs_here = choices.iter().flatten().filter(|choice| matches!(choice, Choice::Pair(_))).count();
+    let has_data = pairs_here >= MANY_PAIRS && locations * most <= MOST_DATA;
     if has_data {
         text.push_str(&pairs_of(context, process, &choices, most, pairs));
     }
-    text.push_str("template <class State>\n");
-    writeln!(text, "EXPLORE_FN u32 steps_of_{name}(u32 choice, const State& from, State& to, Notes& notes)\n{{").unwrap();
     let case = if locations == 1 { "choice".into() } else { format!("at_{name}(from) * {most} + choice") };
-    if has_data {
-        writeln!(text, "    const u32 number = {case}, pair = pairs_of_{name}[number];").unwrap();
-        text.push_str("    if (pair >= first_pair) return pair;\n    switch (number) {\n");
+    let begin = if has_data {
+        format!("    const u32 pair = pairs_of_{name}[{case}];\n    if (pair >= first_pair) return pair;\n")
     } else {
-        writeln!(text, "    switch ({case}) {{").unwrap();
-    }
-    for (location, choices) in choices.iter().enumerate() {
-        for (number, choice) in choices.iter().enumerate() {
-            if !has_data || !matches!(choice, Choice::Pair(_)) {
-                Writer { context, text: &mut text }.case(location * most + number, *choice, pairs);
-            }
-        }
-    }
-    text.push_str("    default: return no_step;\n    }\n}\n\n");
+        String::new()
+    };
+    let all = (0..locations).flat_map(|location| (0..choices[location].len()).map(move |number| location * most + number));
+    let choice = |number: usize| choices[number / most][number % most];
+    let numbers: Vec<usize> = all.filter(|number| !has_data || !matches!(choice(*number), Choice::Pair(_))).collect();
+    let function = Switch {
+        result: "u32",
+        name: &format!("steps_of_{name}"),
+        parameters: "u32 choice, const State& from, State& to, Notes& notes",
+        arguments: "choice, from, to, notes",
+        number: &case,
+        begin: &begin,
+        end: "    return no_step;\n",
+    };
+    text += &function.text(&numbers, |numbers| {
+        let mut text = String::new();
+        numbers.iter().for_each(|number| Writer { context, text: &mut text }.case(*number, choice(*number), pairs));
+        text
+    });
     (text, most)
 }
 

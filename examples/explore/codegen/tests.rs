@@ -1,6 +1,7 @@
 //! Compiled code against the interpreter, and NVRTC's opinion of the kernel.
 
 use super::super::checks::{Checks, Role, Violation};
+use super::super::diagnostic::Severity;
 use super::super::dve::Dve;
 use super::super::interpreter::Interpreter;
 use super::super::ir::{Model, Source};
@@ -16,7 +17,7 @@ const STATES: usize = 3000;
 
 fn read(name: &str, text: String) -> Dve {
     Dve::read(Source { name: name.into(), text })
-        .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, false)))
+        .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)))
 }
 
 /// What is found in one state, with its successors.
@@ -165,7 +166,7 @@ fn compiled_code_knows_all_constructs() {
     let mut checks = Checks { deadlocks: true, ..Checks::of_model(&dve.model) };
     for condition in ["x != 253 or y < 0", "a[x % 4] >= 0"] {
         let source = Source { name: "condition".into(), text: condition.into() };
-        checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")));
+        checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")).0);
     }
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     if let Some(compiled) = compile(&interpreted) {
@@ -252,8 +253,9 @@ proptest! {
 fn nvrtc_takes_the_kernels() {
     use super::super::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
-    for path in own_models().into_iter().chain(some_beem_models()) {
-        let dve = read_file(&path);
+    let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path));
+    for dve in files.chain([large(super::parts::FEW + 100, 2, "sync c!x;")]) {
+        let name = &dve.model.source.name;
         let width = dve.model.layout.words;
         let checks = Checks::of_model(&dve.model);
         for source in [gpu::source(&dve.model, &checks, true), gpu::source_of_walk(&dve.model, &checks)] {
@@ -263,13 +265,59 @@ fn nvrtc_takes_the_kernels() {
             ];
             for (number, image) in compiled.into_iter().enumerate().filter(|(number, _)| width >= 3 || *number == 0) {
                 match image {
-                    Ok(image) => assert!(image.len() > 1000, "{}, table {number}: {} bytes", path.display(), image.len()),
+                    Ok(image) => assert!(image.len() > 1000, "{name}, table {number}: {} bytes", image.len()),
                     Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
                         return println!("skipped: NVRTC is not installed");
                     }
-                    Err(error) => panic!("{}, table {number}: {error}", path.display()),
+                    Err(error) => panic!("{name}, table {number}: {error}"),
                 }
             }
         }
     }
+}
+
+/// One process of so many transitions, in as many states or in one; they are alone, or send to another process.
+fn large(transitions: usize, states: usize, communication: &str) -> Dve {
+    let names = |count: usize| (0..count).map(|at| format!("s{at}")).collect::<Vec<_>>().join(", ");
+    let step = |at: usize| {
+        let (from, to) = (at % states, (at + 1) % states);
+        format!("s{from} -> s{to} {{ guard x % 7 != {}; {communication} effect x = (x + {at}) % 100; }}", at % 7)
+    };
+    let steps = (0..transitions).map(step).collect::<Vec<_>>().join(",\n");
+    let text = format!(
+        "byte x, y; channel c; process P {{ state {}; init s0; trans {steps}; }}
+         process Q {{ state s; init s; trans s -> s {{ sync c?y; }}; }} system async;",
+        names(states)
+    );
+    read("large", text)
+}
+
+#[test]
+fn large_functions_are_in_parts_and_do_the_same() {
+    use super::parts::FEW;
+    let many = FEW + 100;
+    for (transitions, states, communication) in [(many, 1, ""), (many, many, ""), (many, 2, "sync c!x;")] {
+        let dve = large(transitions, states, communication);
+        let text = super::generate(&dve.model, &[]);
+        let longest = text.split("\n}\n").map(|function| function.matches("    case ").count()).max();
+        assert!(longest.is_some_and(|cases| cases < FEW), "{longest:?} cases");
+        let checks = Checks::default();
+        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        if let Some(compiled) = or_skip(&interpreted, Compiled::unoptimised(&interpreted)) {
+            compare_reachable(&interpreted, &compiled);
+        }
+    }
+}
+
+#[test]
+fn what_is_too_large_to_be_compiled_is_refused_with_its_numbers() {
+    let many = |count: usize, text: &str| vec![text; count].join(", ");
+    let text = format!(
+        "channel c; process P {{ state s; init s; trans {}; }} process Q {{ state s; init s; trans {}; }} system async;",
+        many(1100, "s -> s { sync c!; }"),
+        many(1000, "s -> s { sync c?; }")
+    );
+    let dve = read("pairs", text);
+    let error = super::ensure_fits(&dve.model).unwrap_err().to_string();
+    assert!(error.contains("1100000 pairs") && error.contains("1048576"), "{error}");
 }

@@ -2,10 +2,12 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::ir::expression::{Binary, MAX_DEPTH, Unary};
-use super::super::ir::{Expression, Place, ProcessId, Variable};
+use super::super::ir::{Expression, Place, ProcessId, Span, Variable};
+use super::super::warnings::Warning;
 use super::grammar::{Pair, Rule, span};
 use super::names::{Meaning, Names};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 /// Brackets in brackets, at most: they are walked by recursion.
@@ -36,6 +38,8 @@ pub struct Scope<'a> {
     pub variables: &'a [Variable],
     /// Whose local names are known without its name.
     pub process: Option<ProcessId>,
+    /// Gets what is not computed as it is written.
+    pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
 /// How much deeper an expression may get.
@@ -71,7 +75,10 @@ impl Scope<'_> {
                 return Err(Diagnostic::new(at, message, "nothing can be stored in it"));
             }
         };
-        let index = self.index(&name, variable, parts.next(), Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
+        let brackets = parts.next();
+        let index_at = brackets.as_ref().map_or(at, span);
+        let index = self.index(&name, variable, brackets, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
+        self.look_at_index(variable, index.as_ref(), index_at);
         Ok(Place { variable, index, span: at })
     }
 
@@ -85,13 +92,67 @@ impl Scope<'_> {
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
         let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
-            Ok(Expression::binary(binary_operator(operator.as_rule()), left?, right?, at))
+            let (left, right) = (left?, right?);
+            self.look_at_binary(&operator, &left, &right);
+            Ok(Expression::binary(binary_operator(operator.as_rule()), left, right, at))
         };
-        OPERATORS
-            .map_primary(|primary| self.primary(primary, room))
-            .map_prefix(|operator, operand| Ok(Expression::unary(unary_operator(operator.as_rule()), operand?)))
-            .map_infix(binary)
-            .parse(pair.into_inner())
+        let prefix = |operator: Pair, operand: Result<Expression, Diagnostic>| {
+            let operand = operand?;
+            if operator.as_rule() == Rule::negate && operand == Expression::Constant(i32::MIN) {
+                let exact = -i64::from(i32::MIN);
+                self.warn(wrapped_to_32_bits(&operator, format!("-({})", i32::MIN), exact, i32::MIN));
+            }
+            Ok(Expression::unary(unary_operator(operator.as_rule()), operand))
+        };
+        OPERATORS.map_primary(|primary| self.primary(primary, room)).map_prefix(prefix).map_infix(binary).parse(pair.into_inner())
+    }
+
+    pub fn warn(&self, warning: Warning) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// Warns of constants with which the operator does something else than arithmetic.
+    fn look_at_binary(&self, operator: &Pair, left: &Expression, right: &Expression) {
+        let Expression::Constant(right) = *right else { return };
+        let (rule, at) = (operator.as_rule(), span(operator));
+        let bits = right & 31;
+        match rule {
+            Rule::shift_left | Rule::shift_right if right != bits => {
+                let label = format!("becomes one by {bits}: its lowest 5 bits");
+                let message = format!("a shift by {right}, where 0 to 31 are possible");
+                self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 1 });
+            }
+            Rule::divide | Rule::remainder if right == 0 => {
+                let label = "is a fault of the model whenever it is evaluated";
+                self.warn(Warning { diagnostic: Diagnostic::new(at, "a division by 0", label), values: 0 });
+            }
+            _ => {}
+        }
+        let Expression::Constant(left) = *left else { return };
+        let (a, b) = (i64::from(left), i64::from(right));
+        let exact = match rule {
+            Rule::add => a + b,
+            Rule::subtract => a - b,
+            Rule::multiply => a * b,
+            Rule::divide if b != 0 => a / b,
+            Rule::shift_left => a << bits,
+            _ => return,
+        };
+        let Some(folded) = binary_operator(rule).apply(left, right) else { return };
+        if i64::from(folded) != exact {
+            self.warn(wrapped_to_32_bits(operator, format!("{left} {} {right}", operator.as_str()), exact, folded));
+        }
+    }
+
+    /// Warns of an element that an array does not have.
+    fn look_at_index(&self, array: usize, index: Option<&Expression>, at: Span) {
+        let Variable { name, initial, .. } = &self.variables[array];
+        let Some(Expression::Constant(index)) = index else { return };
+        if !usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
+            let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
+            let label = "is a fault of the model whenever it is evaluated";
+            self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 });
+        }
     }
 
     fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
@@ -151,8 +212,11 @@ impl Scope<'_> {
             (Meaning::Constant(_), Some(index)) => return Err(not_an_array(name, index)),
             (Meaning::Variable(variable) | Meaning::ConstantArray(variable), _) => variable,
         };
-        let at = index.as_ref().map_or(span(name), |index| super::grammar::join(span(name), span(index)));
-        Ok(match self.index(name, variable, index, room)? {
+        let index_at = index.as_ref().map_or(span(name), span);
+        let at = super::grammar::join(span(name), index_at);
+        let index = self.index(name, variable, index, room)?;
+        self.look_at_index(variable, index.as_ref(), index_at);
+        Ok(match index {
             None => Expression::Variable(variable),
             Some(index) => Expression::Element { array: variable, index: Box::new(index), span: at },
         })
@@ -201,6 +265,11 @@ pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
 
 fn differences(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
+}
+
+fn wrapped_to_32_bits(operator: &Pair, text: String, exact: i64, folded: i32) -> Warning {
+    let message = format!("{text} is {exact}, which does not fit 32 bits");
+    Warning { diagnostic: Diagnostic::new(span(operator), message, format!("becomes {folded}")), values: 1 }
 }
 
 fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {

@@ -5,6 +5,7 @@ use super::super::ir::Span;
 use pest::error::{Error, ErrorVariant, InputLocation, LineColLocation};
 use pest::{Parser, Position};
 use pest_derive::Parser;
+use std::cell::Cell;
 
 #[derive(Parser)]
 #[grammar = "examples/explore/dve/grammar.pest"]
@@ -22,6 +23,8 @@ pub fn parse(rule: Rule, text: &str) -> Result<Pair<'_>, Diagnostic> {
         let message = format!("the text has {} bytes; {MAX_BYTES} are possible", text.len());
         return Err(Diagnostic::new(Span::default(), message, "too long"));
     }
+    // Another text may have been where this one is.
+    LAST.set((std::ptr::null(), BEGINNING));
     let mut pairs = Grammar::parse(rule, text).map_err(|error| syntax_error(error, rule, text))?;
     Ok(pairs.next().expect("a rule that matches yields a pair"))
 }
@@ -32,10 +35,59 @@ pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
 }
 
 pub fn span(pair: &Pair) -> Span {
-    let ((line, column), of) = (pair.line_col(), pair.as_span());
+    let of = pair.as_span();
+    let Place { line, column, .. } = place(of.get_input(), of.start());
     // Blanks and comments after its last token belong to a pair, but are no part of what is meant.
     let end = of.start() + of.as_str().trim_end().len();
     Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
+}
+
+/// Where an offset of a text is.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: usize,
+    /// Counted from 1.
+    line: usize,
+    /// In characters, counted from 1.
+    column: usize,
+}
+
+thread_local! {
+    /// The last place that was asked for, and where its text is. The next one is mostly near: a text of one long line would take time
+    /// with the square of its length if each were counted from the line's beginning.
+    static LAST: Cell<(*const u8, Place)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
+}
+
+const BEGINNING: Place = Place { offset: 0, line: 1, column: 1 };
+
+fn place(text: &str, offset: usize) -> Place {
+    let (start, last) = LAST.get();
+    let last = if start == text.as_ptr() { last } else { BEGINNING };
+    let found = if offset < last.offset { place_before(text, last, offset) } else { place_behind(text, last, offset) };
+    LAST.set((text.as_ptr(), found));
+    found
+}
+
+fn place_before(text: &str, from: Place, offset: usize) -> Place {
+    let between = &text[offset..from.offset];
+    match between.bytes().filter(|byte| *byte == b'\n').count() {
+        0 => Place { offset, line: from.line, column: from.column - between.chars().count() },
+        lines => {
+            let line_start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            Place { offset, line: from.line - lines, column: 1 + text[line_start..offset].chars().count() }
+        }
+    }
+}
+
+fn place_behind(text: &str, from: Place, offset: usize) -> Place {
+    let between = &text[from.offset..offset];
+    match between.rfind('\n') {
+        None => Place { offset, line: from.line, column: from.column + between.chars().count() },
+        Some(last) => {
+            let lines = between.bytes().filter(|byte| *byte == b'\n').count();
+            Place { offset, line: from.line + lines, column: 1 + between[last + 1..].chars().count() }
+        }
+    }
 }
 
 /// From the start of one to the end of another.
@@ -140,4 +192,23 @@ fn keyword(rule: Rule) -> Option<&'static str> {
         Rule::kw_false => "false",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_are_those_that_pest_counts(text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20)) {
+            LAST.set((std::ptr::null(), BEGINNING));
+            for offset in offsets {
+                if let Some(position) = Position::new(&text, offset) {
+                    let found = place(&text, offset);
+                    prop_assert_eq!((found.line, found.column), position.line_col());
+                }
+            }
+        }
+    }
 }

@@ -7,12 +7,14 @@ use super::super::diagnostic::Diagnostic;
 use super::super::ir::bounds;
 use super::super::ir::expression::Binary;
 use super::super::ir::{
-    Action, Assertion, Assignment, Channel, Expression, Layout, Location, LocationId, Model, Place, Process, ProcessId, Source,
-    Span, Transition, Type, Variable, VariableId,
+    Action, Assertion, Assignment, Channel, Expression, Layout, Location, LocationId, Model, Place, Process, ProcessId, Range,
+    Source, Span, Transition, Type, Variable, VariableId,
 };
+use super::super::warnings::Warning;
 use super::expressions::{Scope, unknown};
 use super::grammar::{self, Pair, Rule, parts, span};
 use super::names::{self, Buffer, Meaning, Names};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
@@ -25,7 +27,8 @@ const MAX_MESSAGES: i32 = 1024;
 /// Bits that variables and locations may take together: what the widest vectors of a table hold.
 const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
 
-pub fn lower(source: &Source) -> Result<(Model, Names), Diagnostic> {
+/// The model, its names, and what of its text is not computed as it is written.
+pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
     let mut lowering = Lowering::default();
     let mut processes = Vec::new();
@@ -58,6 +61,7 @@ struct Lowering {
     channels: Vec<Channel>,
     transitions: Vec<Transition>,
     assertions: Vec<Assertion>,
+    warnings: RefCell<Vec<Warning>>,
 }
 
 /// The sections of a process, as they were parsed.
@@ -77,7 +81,7 @@ struct Communication {
 
 impl Lowering {
     fn scope(&self, process: Option<ProcessId>) -> Scope<'_> {
-        Scope { names: &self.names, variables: &self.variables, process }
+        Scope { names: &self.names, variables: &self.variables, process, warnings: &self.warnings }
     }
 
     /// Variables or constants, of the model or of a process.
@@ -105,9 +109,13 @@ impl Lowering {
                 _ => initial = Some(part),
             }
         }
-        let values = self.initial_values(initial, process, size.is_some(), at)?;
-        let values = values.into_iter().map(|value| ty.wrap(value)).chain(std::iter::repeat(0)).take(size.unwrap_or(1));
-        let values: Vec<i32> = values.collect();
+        let given = self.initial_values(initial, process, size.is_some(), at)?;
+        if let Some(size) = size {
+            self.look_at_length(&name, &given, size);
+        }
+        let given = given.into_iter().take(size.unwrap_or(1)).map(|(value, at)| self.fitting(value, ty, at, 1));
+        let mut values: Vec<i32> = given.collect();
+        values.resize(size.unwrap_or(1), 0);
         let meaning = match (is_constant, size) {
             (true, None) => Meaning::Constant(values[0]),
             (true, Some(_)) => Meaning::ConstantArray(self.variables.len()),
@@ -122,6 +130,43 @@ impl Lowering {
             None => &mut self.names.globals,
         };
         names.declare(name.as_str(), meaning, span(&name)).map_err(|earlier| twice("variable or constant", &name, earlier))
+    }
+
+    /// What a constant leaves in a variable; a warning if that is something else. `values` is how many values of the text that
+    /// changes: none where it is a store that is counted whenever it takes place.
+    fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
+        let kept = ty.wrap(value);
+        if kept != value {
+            let Range { low, high } = Range::of_type(ty);
+            let message = format!("{value} does not fit {}, which holds {low} to {high}", type_name(ty));
+            self.warnings
+                .borrow_mut()
+                .push(Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {kept}")), values });
+        }
+        kept
+    }
+
+    /// Warns of a list that has not as many values as its array has elements.
+    fn look_at_length(&self, name: &Pair, given: &[(i32, Span)], size: usize) {
+        let (count, name) = (given.len(), name.as_str());
+        let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
+        let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
+        let (at, label, lost) = match (given.get(size), given.last()) {
+            (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
+            (None, Some((_, at))) if count < size => (*at, format!("0 from element {count} on, to element {}", size - 1), 0),
+            _ => return,
+        };
+        let diagnostic = Diagnostic::new(at, message, label);
+        self.warnings.borrow_mut().push(Warning { diagnostic, values: lost as u64 });
+    }
+
+    /// Warns of constants that are stored where they do not fit.
+    fn look_at_stores<'v>(&self, stores: impl IntoIterator<Item = (&'v Expression, Type, Span)>) {
+        for (value, ty, at) in stores {
+            if let Expression::Constant(value) = value {
+                self.fitting(*value, ty, at, 0);
+            }
+        }
     }
 
     /// `[n]`
@@ -143,12 +188,16 @@ impl Lowering {
         process: Option<ProcessId>,
         is_array: bool,
         at: Span,
-    ) -> Result<Vec<i32>, Diagnostic> {
+    ) -> Result<Vec<(i32, Span)>, Diagnostic> {
         let scope = self.scope(process);
+        let constant = |value: Pair| {
+            let at = span(&value);
+            scope.constant(value).map(|value| (value, at))
+        };
         match (pair, is_array) {
             (None, _) => Ok(Vec::new()),
-            (Some(pair), true) if pair.as_rule() == Rule::list => pair.into_inner().map(|value| scope.constant(value)).collect(),
-            (Some(pair), false) if pair.as_rule() == Rule::expression => Ok(vec![scope.constant(pair)?]),
+            (Some(pair), true) if pair.as_rule() == Rule::list => pair.into_inner().map(constant).collect(),
+            (Some(pair), false) if pair.as_rule() == Rule::expression => Ok(vec![constant(pair)?]),
             (Some(_), true) => {
                 Err(Diagnostic::new(at, "an array with one value for all its elements", "a list { ... } is needed"))
             }
@@ -287,7 +336,7 @@ impl Lowering {
             match part.as_rule() {
                 Rule::guard => guard = Some(scope.expression(grammar::parts(part).next().expect("a guard is an expression"))?),
                 Rule::sync => communication = self.communication(scope, part)?,
-                _ => effects = grammar::parts(part).map(|pair| assignment(scope, pair)).collect::<Result<_, _>>()?,
+                _ => effects = grammar::parts(part).map(|pair| self.assignment(scope, pair)).collect::<Result<_, _>>()?,
             }
         }
         let Communication { action, condition, mut stores } = communication;
@@ -313,19 +362,23 @@ impl Lowering {
             let text = format!("messages on `{}` have {}, by its declaration or its first use", name.as_str(), values(needed));
             return Err(Diagnostic::new(at, text, format!("this one has {}", values(given))));
         }
+        let sent = || -> Result<Vec<Expression>, Diagnostic> {
+            let places: Vec<Span> = message(&direction).map(|value| span(&value)).collect();
+            let values: Vec<Expression> = message(&direction).map(|value| scope.expression(value)).collect::<Result<_, _>>()?;
+            let types = channel.types(&self.channels, &self.variables);
+            let typed = values.iter().zip(types).zip(places).filter_map(|((value, ty), at)| Some((value, ty?, at)));
+            self.look_at_stores(typed);
+            Ok(values)
+        };
         match (channel, is_sent) {
             (names::Channel::Rendezvous(channel), true) => {
-                let values = message(&direction).map(|value| scope.expression(value)).collect::<Result<_, _>>()?;
-                Ok(Communication::with(Action::Send { channel: *channel, values }))
+                Ok(Communication::with(Action::Send { channel: *channel, values: sent()? }))
             }
             (names::Channel::Rendezvous(channel), false) => {
                 let targets = message(&direction).map(|target| scope.target(target)).collect::<Result<_, _>>()?;
                 Ok(Communication::with(Action::Receive { channel: *channel, targets }))
             }
-            (names::Channel::Buffer(buffer), true) => {
-                let values: Result<_, _> = message(&direction).map(|value| scope.expression(value)).collect();
-                Ok(buffer.send(values?, at))
-            }
+            (names::Channel::Buffer(buffer), true) => Ok(buffer.send(sent()?, at)),
             (names::Channel::Buffer(buffer), false) => {
                 let targets: Result<_, _> = message(&direction).map(|target| scope.target(target)).collect();
                 Ok(buffer.receive(targets?, at))
@@ -333,7 +386,17 @@ impl Lowering {
         }
     }
 
-    fn finish(mut self, source: &Source) -> Result<(Model, Names), Diagnostic> {
+    fn assignment(&self, scope: Scope, pair: Pair) -> Result<Assignment, Diagnostic> {
+        let mut parts = pair.into_inner();
+        let target = scope.target(parts.next().expect("an assignment has a target"))?;
+        let value = parts.next().expect("an assignment has a value");
+        let at = span(&value);
+        let value = scope.expression(value)?;
+        self.look_at_stores([(&value, self.variables[target.variable].ty, at)]);
+        Ok(Assignment { target, value })
+    }
+
+    fn finish(mut self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
         for (id, transition) in self.transitions.iter().enumerate() {
             match &transition.action {
                 Action::Alone => {}
@@ -360,9 +423,11 @@ impl Lowering {
         if layout.words * 32 > MAX_BITS {
             return Err(too_large(layout.words));
         }
-        let Self { names, variables, processes, channels, transitions, assertions } = self;
+        let Self { names, variables, processes, channels, transitions, assertions, warnings } = self;
         let source = source.clone();
-        Ok((Model { source, variables, processes, channels, transitions, assertions, layout }, names))
+        let mut warnings = warnings.into_inner();
+        warnings.sort_by_key(|warning| warning.diagnostic.span.start);
+        Ok((Model { source, variables, processes, channels, transitions, assertions, layout }, names, warnings))
     }
 }
 
@@ -401,13 +466,6 @@ impl Buffer {
         let value = Expression::binary(operator, Expression::Variable(self.length), Expression::Constant(1), at);
         Assignment { target: Place { variable: self.length, index: None, span: at }, value }
     }
-}
-
-fn assignment(scope: Scope, pair: Pair) -> Result<Assignment, Diagnostic> {
-    let mut parts = pair.into_inner();
-    let target = scope.target(parts.next().expect("an assignment has a target"))?;
-    let value = scope.expression(parts.next().expect("an assignment has a value"))?;
-    Ok(Assignment { target, value })
 }
 
 /// The names, assertions or transitions in all sections of a kind.
@@ -455,6 +513,10 @@ fn type_of(pair: &Pair) -> Type {
         Some(Rule::int) => Type::INT,
         _ => Type::BYTE,
     }
+}
+
+fn type_name(ty: Type) -> &'static str {
+    if ty == Type::INT { "an int" } else { "a byte" }
 }
 
 fn twice(what: &str, name: &Pair, earlier: Span) -> Diagnostic {

@@ -9,6 +9,8 @@
 //! - Names become indices; constants, and operations on constants alone, become numbers.
 //! - `byte` is 8 bits unsigned, `int` 16 bits signed. An array without an index means its first element.
 //! - A list of initial values may be longer than its array, and what is over is dropped; or shorter, and the rest is 0.
+//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is written is
+//!   a [`Warning`].
 //! - `true` is 1 and `false` is 0. `-> b` without a source has that of the transition before it.
 //! - A channel with room for n > 0 messages becomes an array for each value of a message, a length, and transitions by themselves. To send:
 //!   guard and length < n; the values are stored behind the last ones; length + 1. To receive: guard and length > 0; the first elements
@@ -27,14 +29,18 @@ mod tests;
 
 use super::diagnostic::Located;
 use super::ir::{Expression, Model, Source};
+use super::warnings::Warning;
 use expressions::Scope;
 use grammar::Rule;
 use names::Names;
+use std::cell::RefCell;
 
 /// A model with the names that its text declares, for conditions about it.
 #[derive(Clone, Debug)]
 pub struct Dve {
     pub model: Model,
+    /// In the order of the text.
+    pub warnings: Vec<Warning>,
     names: Names,
 }
 
@@ -46,23 +52,25 @@ impl Dve {
     /// The first thing that is wrong with the text, and where.
     pub fn read(source: Source) -> Result<Self, Box<Located>> {
         match lowering::lower(&source) {
-            Ok((model, names)) => Ok(Self { model, names }),
+            Ok((model, names, warnings)) => Ok(Self { model, warnings, names }),
             Err(error) => Err(Box::new(error.of(&source))),
         }
     }
 
     /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over states and
-    /// variables of processes as `P.name`.
+    /// variables of processes as `P.name`. Also gives what of it is not computed as it is written.
     ///
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    pub fn condition(&self, source: &Source) -> Result<Expression, Box<Located>> {
-        let scope = Scope { names: &self.names, variables: &self.model.variables, process: None };
+    pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+        let warnings = RefCell::default();
+        let scope = Scope { names: &self.names, variables: &self.model.variables, process: None, warnings: &warnings };
         let read = || {
             let pair = grammar::parse(Rule::condition, &source.text)?;
             scope.expression(pair.into_inner().next().expect("a condition is an expression"))
         };
-        read().map_err(|error| Box::new(error.of(source)))
+        let expression = read().map_err(|error| Box::new(error.of(source)))?;
+        Ok((expression, warnings.into_inner()))
     }
 }

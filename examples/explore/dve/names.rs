@@ -1,6 +1,6 @@
 //! What the names of a model stand for.
 
-use super::super::ir::{ChannelId, LocationId, ProcessId, Span, VariableId};
+use super::super::ir::{ChannelId, LocationId, ProcessId, Span, Type, Variable, VariableId};
 use std::collections::HashMap;
 
 /// All names of a model. Variables and constants, channels, processes and states have a name space each.
@@ -46,6 +46,14 @@ pub struct Buffer {
 }
 
 impl Channel {
+    /// The types of a message's values; `None` for what is sent as it is.
+    pub fn types(&self, channels: &[super::super::ir::Channel], variables: &[Variable]) -> Vec<Option<Type>> {
+        match self {
+            Self::Rendezvous(channel) => channels[*channel].fields.clone(),
+            Self::Buffer(buffer) => buffer.arrays.iter().map(|array| Some(variables[*array].ty)).collect(),
+        }
+    }
+
     /// How many values a message has.
     pub fn arity(&self, channels: &[super::super::ir::Channel]) -> usize {
         match self {

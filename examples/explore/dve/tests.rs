@@ -1,5 +1,6 @@
 //! Of the front end: what is read, what is refused and how, and that no text makes it panic.
 
+use super::super::diagnostic::Severity;
 use super::super::ir::{Action, Source, Type};
 use super::Dve;
 use super::random;
@@ -17,7 +18,7 @@ fn read(text: &str) -> Result<Dve, String> {
     let source = Source { name: "test".into(), text: text.into() };
     Dve::read(source).map_err(|error| {
         let (diagnostic, source) = (&error.diagnostic, &error.source);
-        assert!(!diagnostic.render(source, false).is_empty());
+        assert!(!diagnostic.render(source, Severity::Error, false).is_empty());
         error.to_string()
     })
 }
@@ -52,6 +53,58 @@ fn declarations_are_read() {
             ("z", Some(0), Type::INT, &[0, 0]),
         ]
     );
+}
+
+#[test]
+fn what_is_not_computed_as_it_is_written_is_a_warning() {
+    let warned = |text: &str| {
+        let warnings = read(text).unwrap().warnings;
+        let columns: Vec<_> =
+            warnings.iter().map(|warning| (warning.diagnostic.span.line, warning.diagnostic.span.column)).collect();
+        (columns, warnings.iter().map(|warning| warning.values).sum::<u64>())
+    };
+    for (text, columns, values) in [
+        ("byte x = 255, y = 0; int z = -32768, w = 32767;", &[][..], 0),
+        ("byte x = 256;", &[10], 1),
+        ("byte x = -1;", &[10], 1),
+        ("const int N = 32768;", &[15], 1),
+        ("byte a[2] = {1, 256};", &[17], 1),
+        ("byte a[2] = {1, 2, 256, 4};", &[20], 2),
+        ("byte a[3] = {1, 2};", &[17], 0),
+        ("int x = 2147483647 + 1;", &[9, 20], 2),
+        ("int x = 65536 * 65536;", &[15], 1),
+        ("int x = -(-2147483648);", &[9, 9], 2),
+        ("int x = -2147483648 / -1;", &[9, 21], 2),
+        ("int x = 1 << 31;", &[9, 11], 2),
+        ("int x = 1 << 32;", &[11], 1),
+        ("int x = 1 >> -1;", &[11], 1),
+        ("byte x = 0 and 1 / 0;", &[18], 0),
+        ("byte a[2], b = 0 and a[2];", &[23], 0),
+    ] {
+        let columns: Vec<_> = columns.iter().map(|column| (1, *column)).collect();
+        assert_eq!(warned(&with(text, "")), (columns, values), "{text}");
+    }
+    for (text, columns) in [
+        ("a -> b { guard x == 1 << 40; };", &[23][..]),
+        ("a -> b { effect x = 255, v[2] = 256; };", &[33]),
+        ("a -> b { effect v[3] = 1, v = v[-1]; };", &[18, 32]),
+        ("a -> b { sync r!40000; };", &[17]),
+        ("a -> b { guard x % 0 == 1; };", &[18]),
+    ] {
+        let columns: Vec<_> = columns.iter().map(|column| (2, *column)).collect();
+        // Counted when they take place, but for the shift, which does not.
+        assert_eq!(warned(&trans(text)), (columns, u64::from(text.contains("<<"))), "{text}");
+    }
+    let typed = "channel {byte, int} c; process P { state a; init a; trans a -> a { sync c!{256, 256}; }; } system async;";
+    assert_eq!(warned(typed), (vec![(1, 76)], 0));
+}
+
+/// A step for each value: one for each value and character before it would take hours.
+#[test]
+fn long_lines_are_read() {
+    let text = with(&format!("byte a[2] = {{{}1}};", "1, ".repeat(400_000)), "");
+    let warnings = read(&text).unwrap().warnings;
+    assert_eq!((warnings.len(), warnings[0].values, warnings[0].diagnostic.span.column), (1, 399_999, 20));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 mod table_alone;
 
 use super::checks::Checks;
-use super::codegen::generate;
+use super::codegen::{ensure_fits, generate};
 use super::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, if_it_fits};
 use super::ir::Model;
 use super::path::explored_again;
@@ -30,6 +30,7 @@ const KERNEL: &str = include_str!("explore.cu");
 const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
 #define EXPLORE_OUT_OF_LINE __device__ __noinline__
+#define EXPLORE_PART __device__ __noinline__
 #define EXPLORE_DATA __device__ constexpr
 #if WARPSET_WIDTH <= 64
 #define EXPLORE_UNROLL _Pragma(\"unroll\")
@@ -183,6 +184,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
     pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, timed: bool) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
+        ensure_fits(interpreted.interpreter.model())?;
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
         let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
@@ -241,6 +243,9 @@ impl<'a, S: Storage> Engine<'a, S> {
             }
             if offers.full == 0 && states >= limits.states {
                 return done(End::States, found);
+            }
+            if let Some(stop) = (limits.stop)() {
+                return done(End::Stopped(stop), found);
             }
             if offers.full != 0 || offers.new_references >= enough {
                 match self.grow(progress, &search, &offers, limits.bytes)? {

@@ -1,0 +1,21 @@
+//! Exit codes, the same for the examples `explore` and `replay`.
+
+/// Something was found: a violation, a fault, a goal; or a difference from what a table should hold.
+pub const FOUND: u8 = 1;
+/// The command line, an input or the machine is at fault.
+pub const ERROR: u8 = 2;
+/// Stopped at a limit before everything was done, and nothing was found until then.
+pub const INCOMPLETE: u8 = 3;
+/// Stopped by Ctrl-C: 128 and the signal's number, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// What `--help` says of them.
+pub const HELP: &str = "\
+Exit codes, the same for explore and replay:
+  0    everything was done, and nothing was found
+  1    something was found: a violation, a fault of the model or a goal; by replay --verify, a difference
+  2    an error: the command line, an input, the machine
+  3    stopped at a limit before everything was done, with nothing found: of memory, time or states; by replay, a table too full
+  130  interrupted by Ctrl-C, whatever was found; a second Ctrl-C ends the program at once, without a word
+
+With --json there is one object on standard output in every case, with `exit_code` and `error` (null, or what is wrong).";
