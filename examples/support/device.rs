@@ -63,7 +63,7 @@ fn parse_number(text: &str) -> Result<usize, String> {
 }
 
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+    std::thread::available_parallelism().map_or(1, usize::from).min(Device::MAX_THREADS)
 }
 
 #[cfg(test)]
