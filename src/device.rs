@@ -120,15 +120,17 @@ impl Device {
 
     /// The GPU of a context, for tables beside other work in it.
     ///
-    /// The primary context of a GPU, which all of a process share that use the CUDA runtime (PyTorch, CuPy), gives the same device as
-    /// [`gpu`](Self::gpu). Another context is a device of its own: kernels are compiled for it again, and streams and buffers must be of it.
+    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another one is a device of its own, also if
+    /// both are of the GPU's primary context, which all of a process share that use the CUDA runtime (PyTorch, CuPy): kernels are compiled for it
+    /// again, and streams and buffers must be of this object, which alone knows their events.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use warpset::cudarc::driver::CudaContext;
     ///
     /// let context = CudaContext::new(0)?; // as your program has it
-    /// assert_eq!(warpset::Device::from_context(context)?, warpset::Device::gpu(0)?);
+    /// let device = warpset::Device::from_context(context.clone())?;
+    /// assert_eq!(device, warpset::Device::from_context(context)?);
     /// # Ok(()) }
     /// ```
     ///

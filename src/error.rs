@@ -125,7 +125,7 @@ pub enum Error {
     #[error(
         "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots{}",
         if *for_nodes > 0 { format!(" ({for_nodes} for want of a node)") } else { String::new() },
-        growth.as_ref().map_or_else(String::new, |error| format!("; it did not grow: {error}"))
+        cause.as_ref().map_or_else(String::new, |error| format!("; it could not make room: {error}"))
     )]
     TableFull {
         /// Vectors rejected, duplicates counted.
@@ -138,9 +138,9 @@ pub enum Error {
         stored: u64,
         /// Slots of the table.
         slots: u64,
-        /// Why a table that grows by itself did not.
+        /// Why there is no more room, of a table that makes room by itself.
         #[source]
-        growth: Option<Box<Error>>,
+        cause: Option<Box<Error>>,
     },
     /// A table can only grow into more slots than it has.
     #[error("a table of {slots} slots cannot grow to a capacity of {capacity}")]
@@ -150,8 +150,8 @@ pub enum Error {
         /// Slots of the table.
         slots: u64,
     },
-    /// The table grew or was cleared while its vectors were being iterated over.
-    #[error("the table grew or was cleared during the iteration, so the references it gave are no longer valid")]
+    /// The table grew, was cleared or settled while its vectors were being iterated over.
+    #[error("the table grew, was cleared or settled during the iteration, so the references it gave are stale")]
     ChangedDuringIteration,
     /// What was given with a batch is not as long as the batch.
     #[error("{given} {what} were given, but the batch needs {needed}")]
@@ -244,7 +244,7 @@ pub enum Error {
         log: String,
     },
     /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it. Otherwise the table is
-    /// good; of a batch any part may have been put, and offering it again is right.
+    /// good; of a batch of which nothing is reported any part may have been put, and offering it again is right, but for who is told New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
         /// What was being done.

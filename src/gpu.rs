@@ -8,7 +8,9 @@ use crate::raw::cuda::Gpu;
 use crate::raw::view::BatchView;
 pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 use crate::{Device, Error, Key, Result, Storage, Strategy, Table};
-use cudarc::driver::{CudaModule, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{
+    CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop,
+};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -30,6 +32,56 @@ unsafe impl DeviceRepr for CompactView {}
 // SAFETY: as above, of tree_table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
 
+/// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`](crate::cudarc), or a [`ForeignSlice`].
+///
+/// Sealed: what it says of itself is trusted.
+pub trait Buffer<T>: DevicePtr<T> + sealed::Buffer {}
+
+/// Device memory that a kernel may write: a `CudaSlice`, a `CudaViewMut` or a [`ForeignSlice`].
+pub trait BufferMut<T>: DevicePtrMut<T> + sealed::Buffer {}
+
+impl<T> Buffer<T> for CudaSlice<T> {}
+impl<T> Buffer<T> for CudaView<'_, T> {}
+impl<T> Buffer<T> for CudaViewMut<'_, T> {}
+impl<T> Buffer<T> for ForeignSlice<T> {}
+impl<T> BufferMut<T> for CudaSlice<T> {}
+impl<T> BufferMut<T> for CudaViewMut<'_, T> {}
+impl<T> BufferMut<T> for ForeignSlice<T> {}
+
+mod sealed {
+    use super::{CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceSlice, ForeignSlice};
+    use std::sync::Arc;
+
+    pub trait Buffer {
+        /// On which the memory is freed; none of a foreign one.
+        fn owner(&self) -> Option<&Arc<CudaStream>>;
+    }
+
+    impl<T> Buffer for CudaSlice<T> {
+        fn owner(&self) -> Option<&Arc<CudaStream>> {
+            Some(self.stream())
+        }
+    }
+
+    impl<T> Buffer for CudaView<'_, T> {
+        fn owner(&self) -> Option<&Arc<CudaStream>> {
+            Some(self.stream())
+        }
+    }
+
+    impl<T> Buffer for CudaViewMut<'_, T> {
+        fn owner(&self) -> Option<&Arc<CudaStream>> {
+            Some(self.stream())
+        }
+    }
+
+    impl<T> Buffer for ForeignSlice<T> {
+        fn owner(&self) -> Option<&Arc<CudaStream>> {
+            None
+        }
+    }
+}
+
 /// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's GPU.
 ///
 /// ```no_run
@@ -47,21 +99,21 @@ unsafe impl DeviceRepr for CompactTreeView {}
 /// ```
 #[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
-    vectors: &'a dyn DevicePtr<E>,
+    vectors: &'a dyn Buffer<E>,
     count: usize,
-    parents: Option<&'a dyn DevicePtr<u64>>,
-    changed: Option<&'a dyn DevicePtr<u32>>,
-    outcomes: Option<&'a mut dyn DevicePtrMut<u8>>,
-    references: Option<&'a mut dyn DevicePtrMut<u64>>,
-    new_references: Option<&'a mut dyn DevicePtrMut<u64>>,
-    counts: Option<&'a mut dyn DevicePtrMut<Counts>>,
+    parents: Option<&'a dyn Buffer<u64>>,
+    changed: Option<&'a dyn Buffer<u32>>,
+    outcomes: Option<&'a mut dyn BufferMut<u8>>,
+    references: Option<&'a mut dyn BufferMut<u64>>,
+    new_references: Option<&'a mut dyn BufferMut<u64>>,
+    counts: Option<&'a mut dyn BufferMut<Counts>>,
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors that reports nothing yet.
     ///
     /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte if of 2.
-    pub fn new(vectors: &'a dyn DevicePtr<E>, count: usize) -> Self {
+    pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self {
             vectors,
             count,
@@ -77,40 +129,40 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
     ///
     /// Slots of this generation of the table: a number from before it grew, was cleared or settled is another vector's by now, which
-    /// nobody can tell by the number. A [`Reference::to_bits`] counts as of none: then the whole vector is looked for.
-    pub fn parents(mut self, slots: &'a dyn DevicePtr<u64>) -> Self {
+    /// nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the whole vector is looked for.
+    pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self
     }
 
     /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only with
     /// [`parents`](Self::parents).
-    pub fn changed(mut self, masks: &'a dyn DevicePtr<u32>) -> Self {
+    pub fn changed(mut self, masks: &'a dyn Buffer<u32>) -> Self {
         self.changed = Some(masks);
         self
     }
 
     /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
-    pub fn outcomes(mut self, buffer: &'a mut dyn DevicePtrMut<u8>) -> Self {
+    pub fn outcomes(mut self, buffer: &'a mut dyn BufferMut<u8>) -> Self {
         self.outcomes = Some(buffer);
         self
     }
 
     /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a [`Reference`](crate::Reference) of it.
-    pub fn references(mut self, slots: &'a mut dyn DevicePtrMut<u64>) -> Self {
+    pub fn references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.references = Some(slots);
         self
     }
 
     /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel starts. Room
     /// for `count`. Those that find no room, because others were there already, are counted but not written. Needs [`counts`](Self::counts).
-    pub fn new_references(mut self, slots: &'a mut dyn DevicePtrMut<u64>) -> Self {
+    pub fn new_references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.new_references = Some(slots);
         self
     }
 
     /// One element, which the batch's counts are added to: of several batches together, if it is not zeroed between them.
-    pub fn counts(mut self, buffer: &'a mut dyn DevicePtrMut<Counts>) -> Self {
+    pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
         self.counts = Some(buffer);
         self
     }
@@ -152,11 +204,12 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver knows the address as
-    /// another GPU's, or not as device memory at all.
+    /// that of another GPU or context, or not as device memory at all.
     ///
     /// # Safety
     ///
-    /// Until the last kernel that uses it has ended: the memory holds `len` valid elements and stays allocated; and nobody writes it (nor
+    /// Until the last kernel that uses it has ended: the memory is of the device's context (of the primary one, unless the device is
+    /// [`from_context`](Device::from_context)), holds `len` valid elements and stays allocated; and nobody writes it (nor
     /// reads it, if kernels write it) but in order with the streams that these run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu =
@@ -165,10 +218,8 @@ impl<T: DeviceRepr> ForeignSlice<T> {
         if !address.is_multiple_of(alignment) {
             return Err(Error::Misaligned { what: "a foreign slice", address, alignment });
         }
-        let owner = if len > 0 { gpu.owner_of(address)? } else { Some(gpu.ordinal()) };
-        if owner != Some(gpu.ordinal()) {
-            let given = owner.map_or_else(|| "host memory, or of nobody".into(), |ordinal| format!("GPU {ordinal}"));
-            return Err(Error::WrongDevice { what: "a foreign slice", given, table: gpu.to_string() });
+        if len > 0 {
+            gpu.check_address("a foreign slice", address)?;
         }
         Ok(Self { address, len, stream: gpu.context().default_stream(), elements: PhantomData })
     }
@@ -200,7 +251,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
     ///
     /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
-    /// here: watch `counts.full`, or outcome 3. Batches on several streams, and from the host, may overlap.
+    /// here: watch `counts.full`, or outcome 3. (So is a key of too many bits for a [`RootTable`](crate::RootTable): nobody has looked at it
+    /// before.) Batches on several streams, and from the host, may overlap.
+    ///
+    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives: another object
+    /// for the same context of the driver does not know of the first one's streams, and would not order work on them.
+    /// [`Device::from_context`] makes a device of an object of yours.
     ///
     /// # Errors
     ///
@@ -248,47 +304,72 @@ impl<K: Key, S: Storage> Table<K, S> {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
-        let (vectors_at, _read) = vectors.device_ptr(stream);
-        let alignment = sized.spec.vector_alignment();
-        if !vectors_at.is_multiple_of(alignment) {
-            return Err(Error::Misaligned { what: "vectors", address: vectors_at, alignment });
-        }
-        if count == 0 {
-            return Ok(());
-        }
-        let new_room = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
-        let (parents_at, _parents) = parents.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
-        let (changed_at, _changed) = changed.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
-        let (outcomes_at, _outcomes) = address(outcomes, stream);
-        let (references_at, _references) = address(references, stream);
-        let (new_references_at, _new_references) = address(new_references, stream);
-        let (counts_at, _counts) = address(counts, stream);
-        let view = BatchView {
-            vectors: vectors_at,
-            count: count as u64,
-            outcomes: outcomes_at,
-            references: references_at,
-            new_references: new_references_at,
-            new_room,
-            counts: counts_at,
-            parents: parents_at,
-            changed: changed_at,
-            workspace: 0,
-            tag: 0,
+        // Streams of buffers that are not made on this one. What is done to a buffer by its own stream after this call, freeing it included,
+        // must come after this batch; `cudarc` orders the last reader of a buffer only.
+        let mut owners: Vec<Arc<CudaStream>> = Vec::new();
+        let mut owned = |owner: Option<&Arc<CudaStream>>| {
+            let is_known = |owner: &Arc<CudaStream>| owners.iter().any(|known| known.cu_stream() == owner.cu_stream());
+            if let Some(owner) = owner.filter(|owner| owner.cu_stream() != stream.cu_stream() && !is_known(owner)) {
+                owners.push(owner.clone());
+            }
         };
-        // SAFETY:
-        // - the buffers are of this GPU, have room (checked above) and are borrowed; their owners free them in order with their streams,
-        //   which the `SyncOnDrop`s above tie to this one; the work is not kept in a graph, to be launched after that;
-        // - new references are written below `new_room` only, whatever the counts were;
-        // - vectors are aligned (checked above);
-        // - a table waits for its GPU before it is dropped or replaced.
-        unsafe { store.enqueue(search, &view, stream.cu_stream()) }
+        owned(vectors.owner());
+        parents.iter().for_each(|buffer| owned(buffer.owner()));
+        changed.iter().for_each(|buffer| owned(buffer.owner()));
+        outcomes.iter().for_each(|buffer| owned(buffer.owner()));
+        references.iter().for_each(|buffer| owned(buffer.owner()));
+        new_references.iter().for_each(|buffer| owned(buffer.owner()));
+        counts.iter().for_each(|buffer| owned(buffer.owner()));
+        let new_room = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        let sized = &sized;
+        gpu.recorded(move || {
+            let (vectors_at, _read) = vectors.device_ptr(stream);
+            let alignment = sized.spec.vector_alignment();
+            if !vectors_at.is_multiple_of(alignment) {
+                return Err(Error::Misaligned { what: "vectors", address: vectors_at, alignment });
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            let (parents_at, _parents) = parents.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
+            let (changed_at, _changed) = changed.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
+            let (outcomes_at, _outcomes) = address(outcomes, stream);
+            let (references_at, _references) = address(references, stream);
+            let (new_references_at, _new_references) = address(new_references, stream);
+            let (counts_at, _counts) = address(counts, stream);
+            // Whether the stream really waits for what was done to the buffers; and whether one of them has drawn it into a capture.
+            gpu.check_recorded()?;
+            gpu.check_not_capturing(stream)?;
+            let view = BatchView {
+                vectors: vectors_at,
+                count: count as u64,
+                outcomes: outcomes_at,
+                references: references_at,
+                new_references: new_references_at,
+                new_room,
+                counts: counts_at,
+                parents: parents_at,
+                changed: changed_at,
+                workspace: 0,
+                tag: 0,
+            };
+            // SAFETY:
+            // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was done to them
+            //   (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign one is as its owner has
+            //   promised); the work is not kept in a graph, to be launched after that;
+            // - new references are written below `new_room` only, whatever the counts were;
+            // - vectors are aligned (checked above);
+            // - a table waits for its GPU before it is dropped or replaced.
+            let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream()) };
+            let ordered = gpu.let_wait(&owners, stream);
+            enqueued.and(ordered)
+        })
     }
 
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
     ///
     /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
-    /// `settle`: that is part of what whoever launches it vouches for, by `unsafe`. (Dropping a table waits for all work of the GPU that was
+    /// `settle`, nor after an error of `settle` until another call has succeeded: that is part of what whoever launches it vouches for, by `unsafe`. (Dropping a table waits for all work of the GPU that was
     /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
     ///
     /// # Errors
@@ -413,7 +494,7 @@ fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {
     (first, Some(second))
 }
 
-fn address<'a, T>(buffer: Option<&'a mut dyn DevicePtrMut<T>>, stream: &'a CudaStream) -> (u64, Option<SyncOnDrop<'a>>) {
+fn address<'a, T>(buffer: Option<&'a mut dyn BufferMut<T>>, stream: &'a CudaStream) -> (u64, Option<SyncOnDrop<'a>>) {
     match buffer {
         None => (0, None),
         Some(buffer) => {

@@ -33,7 +33,7 @@ impl fmt::Display for Outcome {
 ///
 /// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a call
 /// that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is given a
-/// reference of another table. (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number
+/// reference of another table. (But as [parents](crate::Request::parents) without masks they do no harm, and count as none.) (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number
 /// comes again.) Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
@@ -159,12 +159,13 @@ pub struct Batch {
     pub references: Vec<Option<Reference>>,
     /// Where the new vectors are stored, in no order; empty unless asked for.
     pub new_references: Vec<Reference>,
-    /// Whether the [progress callback](crate::Request::progress) ended the batch before all of its vectors were offered. The results are
-    /// those of the first [`tally.offered()`](Tally::offered) vectors then; the others have not been looked at.
+    /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its vectors were
+    /// offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have not been looked at.
     pub stopped: bool,
-    /// Why a table that [grows](crate::TableBuilder::grows) by itself did not, the first time that it should have: out of memory, say. Its
-    /// vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if there were none.
-    pub growth_error: Option<Error>,
+    /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
+    /// [settle](Table::settle), did not (out of memory, say), so that vectors went into the slots that were left, and are
+    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped).
+    pub error: Option<Error>,
 }
 
 impl Batch {
@@ -193,11 +194,11 @@ impl Batch {
             offered: tally.offered(),
             stored: table.len()?,
             slots: table.slots(),
-            growth: self.growth_error.clone().map(Box::new),
+            cause: self.error.clone().map(Box::new),
         })
     }
 
-    /// The positions of the vectors with this outcome, if outcomes were asked for.
+    /// The positions of the vectors with this outcome.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -207,7 +208,12 @@ impl Batch {
     /// assert_eq!(batch.positions(Outcome::New).count(), 2);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If outcomes were not asked for: there are none to tell.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
+        assert!(!self.outcomes.is_empty() || self.tally.offered() == 0, "outcomes were not asked for (`Request::outcomes`)");
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
     }
 }

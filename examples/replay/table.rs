@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_advice_names_the_option_of_the_full_table() {
-        let full = |rejected, for_nodes| Error::TableFull { rejected, for_nodes, offered: 9, stored: 1, slots: 1, growth: None };
+        let full = |rejected, for_nodes| Error::TableFull { rejected, for_nodes, offered: 9, stored: 1, slots: 1, cause: None };
         let names = |error: &Error| ["--capacity", "--nodes"].map(|option| advice(error).unwrap().contains(option));
         assert_eq!(names(&full(3, 0)), [true, false]);
         assert_eq!(names(&full(3, 3)), [false, true]);

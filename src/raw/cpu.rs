@@ -134,7 +134,7 @@ impl CpuStore {
         });
         let spec = parameters.spec;
         let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
-        store.clear()?;
+        store.clear(|| ())?;
         Ok(store)
     }
 
@@ -144,7 +144,8 @@ impl CpuStore {
         Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn clear(&self) -> Result<()> {
+    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+        begin();
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
         let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;

@@ -158,6 +158,11 @@ impl Options {
 
     /// What a table of at least so many slots is compiled for. (How many bits a compact root has depends on the size of the node table.)
     fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
+        if !(1..=MAX_CAPACITY).contains(&size.slots) {
+            // A width that cannot be is the greater mistake.
+            return Spec::new(self.width, device.chunk_bytes())
+                .and(Err(Error::Capacity { capacity: size.slots, width: self.width }));
+        }
         let chunk_bytes = device.chunk_bytes();
         let of_tree = || Spec::of_tree(self.width, self.strategy, chunk_bytes);
         let is_tree = of_tree().is_ok_and(|spec| self.tree && spec.tree);
@@ -230,8 +235,9 @@ impl Store {
         on_store!(self.stored())
     }
 
-    fn clear(&self) -> Result<()> {
-        on_store!(self.clear())
+    /// Calls `begin` before anything is changed; then either all vectors go, or an error says that all or none have gone.
+    fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+        on_store!(self.clear(begin))
     }
 
     /// References written have `tag`, and so have those of parents that count.
@@ -397,6 +403,13 @@ impl RawTable {
         Ok(self.ready()?.store.stored()?[0])
     }
 
+    /// Of other tables than trees, no nodes.
+    fn stored_vectors_and_nodes(&self) -> Result<[u64; 2]> {
+        let sized = self.ready()?;
+        let [vectors, nodes] = sized.store.stored()?;
+        Ok([vectors, if sized.spec.tree { nodes } else { 0 }])
+    }
+
     pub(crate) fn stored_nodes(&self) -> Result<u64> {
         // Of other tables nothing is counted there.
         let sized = self.ready()?;
@@ -457,28 +470,42 @@ impl RawTable {
         let mut progress = Progress::new(progress, count);
         let mut results = Results::new(count, wanted, moves)?;
         let (spec, generation) = (self.spec(), self.sized().generation);
-        let (mut tally, mut growth_error) = (Tally::default(), None);
+        let (mut tally, mut no_room, mut stopped_by) = (Tally::default(), None, None);
         let mut first = 0;
         while first < count && !progress.stopped {
-            let len = if self.options.grows { self.make_room(count - first, &mut growth_error)? } else { count - first };
+            let len = if self.options.grows { self.make_room(count - first, &mut no_room) } else { count - first };
             let part = first..first + len;
             progress.begin_part(first);
             let output = results.part(&part, tally.new);
             let offered = input.part(&part, spec);
-            let mut of_part = self.ready()?.search(Search::FindOrPut, offered, output, &mut progress)?.tally();
+            let searched = self.ready().and_then(|sized| sized.search(Search::FindOrPut, offered, output, &mut progress));
+            let mut of_part = match searched {
+                Ok(counts) => counts.tally(),
+                // What earlier parts have put is reported.
+                Err(error) if first > 0 => {
+                    stopped_by = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             let done = first..first + of_part.offered() as usize;
-            if of_part.full > 0 && moves && !progress.stopped {
+            if of_part.full > 0 && moves {
                 let outcomes = &mut results.outcomes[done.clone()];
-                of_part = self.make_room_and_offer_again(offered.vectors, outcomes, of_part, &mut growth_error)?;
+                of_part = self.make_room_and_offer_again(offered.vectors, outcomes, of_part, &mut no_room)?;
             }
             tally += of_part;
             first = done.end;
         }
-        // A growth of its own has moved vectors that the batch had put already.
+        // A growth of its own has moved vectors that the batch had put already. If they cannot be found now, their references are stale,
+        // which is an error for whoever uses them, and no reason to keep quiet about outcomes.
         if moves && results.has_references() && self.sized().generation != generation {
-            results.relocate(&self.locate(&words[..first * self.width])?);
+            match self.locate(&words[..first * self.width]) {
+                Ok(now) => results.relocate(&now),
+                Err(error) => stopped_by = stopped_by.or(Some(error)),
+            }
         }
-        Ok(results.into_batch(tally, progress.stopped && first < count, growth_error))
+        let stopped = first < count;
+        Ok(results.into_batch(tally, stopped, stopped_by.or(no_room)))
     }
 
     /// Where each vector is.
@@ -510,8 +537,8 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively();
-        sized.generation = Generation::next();
-        sized.store.clear()
+        let Sized { store, generation, .. } = &mut *sized;
+        store.clear(|| *generation = Generation::next())
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {

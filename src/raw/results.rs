@@ -4,6 +4,7 @@ use super::generation::Generation;
 use crate::{Batch, Error, Outcome, Reference, Result, Spec, Tally};
 use bytemuck::Zeroable;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch); says whether to go on.
@@ -159,27 +160,38 @@ impl Results {
     pub(crate) fn relocate(&mut self, now: &[Option<Reference>]) {
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
         self.references.iter_mut().zip(now).for_each(|(reference, now)| *reference = bits(now));
+        // Another call may have removed some: then there are fewer than were new.
+        self.new_references.fill(0);
         let new = now.iter().zip(&self.outcomes).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
         self.new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
     }
 
     /// As the caller gets them: those of the first vectors, as many as were offered.
-    pub(crate) fn into_batch(mut self, tally: Tally, stopped: bool, growth_error: Option<Error>) -> Batch {
+    pub(crate) fn into_batch(mut self, tally: Tally, stopped: bool, error: Option<Error>) -> Batch {
         let offered = tally.offered() as usize;
         self.references.truncate(offered);
         // Of vectors that were new to a call and have been removed since by another, there are no references.
         self.new_references.truncate(tally.new as usize);
         self.new_references.retain(|bits| *bits != 0);
-        let outcomes = if self.reports_outcomes { &self.outcomes[..offered] } else { &[] };
+        self.outcomes.truncate(if self.reports_outcomes { offered } else { 0 });
         Batch {
             tally,
-            outcomes: bytemuck::checked::try_cast_slice(outcomes).expect("kernels write an outcome for every vector").to_vec(),
+            outcomes: outcomes_of(self.outcomes),
             references: bytemuck::allocation::cast_vec(self.references),
             new_references: present(self.new_references),
             stopped,
-            growth_error,
+            error,
         }
     }
+}
+
+/// The outcomes that kernels have written, in place.
+fn outcomes_of(bytes: Vec<u8>) -> Vec<Outcome> {
+    assert!(bytes.iter().all(|byte| (1..=3).contains(byte)), "kernels write an outcome for every vector");
+    let mut bytes = ManuallyDrop::new(bytes);
+    // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted); so size, alignment and capacity are the
+    // same; and the bytes have no owner any more.
+    unsafe { Vec::from_raw_parts(bytes.as_mut_ptr().cast(), bytes.len(), bytes.capacity()) }
 }
 
 /// References whose bits these are, none of them 0.

@@ -2,6 +2,7 @@
 
 use super::{
     Generation, Input, Output, Parameters, Progress, RawTable, Search, Size, Sized, Store, checked_buckets, checked_node_buckets,
+    zeroed,
 };
 use crate::spec::{MAX_NODE_BUCKETS, Spec};
 use crate::{Error, Outcome, Result, Tally};
@@ -19,29 +20,57 @@ const SETTLE_FOR_ONE_IN: u64 = 64;
 /// Nor does it make a table more than so many times as large as what must be stored in it.
 const GROW_AT_MOST: u64 = 64;
 
+/// The vectors of a batch that were rejected, and memory for what comes of them when they are offered again.
+struct Rejected {
+    positions: Vec<u64>,
+    words: Vec<u32>,
+    outcomes: Vec<u8>,
+}
+
+impl Rejected {
+    /// Of a batch of these outcomes.
+    fn of(words: &[u32], outcomes: &[u8], width: usize) -> Result<Self> {
+        let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
+        let count = rejected().count();
+        let (mut positions, mut again) = (zeroed(count)?, zeroed(count * width)?);
+        for ((position, row), at) in positions.iter_mut().zip(again.chunks_exact_mut(width)).zip(rejected()) {
+            *position = at;
+            row.copy_from_slice(&words[at as usize * width..][..width]);
+        }
+        Ok(Self { positions, words: again, outcomes: zeroed(count)? })
+    }
+}
+
 impl RawTable {
     /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair
     /// share. How many nodes they need is not known before; but a node table that is nearly full grows too.
     ///
-    /// A growth that fails is tried no more in this batch: `failed` says why, and the vectors go into what slots there are.
-    pub(super) fn make_room(&self, offered: usize, failed: &mut Option<Error>) -> Result<usize> {
+    /// A growth that fails is not tried before each part of the batch again: `failed` says why, and the vectors go into what slots there are.
+    pub(super) fn make_room(&self, offered: usize, failed: &mut Option<Error>) -> usize {
         // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
         let (grow_at_fill, least_part) = if self.options.cuckoo { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while failed.is_none() {
-            let (size, stored) = (self.size(), self.stored()?);
+            let (size, counted) = (self.size(), self.stored_vectors_and_nodes());
+            let [stored, nodes] = match counted {
+                Ok(counts) => counts,
+                Err(error) => {
+                    *failed = Some(error);
+                    break;
+                }
+            };
             let slots = size.slots;
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODE_BUCKETS;
             let room = ((slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
-            let larger = if may_double && self.stored_nodes()? as f64 > size.nodes as f64 * GROW_AT_FILL {
+            let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
                 Size { nodes: size.nodes * 2, ..size }
             } else if room >= (offered as u64).min(slots / least_part).max(1) {
-                return Ok((offered as u64).min(room) as usize);
+                return (offered as u64).min(room) as usize;
             } else {
                 Size { slots: slots * 2, ..size }
             };
             *failed = self.grow_from(size, larger).err();
         }
-        Ok(offered)
+        offered
     }
 
     /// Offers the vectors that were rejected again, once there is room: `outcomes` are those of all, of which `tally` is the sum. Why there is
@@ -74,8 +103,14 @@ impl RawTable {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let needed =
-                Size { slots: self.stored()? + for_slots, nodes: self.stored_nodes()? + tally.full_nodes * self.width as u64 };
+            let [stored, nodes] = match self.stored_vectors_and_nodes() {
+                Ok(counts) => counts,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    break;
+                }
+            };
+            let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width as u64 };
             let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
             let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
             let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
@@ -83,11 +118,14 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            if let Err(error) = self.grow_from(size, larger) {
-                failed.get_or_insert(error);
-                break;
+            let ready = self.grow_from(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width));
+            match ready {
+                Ok(rejected) => tally = self.offer_again(rejected, outcomes, tally)?,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    break;
+                }
             }
-            tally = self.offer_again(words, outcomes, tally)?;
         }
         Ok(tally)
     }
@@ -101,9 +139,12 @@ impl RawTable {
         mut tally: Tally,
         failed: &mut Option<Error>,
     ) -> Result<Tally> {
-        let mut before = self.stored()?;
         while tally.full > 0 {
-            let settled = match self.settle() {
+            let settled = self.stored().and_then(|before| {
+                let rejected = Rejected::of(words, outcomes, self.width)?;
+                Ok((before, rejected, self.settle()?))
+            });
+            let (before, rejected, settled) = match settled {
                 Ok(settled) => settled,
                 // The keys of others: they must not go unnoticed.
                 Err(error @ Error::KeysWithoutPlace { .. }) => return Err(error),
@@ -112,29 +153,25 @@ impl RawTable {
                     break;
                 }
             };
-            let rejected = tally.full;
-            tally = self.offer_again(words, outcomes, tally)?;
+            let wanted = tally.full;
+            tally = self.offer_again(rejected, outcomes, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
-            let stored = self.stored()?;
-            let made = settled + stored.saturating_sub(before);
+            let made = settled + self.stored()?.saturating_sub(before);
             let is_little = |made: u64, of: u64| made <= of / SETTLE_FOR_ONE_IN;
             // What is little for a large table may be all that a few keys want, each of which may be offered many times.
-            if is_little(made, self.second_slots()) && is_little(rejected - tally.full, rejected) && settled <= rejected {
+            if is_little(made, self.second_slots()) && is_little(wanted - tally.full, wanted) && settled <= wanted {
                 break;
             }
-            before = stored;
         }
         Ok(tally)
     }
 
-    fn offer_again(&self, words: &[u32], outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
-        let rejected: Vec<usize> = (0..outcomes.len()).filter(|&at| outcomes[at] == Outcome::Full as u8).collect();
-        let width = self.width;
-        let again: Vec<u32> = rejected.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
-        let mut results = vec![0u8; rejected.len()];
-        let output = Output { outcomes: Some(&mut results), ..Output::default() };
-        let found = self.ready()?.search(Search::FindOrPut, Input::whole(&again), output, &mut Progress::none())?.tally();
-        rejected.iter().zip(results).for_each(|(at, outcome)| outcomes[*at] = outcome);
+    /// Offers them once more. `outcomes` are those of all, of which `tally` is the sum.
+    fn offer_again(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
+        let output = Output { outcomes: Some(&mut rejected.outcomes), ..Output::default() };
+        let input = Input::whole(&rejected.words);
+        let found = self.ready()?.search(Search::FindOrPut, input, output, &mut Progress::none())?.tally();
+        rejected.positions.iter().zip(rejected.outcomes).for_each(|(at, outcome)| outcomes[*at as usize] = outcome);
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
     }
 
@@ -144,6 +181,8 @@ impl RawTable {
             return Ok(0);
         }
         let mut sized = self.sized_exclusively();
+        // Those that an earlier one has left in no slot, when it met an error.
+        sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
         store.settle(next.number(), || *generation = next)
@@ -204,7 +243,7 @@ impl RawTable {
         if copied.full > 0 {
             let (offered, stored, for_nodes) = (copied.offered, copied.hits, copied.full_nodes);
             let slots = spec.slots(&self.geometry, buckets);
-            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots, growth: None });
+            return Err(Error::TableFull { rejected: copied.full, for_nodes, offered, stored, slots, cause: None });
         }
         *sized = Sized { store: larger, spec, buckets, node_buckets, generation: Generation::next() };
         Ok(())

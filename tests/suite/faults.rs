@@ -21,6 +21,8 @@ tests_of_all_kinds!(
     making_a_table,
     callbacks_that_panic,
     batches_that_are_stopped,
+    batches_that_are_stopped_and_grow,
+    new_references_while_others_clear,
 );
 
 const WIDTH: usize = 4;
@@ -115,7 +117,7 @@ fn growing_batches<S: Kind>(device: &Device) {
         |table| table.find_or_put_many_with(&words, crate::common::set::everything()),
         |table, result, about| {
             if let Ok(batch) = result {
-                assert!(batch.tally.full == 0 || batch.growth_error.is_some(), "{about}: full, and no word why");
+                assert!(batch.tally.full == 0 || batch.error.is_some(), "{about}: full, and no word why");
                 tells_the_truth(table, &words, &batch, about);
             }
             works(table, about);
@@ -202,6 +204,49 @@ fn callbacks_that_panic<S: Kind>(device: &Device) {
     works(&table, "after a panic");
 }
 
+/// What has been offered is put where there can be room, also if the batch is to stop.
+fn batches_that_are_stopped_and_grow<S: Kind>(device: &Device) {
+    let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(200), 200).grows(true).build(device).unwrap();
+    let words = distinct(WIDTH, 0, 2000);
+    let mut stop = |_, _| ControlFlow::Break(());
+    let batch = table.find_or_put_many_with(&words, Request::new().outcomes(true).progress(&mut stop)).unwrap();
+    assert_eq!((batch.tally.full, batch.error.is_none()), (0, true), "{}", batch.tally);
+    assert_eq!(batch.stopped, batch.tally.offered() < 2000);
+    let rest = &words[batch.outcomes.len() * WIDTH..];
+    assert_eq!(table.find_or_put_many(rest).unwrap().complete(&table).unwrap().new as usize, rest.len() / WIDTH);
+    assert_eq!(table.len().unwrap(), 2000);
+}
+
+/// Another thread clears the table while batches make it grow: new references are of vectors that are stored, each once.
+fn new_references_while_others_clear<S: Kind>(device: &Device) {
+    for round in 0..scaled(6, 2) {
+        let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(100), 100).grows(true).build(device).unwrap();
+        let words = distinct(WIDTH, round, scaled(60_000, 2000));
+        let (begun, wait) = std::sync::mpsc::channel();
+        let batch = std::thread::scope(|scope| {
+            let table = &table;
+            scope.spawn(move || {
+                if wait.recv().is_ok() {
+                    table.clear().unwrap();
+                }
+            });
+            let mut report = move |_, _| {
+                let _ = begun.send(());
+                ControlFlow::Continue(())
+            };
+            let request = Request::new().outcomes(true).references(true).new_references(true).progress(&mut report);
+            table.find_or_put_many_with(&words, request).unwrap()
+        });
+        let distinct: std::collections::HashSet<_> = batch.new_references.iter().collect();
+        assert_eq!(distinct.len(), batch.new_references.len(), "round {round}: a reference is given twice");
+        if let Ok(vectors) = table.get_many(&batch.new_references) {
+            assert!(table.contains_many(&vectors).unwrap().iter().all(|stored| *stored));
+            let placed = batch.positions(Outcome::New).filter(|at| batch.references[*at].is_some()).count();
+            assert_eq!(placed, batch.new_references.len(), "round {round}");
+        }
+    }
+}
+
 fn batches_that_are_stopped<S: Kind>(device: &Device) {
     let count = scaled(1 << 21, 1 << 15);
     let words = distinct(WIDTH, 0, count);
@@ -228,7 +273,7 @@ fn batches_that_are_stopped<S: Kind>(device: &Device) {
 pub mod of_cuckoo_tables {
     use super::*;
 
-    tests![settling, batches_that_settle];
+    tests![settling, settling_again_at_once, clearing_after_settling, batches_that_settle, growing_beyond_any_capacity];
 
     /// A cuckoo table whose second level has keys in it.
     fn crowded(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
@@ -260,6 +305,50 @@ pub mod of_cuckoo_tables {
         );
     }
 
+    /// As full as it gets, so that settling leaves keys over.
+    fn full(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
+        let (table, _) = crowded(device);
+        let keys: Vec<u32> =
+            (0..table.slots() as u32 * 102 / 100).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect();
+        let _ = table.find_or_put_many_with(&keys, Request::new()).unwrap();
+        let stored = stored_keys(&table, &keys);
+        assert!(stored.len() as u64 / 2 > table.slots() * 94 / 100);
+        (table, stored)
+    }
+
+    /// Nothing looks at the table between the two.
+    fn settling_again_at_once(device: &Device) {
+        with_each_failure(
+            || full(device),
+            |(table, _)| table.settle(),
+            |(table, keys), _, about| {
+                table.settle().unwrap();
+                holds_exactly(table, keys, about);
+            },
+        );
+    }
+
+    /// Keys that are in no slot when the table is cleared do not come back.
+    fn clearing_after_settling(device: &Device) {
+        with_each_failure(
+            || full(device),
+            |(table, _)| table.settle(),
+            |(table, keys), _, about| {
+                table.clear().unwrap();
+                assert_eq!(table.len().unwrap(), 0, "{about}");
+                assert!(table.contains_many(keys).unwrap().iter().all(|stored| !stored), "{about}");
+            },
+        );
+    }
+
+    fn growing_beyond_any_capacity(device: &Device) {
+        let (table, keys) = crowded(device);
+        for capacity in [1 << 40, 1 << 60, u64::MAX] {
+            assert!(matches!(table.grow(capacity), Err(warpset::Error::Capacity { capacity: of, .. }) if of == capacity));
+        }
+        holds_exactly(&table, &keys, "after a growth that cannot be");
+    }
+
     fn stored_keys(table: &VectorTable<Root>, keys: &[u32]) -> Vec<u32> {
         let contained = table.contains_many(keys).unwrap();
         keys.chunks(2).zip(contained).filter(|(_, contained)| *contained).flat_map(|(key, _)| key).copied().collect()
@@ -284,7 +373,7 @@ pub mod of_cuckoo_tables {
                     for (at, outcome) in batch.outcomes.iter().enumerate() {
                         assert_eq!(contained[at], *outcome != Outcome::Full, "{about}: key {at} is {outcome}");
                     }
-                    assert!(batch.tally.full == 0 || batch.growth_error.is_some(), "{about}: full, and no word why");
+                    assert!(batch.tally.full == 0 || batch.error.is_some(), "{about}: full, and no word why");
                 }
                 table.find_or_put_many(keys).unwrap().complete(table).unwrap();
                 holds_exactly(table, keys, about);

@@ -3,7 +3,7 @@
 use crate::common::tests;
 use crate::common::vectors::distinct;
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaContext, CudaStream, sys};
+use warpset::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
 use warpset::gpu::{Counts, DeviceBatch, ForeignSlice};
 use warpset::{BucketTable, Device, Error, TypedTable};
 
@@ -15,6 +15,7 @@ tests![
     streams_of_others,
     contexts_of_others,
     buffers_of_another_gpu,
+    buffers_that_are_freed_at_once,
     typed_keys_in_device_memory,
     batches_are_not_captured,
     errors_of_others_are_theirs,
@@ -87,7 +88,7 @@ fn memory_of_others(device: &Device) {
     let owner = stream.clone_htod(&words).unwrap();
     let mut results = stream.alloc_zeros::<u8>(500).unwrap();
     let (address, outcomes_at) = {
-        use warpset::cudarc::driver::{DevicePtr, DevicePtrMut};
+        use warpset::cudarc::driver::DevicePtrMut;
         let (address, _read) = owner.device_ptr(&stream);
         let (outcomes_at, _write) = results.device_ptr_mut(&stream);
         (address, outcomes_at)
@@ -150,7 +151,17 @@ fn streams_of_others(device: &Device) {
 
 fn contexts_of_others(device: &Device) {
     let ordinal = context(device).ordinal();
-    assert_eq!(Device::from_context(CudaContext::new(ordinal).unwrap()).unwrap(), *device, "the primary context is shared");
+    assert_eq!(Device::from_context(context(device).clone()).unwrap(), *device);
+    // Another object for the primary context: it would not know of events of the first one's streams.
+    let twin = Device::from_context(CudaContext::new(ordinal).unwrap()).unwrap();
+    assert_ne!(twin, *device);
+    let of_twin = BucketTable::new(&twin, 3, 4000).unwrap();
+    let vectors = stream(&twin).clone_htod(&distinct(3, 0, 10)).unwrap();
+    let error = table(device, 3).find_or_put_device(&stream(device), DeviceBatch::new(&vectors, 10)).unwrap_err();
+    assert!(matches!(&error, Error::WrongDevice { given, .. } if given.contains("another `CudaContext`")), "{error:?}");
+    of_twin.find_or_put_device(&stream(&twin), DeviceBatch::new(&vectors, 10)).unwrap();
+    context(&twin).synchronize().unwrap();
+    assert_eq!(of_twin.len().unwrap(), 10);
     let own = CudaContext::new_non_primary(ordinal, 0).unwrap();
     let other = Device::from_context(own.clone()).unwrap();
     assert_ne!(other, *device);
@@ -170,6 +181,35 @@ fn contexts_of_others(device: &Device) {
     there.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 1000)).unwrap();
     foreign.synchronize().unwrap();
     assert_eq!(there.len().unwrap(), 1000);
+    // An address of one context, given to a table of the other.
+    let (address, read) = vectors.device_ptr(&foreign);
+    // SAFETY: it is not used.
+    let error = unsafe { ForeignSlice::<u32>::new(device, address, 3000) };
+    // (The driver gives no context for memory of a pool.)
+    assert!(matches!(error, Ok(_) | Err(Error::WrongDevice { .. })));
+    drop(read);
+    drop((vectors, foreign, there, other));
+    assert_eq!(Arc::strong_count(&own), 1, "nothing keeps a context that is not used");
+}
+
+/// The owner's stream is another than the batch's: what it does next, freeing included, comes after the batch.
+fn buffers_that_are_freed_at_once(device: &Device) {
+    let (table, owner, words) = (BucketTable::new(device, 4, 1 << 22).unwrap(), stream(device), distinct(4, 0, 1 << 20));
+    let streams = [stream(device), stream(device), stream(device)];
+    for round in 0..4 {
+        let vectors = owner.clone_htod(&words).unwrap();
+        for stream in &streams {
+            table.find_or_put_device(stream, DeviceBatch::new(&vectors, 1 << 20)).unwrap();
+        }
+        drop(vectors);
+        // The memory that it had, most likely.
+        let other = owner.clone_htod(&vec![0xDEAD_BEEFu32; words.len()]).unwrap();
+        owner.synchronize().unwrap();
+        drop(other);
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+        assert_eq!(table.len().unwrap(), 1 << 20, "round {round}");
+    }
+    assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
 }
 
 /// Where there are two.

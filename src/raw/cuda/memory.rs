@@ -97,7 +97,8 @@ impl PinnedMemory {
         pass("allocating pinned memory")?;
         gpu.bind()?;
         // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
-        let address = unsafe { result::malloc_host(bytes.max(16), 0) }.map_err(cuda("allocating pinned memory"))?.cast::<u8>();
+        let address = unsafe { result::malloc_host(bytes.max(16), 0) };
+        let address = address.map_err(cuda("allocating pinned memory"))?.cast::<u8>();
         // SAFETY: just allocated, of this size; bytes must hold values before they are shown as a slice.
         unsafe { address.write_bytes(0, bytes.max(16)) };
         Ok(Self { gpu: gpu.clone(), address, bytes })

@@ -17,6 +17,7 @@ use staging::Stage;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// One GPU of this process: its context, the kernels compiled for it, and buffers for host batches.
@@ -29,6 +30,8 @@ pub(crate) struct Gpu {
     stream: Arc<CudaStream>,
     kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
     stages: Mutex<Vec<Stage>>,
+    /// Tables in its memory.
+    stores: AtomicUsize,
 }
 
 /// The compiled kernels of one spec.
@@ -141,17 +144,16 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The GPU of a context: the one that `open` gives, if it is the primary one that all of the process share; else one for as long as
-    /// it is used.
+    /// The GPU of a context: the one that `open` gives, if the context is from there; else one for as long as it is used.
     pub(crate) fn of_context(context: Arc<CudaContext>) -> Result<Arc<Self>> {
         static OTHERS: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
-        if context.is_primary() {
-            return Self::open(context.ordinal());
+        let common = Self::open(context.ordinal())?;
+        if Arc::ptr_eq(&common.context, &context) {
+            return Ok(common);
         }
-        nvrtc::ensure_present()?;
         let mut others = OTHERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         others.retain(|gpu| gpu.strong_count() > 0);
-        if let Some(gpu) = others.iter().filter_map(Weak::upgrade).find(|gpu| gpu.context == context) {
+        if let Some(gpu) = others.iter().filter_map(Weak::upgrade).find(|gpu| Arc::ptr_eq(&gpu.context, &context)) {
             return Ok(gpu);
         }
         let gpu = Self::new(context)?;
@@ -170,7 +172,23 @@ impl Gpu {
             context,
             kernels: Mutex::default(),
             stages: Mutex::default(),
+            stores: AtomicUsize::new(0),
         }))
+    }
+
+    /// A table is there that may use the buffers for host batches.
+    pub(crate) fn add_store(&self) {
+        // Relaxed: a count of its own.
+        self.stores.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A table is gone. With the last one go the buffers, which would keep the GPU, and so the context, for ever.
+    pub(crate) fn remove_store(&self) {
+        // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
+        if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let stages = std::mem::take(&mut *self.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+            drop(stages);
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -207,16 +225,49 @@ impl Gpu {
         unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
     }
 
-    /// An error unless a stream (or that of a buffer) is of this GPU's context.
+    /// An error unless a stream (or that of a buffer) is of this GPU's context: of the very object, as each orders by events only what is done
+    /// on streams of its own.
     pub(crate) fn check_own(&self, what: &'static str, stream: &CudaStream) -> Result<()> {
         let context = stream.context();
-        if *context == self.context {
+        if Arc::ptr_eq(context, &self.context) {
             return Ok(());
         }
         let ordinal = context.ordinal();
-        let given =
-            if ordinal == self.ordinal() { format!("another context of GPU {ordinal}") } else { format!("GPU {ordinal}") };
+        let given = match ordinal == self.ordinal() {
+            true if *context == self.context => format!("another `CudaContext` of the same context of GPU {ordinal}"),
+            true => format!("another context of GPU {ordinal}"),
+            false => format!("GPU {ordinal}"),
+        };
         Err(Error::WrongDevice { what, given, table: self.to_string() })
+    }
+
+    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it. An error that
+    /// was there before is somebody else's, and is there afterwards.
+    pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let earlier = self.context.check_err();
+        let done = work();
+        let recorded = self.check_recorded();
+        self.context.record_err(earlier);
+        done.and(recorded)
+    }
+
+    pub(crate) fn check_recorded(&self) -> Result<()> {
+        self.context.check_err().map_err(cuda("ordering a batch among streams"))
+    }
+
+    /// Lets streams wait for all that was enqueued on another. If they cannot be told to, waits for it here.
+    pub(crate) fn let_wait(&self, streams: &[Arc<CudaStream>], stream: &CudaStream) -> Result<()> {
+        if streams.is_empty() {
+            return Ok(());
+        }
+        let told = || {
+            let event = stream.record_event(None)?;
+            streams.iter().try_for_each(|waiting| waiting.wait(&event))
+        };
+        match told() {
+            Ok(()) => Ok(()),
+            Err(_) => self.wait(stream, "ordering a batch among streams"),
+        }
     }
 
     /// An error if what is enqueued on a stream goes to a graph.
@@ -228,24 +279,31 @@ impl Gpu {
         if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE { Ok(()) } else { Err(Error::Capturing) }
     }
 
-    /// The GPU whose memory an address is in, if the driver knows it as some GPU's.
-    pub(crate) fn owner_of(&self, address: u64) -> Result<Option<usize>> {
+    /// An error if the driver knows an address as another GPU's or context's, or not as one in device memory.
+    pub(crate) fn check_address(&self, what: &'static str, address: u64) -> Result<()> {
         self.bind()?;
-        let (mut kind, mut ordinal) = (0u32, 0i32);
+        let (mut kind, mut ordinal, mut context) = (0u32, 0i32, std::ptr::null_mut::<c_void>());
         let ask = |place: *mut c_void, attribute| {
-            // SAFETY: `place` is one of the two above, which have the sizes of the attributes asked for below.
+            // SAFETY: `place` is one of the three above, which have the sizes of the attributes asked for below.
             unsafe { sys::cuPointerGetAttribute(place, attribute, address) }.result()
         };
+        let wrong = |given: String| Err(Error::WrongDevice { what, given, table: self.to_string() });
         use sys::CUpointer_attribute::*;
-        if ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_err() {
-            return Ok(None); // not the driver's memory
-        }
-        if kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
-            return Ok(None);
+        let known = ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_ok();
+        if !known || kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
+            return wrong("host memory, or of nobody".into());
         }
         ask((&raw mut ordinal).cast(), CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
             .map_err(cuda("asking whose memory an address is in"))?;
-        Ok(Some(ordinal as usize))
+        if ordinal as usize != self.ordinal() {
+            return wrong(format!("GPU {ordinal}"));
+        }
+        // Memory of pools and of mapped ranges is of no context.
+        let of_context = ask((&raw mut context).cast(), CU_POINTER_ATTRIBUTE_CONTEXT).is_ok() && !context.is_null();
+        if of_context && context != self.context.cu_ctx().cast() {
+            return wrong(format!("another context of GPU {ordinal}"));
+        }
+        Ok(())
     }
 
     /// Bytes of memory that are free now.

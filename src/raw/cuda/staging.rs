@@ -90,7 +90,8 @@ impl Stage {
                 match Self::new(gpu, bytes.next_power_of_two()) {
                     Ok(stage) => stages.push(stage),
                     Err(_) if !stages.is_empty() => break,
-                    Err(Error::OutOfMemory { .. }) if chunk > FEWEST_VECTORS => break,
+                    // Pinned memory or the GPU's.
+                    Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if chunk > FEWEST_VECTORS => break,
                     Err(error) => return Err(error),
                 }
             }

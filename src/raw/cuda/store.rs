@@ -89,8 +89,9 @@ impl CudaStore {
             workspace,
             displaced: Mutex::new(None),
         };
+        gpu.add_store(); // and `drop` removes it, also if one of the next calls fails
         store.stored.zero_async(0, 16, store.stream())?;
-        store.clear()?;
+        store.clear(|| ())?;
         Ok(store)
     }
 
@@ -119,13 +120,16 @@ impl CudaStore {
         Ok(stored)
     }
 
-    pub(crate) fn clear(&self) -> Result<()> {
+    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
+        begin();
         let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![*self.view.argument()])? };
-        self.wait("clearing a table")
+        self.wait("clearing a table")?;
+        *self.displaced() = None; // they are cleared, too
+        Ok(())
     }
 
     /// Enqueues the search of a batch in device memory.
@@ -236,6 +240,7 @@ impl CudaStore {
         self.gpu.synchronize()?;
         begin();
         let mut displaced = self.displaced();
+        assert!(displaced.is_none(), "keys are put back before others are moved");
         self.displace(displaced.insert(new), seed)?;
         self.put_back(&mut displaced, seed)
     }
@@ -246,7 +251,12 @@ impl CudaStore {
 
     /// Nothing else may use the table at the same time.
     pub(crate) fn put_displaced_back(&self) -> Result<()> {
-        self.put_back(&mut self.displaced(), 0)?;
+        let mut displaced = self.displaced();
+        if displaced.is_some() {
+            // Kernels of others may be under way, which know nothing of it.
+            self.gpu.synchronize()?;
+            self.put_back(&mut displaced, 0)?;
+        }
         Ok(())
     }
 
@@ -287,12 +297,13 @@ impl CudaStore {
             without_place = self.without_place(keys, left_over)?;
             let count = without_place.len() as u64;
             back += left_over - count;
-            // SAFETY: memory that is not pinned, so it has been copied when the calls return. The keys first: until their number is there, those
+            // SAFETY: waited for before either goes. The keys first: until their number is there, those
             // behind them count too, which are in slots.
             unsafe {
                 keys.keys.write_async(0, &without_place, self.stream())?;
                 keys.settled.write_async(0, &[Settled { taken, left_over: count }], self.stream())?;
             }
+            self.wait("moving keys")?;
             self.displace(keys, seed.wrapping_add(round))?;
         }
         *displaced = None;
@@ -450,5 +461,6 @@ impl Drop for CudaStore {
         if self.gpu.bind().is_ok() {
             let _ = result::ctx::synchronize();
         }
+        self.gpu.remove_store();
     }
 }
