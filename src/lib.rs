@@ -1,8 +1,8 @@
 //! Concurrent hash sets on the GPU, and on CPU threads, for fixed-width vectors of 32-bit words.
 //!
-//! They have one operation, *find-or-put*: is this vector in the set, and if not, put it there. Of all calls that ever offer a vector,
-//! exactly one is told that it is [`New`](Outcome::New). The others are told that it is [`Seen`](Outcome::Seen), and all of them where it is.
-//! Vectors have 1 to 256 words, and every bit pattern is legal.
+//! They have one operation, *find-or-put*: is this vector in the set, and if not, put it there. Of all calls that ever offer a
+//! vector, exactly one is told that it is [`New`](Outcome::New), the others that it is [`Seen`](Outcome::Seen). Vectors have 1 to
+//! 256 words, and every bit pattern is legal.
 //!
 //! ```
 //! use warpset::{Device, Outcome, TypedTable};
@@ -33,8 +33,8 @@
 //! | [`RootTable`] | `u64` keys of 20 to 64 bits, of which slots hold a part |
 //! | [`CompactTreeTable`] | trees, with such roots |
 //!
-//! [`TableBuilder`] has the options of a table, [`Request`] what a batch reports, [`Batch`] the results, [`Device`] where tables live, [`Error`]
-//! what can go wrong.
+//! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results. [`Device`] is where
+//! tables live, [`Error`] what can go wrong.
 //!
 //! # Chapters
 //!
@@ -54,12 +54,12 @@
 //!
 //! | feature | | needs |
 //! |---|---|---|
-//! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | nothing to build; at run time the driver and NVRTC, loaded when first used |
+//! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
 //! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
-//! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the platforms, the guarantees in short and
-//! the policy of versions; `benches/README.md` has the measurements.
+//! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
+//! platforms and the policy of versions; `benches/README.md` has the measurements.
 
 #[doc(hidden)] // for tests and benches
 pub mod bijection;
