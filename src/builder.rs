@@ -144,7 +144,7 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
     /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer with the
-    /// fill: see the README's table of figures.
+    /// fill: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self

@@ -86,7 +86,7 @@ impl Level {
 
     /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
     ///
-    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (README,
+    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (benches/README.md,
     /// "Compact tables", has how long it takes to settle).
     fn slots_until_settling(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64

@@ -7,7 +7,7 @@ use crate::raw::Search;
 use crate::raw::cuda::Gpu;
 use crate::raw::view::BatchView;
 pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
-use crate::{Device, Error, Key, Result, Storage, Strategy, Table};
+use crate::{Device, Error, Key, Plain, Result, Storage, Strategy, Table};
 use cudarc::driver::{
     CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop,
 };
@@ -424,7 +424,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 /// # Errors
 ///
 /// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
-pub fn compile_kernels<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+pub fn compile_kernels<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
 }
 
@@ -442,11 +442,11 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
 /// # Errors
 ///
 /// The same.
-pub fn compile_source<S: Storage>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     crate::raw::cuda::nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
 }
 
-fn spec_of<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<crate::Spec> {
+fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<crate::Spec> {
     let chunk_bytes = chunk_bytes(compute_capability);
     if S::TREE { crate::Spec::of_tree(width, Strategy::Default, chunk_bytes) } else { crate::Spec::new(width, chunk_bytes) }
 }

@@ -1,4 +1,65 @@
-#![doc = include_str!("../README.md")]
+//! Concurrent hash sets on the GPU, and on CPU threads, for fixed-width vectors of 32-bit words.
+//!
+//! They have one operation, *find-or-put*: is this vector in the set, and if not, put it there. Of all calls that ever offer a
+//! vector, exactly one is told that it is [`New`](Outcome::New), the others that it is [`Seen`](Outcome::Seen). Vectors have 1 to
+//! 256 words, and every bit pattern is legal.
+//!
+//! ```
+//! use warpset::{Device, Outcome, TypedTable};
+//!
+//! # fn main() -> Result<(), warpset::Error> {
+//! let device = Device::best()?; // a GPU if there is one, else all cores of the CPU
+//! let table = TypedTable::<[u32; 4]>::new(&device, 1_000_000)?; // a million slots or more
+//!
+//! let states = [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]];
+//! let batch = table.find_or_put_many(&states)?;
+//! batch.complete(&table)?; // an error, with the numbers, if the table was too full for some of them
+//!
+//! assert_eq!((batch.tally.new, batch.tally.seen), (2, 1));
+//! assert_eq!(batch.outcomes[1], Outcome::New);
+//! assert_eq!(table.contains_many(&[[5, 6, 7, 8]])?, [true]);
+//! # Ok(()) }
+//! ```
+//!
+//! # Tables
+//!
+//! All of them are a [`Table<K, S>`](Table): `K` says what vectors are to you, `S` how they are stored.
+//!
+//! | type | stores |
+//! |---|---|
+//! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
+//! | [`TypedTable<K>`](TypedTable) | the same, for a plain data type of yours; with [`Tree`], as trees |
+//! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
+//! | [`RootTable`] | `u64` keys of 20 to 64 bits, of which slots hold a part |
+//! | [`CompactTreeTable`] | trees, with such roots |
+//!
+//! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results. [`Device`] is where
+//! tables live, [`Error`] what can go wrong.
+//!
+//! # Chapters
+//!
+//! - [Choosing a table](choosing_a_table): the kinds, bytes and speed, what to use instead.
+//! - [Memory and growth](memory_and_growth): capacity, fill, growing, settling, what happens when memory ends.
+//! - [Errors](errors): what each one means, what state it leaves, what to do.
+//! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
+//! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
+//! - [Interoperation](interoperation): memory and streams of other libraries.
+//! - [Model checking](model_checking): the model checker, and how to write one on these tables.
+//! - [Build strategies](build_strategies): how the kernels of a tree table make trees.
+//! - [How it is checked](how_it_is_checked): the simulated GPU, the tests, and what they do not prove.
+//!
+//! # Features
+//!
+//! At least one of the first two.
+//!
+//! | feature | | needs |
+//! |---|---|---|
+//! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
+//! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
+//! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
+//!
+//! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
+//! platforms and the policy of versions; `benches/README.md` has the measurements.
 
 #[doc(hidden)] // for tests and benches
 pub mod bijection;
@@ -27,15 +88,25 @@ pub use spec::Spec;
 pub use stats::Stats;
 pub use strategy::{Pairing, Strategy};
 pub use table::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Nodes, Root, RootTable, Storage, Table, Tree, TreeTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Nodes, Plain, Root, RootTable, Storage, Table, Tree, TreeTable,
     TypedTable, VectorTable,
 };
 
-#[doc = include_str!("docs/how_it_is_checked.md")]
-pub mod how_it_is_checked {}
+#[doc = include_str!("docs/choosing_a_table.md")]
+pub mod choosing_a_table {}
 
-#[doc = include_str!("docs/build_strategies.md")]
-pub mod build_strategies {}
+#[doc = include_str!("docs/memory_and_growth.md")]
+pub mod memory_and_growth {}
+
+#[doc = include_str!("docs/errors.md")]
+pub mod errors {}
+
+#[doc = include_str!("docs/threads_and_streams.md")]
+pub mod threads_and_streams {}
+
+#[cfg(feature = "cuda")]
+#[doc = include_str!("docs/your_own_kernels.md")]
+pub mod your_own_kernels {}
 
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/interoperation.md")]
@@ -43,6 +114,17 @@ pub mod interoperation {}
 
 #[doc = include_str!("docs/model_checking.md")]
 pub mod model_checking {}
+
+#[doc = include_str!("docs/build_strategies.md")]
+pub mod build_strategies {}
+
+#[doc = include_str!("docs/how_it_is_checked.md")]
+pub mod how_it_is_checked {}
+
+/// The code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
 
 /// What a type must be to be a key, and the derives for it: [`bytemuck`] is part of the public interface.
 pub use bytemuck;

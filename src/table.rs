@@ -26,8 +26,8 @@ use std::marker::PhantomData;
 ///
 /// # Memory
 ///
-/// `bytes()` for the slots, and on a GPU up to 150 MB of buffers a device, made when batches from host slices first need them; where there
-/// is less, fewer and smaller ones.
+/// `bytes()` for the slots, and on a GPU up to 200 MB of buffers, and as much pinned memory of the host, for each batch from host slices that
+/// is under way at once; those of one are kept. Where there is less, fewer and smaller ones are made.
 ///
 /// # Small batches
 ///
@@ -49,6 +49,14 @@ pub struct Table<K, S> {
     pub(crate) raw: RawTable,
     pub(crate) marker: PhantomData<fn(K) -> (K, S)>,
 }
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<VectorTable<Bucket>>();
+    is_shared::<VectorTable<Tree>>();
+    is_shared::<RootTable>();
+    is_shared::<CompactTreeTable>();
+};
 
 /// A table of vectors that are given as [words](Words), of a width that is known at run time.
 pub type VectorTable<S> = Table<Words, S>;
@@ -100,7 +108,7 @@ pub type BucketTable = VectorTable<Bucket>;
 /// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other vector that
 /// has the same part in the same kind of place: the sets of states that model checkers visit take little more than their roots.
 /// Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the root, which are
-/// found in the GPU's cache as long as the node table fits it (README, "Numbers").
+/// found in the GPU's cache as long as the node table fits it (`benches/README.md`).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -184,6 +192,12 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
 pub trait Nodes: Storage {}
 impl Nodes for Tree {}
 impl Nodes for CompactTree {}
+
+/// A storage that is not compact: a width is enough to know its kernels.
+#[doc(hidden)]
+pub trait Plain: Storage {}
+impl Plain for Bucket {}
+impl Plain for Tree {}
 
 /// What may be the argument of a kernel.
 #[cfg(feature = "cuda")]
@@ -642,7 +656,7 @@ impl<K: Key> Table<K, Root> {
     ///
     /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory, have had keys
     /// rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on a GPU,
-    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 8 bytes a slot of the second level.
+    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of the second level.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -658,7 +672,8 @@ impl<K: Key> Table<K, Root> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports; or
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host that looks at
+    /// keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
     /// [`KeysWithoutPlace`](crate::Error::KeysWithoutPlace).
     pub fn settle(&self) -> Result<u64> {
         self.raw.settle()

@@ -17,7 +17,7 @@ fn widths(capability: (u32, u32)) -> Vec<usize> {
 }
 
 #[cfg(feature = "cuda")]
-fn compile<S: warpset::Storage>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+fn compile<S: warpset::Plain>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
     let image = warpset::gpu::compile_kernels::<S>(width, capability)?;
     if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
 }
@@ -29,7 +29,7 @@ fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
 
 /// Kernels of a user's own that put by blocks.
 #[cfg(feature = "cuda")]
-fn compile_blocks<S: warpset::Storage>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+fn compile_blocks<S: warpset::Plain>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
     warpset::gpu::compile_source::<S>("blocks.cu", include_str!("suite/blocks.cu"), width, capability)?;
     Ok(())
 }

@@ -41,7 +41,7 @@
 // this by the end of a kernel or a join of threads.
 //
 // How full: two choices among buckets of 16 slots can take more than 0.999 of all slots (Fernholz and Ramachandran 2007; Cain, Sanders and
-// Wormald 2007); what chains cost is in the README.
+// Wormald 2007); what chains cost is in benches/README.md.
 #pragma once
 
 #include "warpset/compact_table.cuh"

@@ -22,7 +22,7 @@ const PIECE_FOR_GPU: usize = 1 << 15;
 /// States a round, at most: how often progress is shown and limits are looked at.
 const ROUND: usize = 1 << 18;
 
-/// A table that is fuller grows, if it may: its searches get long (README, "Numbers").
+/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
 const GROW_AT_FILL: f64 = 0.85;
 
 /// An exploration: what is explored, into what, and how far.

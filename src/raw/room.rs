@@ -7,7 +7,7 @@ use super::{
 use crate::spec::{MAX_NODE_BUCKETS, Spec};
 use crate::{Error, Outcome, Result, Tally};
 
-/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (README, "Numbers").
+/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
 const GROW_AT_FILL: f64 = 0.85;
 
 /// The same of a cuckoo table, whose searches stay short.

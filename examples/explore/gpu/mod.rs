@@ -48,7 +48,7 @@ const SURROUNDINGS: &str = "\
 /// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost nothing.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// A table that is fuller grows, if it may: its searches get long (README, "Numbers").
+/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
 const GROW_AT_FILL: f64 = 0.85;
 
 const NONE: u64 = u64::MAX;
