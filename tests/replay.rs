@@ -510,13 +510,15 @@ fn interruption_is_an_error() {
     use std::process::Stdio;
     let mut command = Command::new(executable());
     command.args(["--device", "cpu:2", "--json", "--count", "2^20", "--repeat", "1000000", "--timeout", "30m"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id();
     let caught = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
     };
     // It handles Ctrl-C by itself from some moment on.
     while caught().is_none_or(|signals| signals & 2 == 0) {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself: is the executable of this build?");
         std::thread::yield_now();
     }
     let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
