@@ -7,6 +7,7 @@
 //! `cargo bench --bench throughput -- gpu/8_words` runs a part. The GPU part is skipped, with a line, where there is none.
 
 #[cfg(feature = "cuda")]
+#[path = "../support/mod.rs"]
 mod support;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
