@@ -77,7 +77,8 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
     ///
     /// Slots of this generation of the table: a number from before it grew, was cleared or settled is another vector's by now, which
-    /// nobody can tell by the number. A [`Reference::to_bits`] counts as of none: then the whole vector is looked for.
+    /// nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the whole vector is
+    /// looked for.
     pub fn parents(mut self, slots: &'a dyn DevicePtr<u64>) -> Self {
         self.parents = Some(slots);
         self
