@@ -420,7 +420,7 @@ pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
     use crate::checks::Checks;

@@ -88,8 +88,10 @@ const ONCE: &[(&str, fn())] = &[
     ("a_second_interruption_ends_it_at_once", a_second_interruption_ends_it_at_once),
 ];
 
-/// With the executable of `replay`.
-const WITH_REPLAY: [(&str, fn(&Path)); 2] = [
+/// A test that needs the executable of `replay`, by its name.
+type WithReplay = (&'static str, fn(&Path));
+
+const WITH_REPLAY: [WithReplay; 2] = [
     ("recorded_vectors_can_be_replayed", recorded_vectors_can_be_replayed),
     ("recordings_that_reached_their_limit_can_be_replayed", recordings_that_reached_their_limit_can_be_replayed),
 ];
