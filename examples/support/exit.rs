@@ -1,4 +1,4 @@
-//! Exit codes, the same for the examples `explore` and `replay`.
+//! Exit codes, the same for `explore` and `replay`.
 
 /// Something was found: a violation, a fault, a goal; or a difference from what a table should hold.
 pub const FOUND: u8 = 1;

@@ -31,14 +31,14 @@ fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
 }
 
 /// An error with the numbers if `bytes` are more than `limit`.
-#[allow(dead_code, reason = "one of the examples ends in another way where memory is short")]
+#[allow(dead_code, reason = "`explore` ends in another way where memory is short")]
 pub fn ensure_room(what: &str, bytes: u64, limit: u64) -> Result<()> {
     ensure!(bytes <= limit, "{what} need {}, but {} are free", amount(bytes), amount(limit));
     Ok(())
 }
 
 /// Bytes for people, and as they are.
-#[allow(dead_code, reason = "of no use to one of the examples")]
+#[allow(dead_code, reason = "of no use to `explore`")]
 pub fn amount(bytes: u64) -> String {
     format!("{} of memory ({} bytes)", HumanBytes(bytes), HumanCount(bytes))
 }

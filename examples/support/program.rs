@@ -1,4 +1,4 @@
-//! What `main` of both examples does: command lines, errors, and one object on standard output if `--json` is given, whatever
+//! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given, whatever
 //! happens.
 
 use super::exit;

@@ -74,7 +74,7 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
 }
 
 /// From here on the program looks at [`asked`] by itself.
-#[allow(dead_code, reason = "one of the examples has nothing to report before its end")]
+#[allow(dead_code, reason = "`replay` has nothing to report before its end")]
 pub fn leave_alone() {
     if let Some(watched) = WATCHED.get() {
         watched.is_left_alone.store(true, Ordering::SeqCst);

@@ -1,0 +1,220 @@
+//! Next-state functions compiled by the system's C++ compiler, and called.
+
+use super::generate;
+use crate::checks::Violation;
+use crate::successors::{Expansion, Interpreted, Successors};
+use anyhow::{Context, Result, bail, ensure};
+use libloading::Library;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// What calls them, in C++.
+const EXPAND: &str = include_str!("expand.cpp");
+
+/// Those that are tried, in this order, unless the environment's `CXX` names one.
+const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
+
+/// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than Clang takes
+/// unless it is told to. No other compiler knows the option.
+const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
+
+/// Transitions from which on code is optimised less, which takes half the time.
+const MANY_TRANSITIONS: usize = 4096;
+
+/// How often a compiler that may be stopped is looked at.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Successors by a model's next-state functions as code of this machine.
+pub struct Compiled<'m> {
+    /// Says what is wrong with a state that the functions have found.
+    interpreted: &'m Interpreted<'m>,
+    expand: Expand,
+    most_steps: usize,
+    /// What the functions are in.
+    _library: Library,
+}
+
+type Expand = unsafe extern "C" fn(*const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
+
+/// `Counts` in expand.cpp.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    states: u64,
+    rows: u64,
+    deadlocks: u64,
+    overflows: u64,
+    violating: u64,
+    deadlocked: u64,
+    has_fault: u64,
+}
+
+impl<'m> Compiled<'m> {
+    /// Generates and compiles the functions of a model, unless it gets true meanwhile that they are not wanted any more: then
+    /// there is nothing. That is asked many times a second.
+    ///
+    /// # Errors
+    ///
+    /// No compiler is found, or it does not take the text; what it says is in the error.
+    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
+        Self::with(interpreted, if many { "-O1" } else { "-O2" }, is_stopped)
+    }
+
+    /// The functions, whatever happens meanwhile.
+    #[cfg(test)]
+    pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
+    }
+
+    /// The same functions, compiled fast.
+    #[cfg(test)]
+    pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+    }
+
+    fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
+        super::steps::ensure_fits(model)?;
+        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+        let folder = tempfile::tempdir().context("a folder for generated code")?;
+        let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
+        std::fs::write(&text, generate(model, &conditions))?;
+        std::fs::write(&harness, EXPAND)?;
+        if !compile(&harness, &library, optimisation, is_stopped)? {
+            return Ok(None);
+        }
+        // SAFETY: it is what was just compiled, which does nothing when it is loaded.
+        let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
+        // SAFETY: the types are those in expand.cpp.
+        let (expand, width, most_steps) = unsafe {
+            let width = library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?;
+            let most_steps = library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?;
+            (*library.get::<Expand>(b"explore_expand")?, width() as usize, most_steps() as usize)
+        };
+        ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
+        Ok(Some(Self { interpreted, expand, most_steps, _library: library }))
+    }
+
+    /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind those of the
+    /// expansion, whose parents are counted from `first` on.
+    fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
+        let (width, before) = (self.width(), expansion.parents.len());
+        // The function writes a row before it knows whether there is a step.
+        let rows = 1 + self.most_steps.max(4 * states.len() / width);
+        expansion.successors.resize((before + rows) * width, 0);
+        expansion.parents.resize(before + rows, 0);
+        let mut counts = Counts::default();
+        // SAFETY: `states` are so many, each of `width` words; there is room for `rows` successors, from those before on.
+        unsafe {
+            let successors = expansion.successors.as_mut_ptr().add(before * width);
+            let parents = expansion.parents.as_mut_ptr().add(before);
+            (self.expand)(states.as_ptr(), (states.len() / width) as u64, successors, parents, rows as u64 - 1, &mut counts);
+        }
+        let end = before + counts.rows as usize;
+        expansion.successors.truncate(end * width);
+        expansion.parents.truncate(end);
+        expansion.parents[before..].iter_mut().for_each(|parent| *parent += first as u32);
+        expansion.deadlocks += counts.deadlocks;
+        expansion.overflows += counts.overflows;
+        counts
+    }
+
+    /// What the interpreter finds wrong with a state.
+    fn look_at(&self, states: &[u32], number: usize) -> Option<Violation> {
+        let mut expansion = Expansion::default();
+        let state = &states[number * self.width()..][..self.width()];
+        self.interpreted.expand(state, &mut Default::default(), &mut expansion);
+        expansion.violation.map(|(_, violation)| violation)
+    }
+}
+
+impl Successors for Compiled<'_> {
+    type Scratch = ();
+
+    fn width(&self) -> usize {
+        self.interpreted.width()
+    }
+
+    fn expand(&self, states: &[u32], (): &mut (), expansion: &mut Expansion) {
+        let (width, mut done) = (self.width(), 0);
+        while done * width < states.len() {
+            let counts = self.some(&states[done * width..], done, expansion);
+            let mut suspects = vec![counts.violating];
+            if self.interpreted.checks.deadlocks {
+                suspects.push(counts.deadlocked);
+            }
+            let first = suspects.into_iter().filter(|number| *number != u64::MAX).min();
+            let faulty = (counts.has_fault != 0).then_some(counts.states);
+            for number in first.into_iter().chain(faulty) {
+                let number = done + number as usize;
+                let violation = self.look_at(states, number).expect("the interpreter finds what compiled code does");
+                expansion.violate(number, violation);
+            }
+            if faulty.is_some() {
+                return;
+            }
+            done += counts.states as usize;
+        }
+    }
+}
+
+/// False if it was stopped.
+fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
+    let folder = source.parent().context("a file is in a folder")?;
+    let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
+    let compilers = named.as_deref().map_or(COMPILERS.map(OsStr::new).to_vec(), |compiler| vec![compiler]);
+    for compiler in &compilers {
+        let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]);
+        if String::from_utf8_lossy(&about.stdout).contains("clang") {
+            command.arg(BRACKETS_OF_CLANG);
+        }
+        // What is left of a compiler that was stopped goes with the folder.
+        command.arg("-o").args([library, source]).env("TMPDIR", folder);
+        let messages = folder.join("messages");
+        let Some(status) = run(&mut command, &messages, is_stopped)? else { return Ok(false) };
+        if status.success() {
+            return Ok(true);
+        }
+        let messages = std::fs::read(messages)?;
+        bail!(
+            "{} did not compile the generated next-state functions:\n{}",
+            compiler.display(),
+            String::from_utf8_lossy(&messages)
+        );
+    }
+    let tried = compilers.join(OsStr::new(", "));
+    bail!("no C++ compiler was found: {} were tried; the variable CXX names another", tried.display())
+}
+
+/// How the command ends, its messages in a file; `None` if it was stopped.
+fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // Ctrl-C goes to the compiler, too, perhaps before this program has seen it.
+            return Ok(if is_interrupted(status) { None } else { Some(status) });
+        }
+        if is_stopped() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+#[cfg(unix)]
+fn is_interrupted(status: ExitStatus) -> bool {
+    std::os::unix::process::ExitStatusExt::signal(&status) == Some(signal_hook::consts::SIGINT)
+}
+
+#[cfg(not(unix))]
+fn is_interrupted(_: ExitStatus) -> bool {
+    false
+}

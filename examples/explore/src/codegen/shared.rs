@@ -1,0 +1,85 @@
+//! Large conditions that several guards have in common: each is a function of its own, and is compiled once.
+
+use super::expression::can_fault;
+use crate::ir::{Expression, Model};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Parts of an expression from which on it is worth a call.
+const LARGE: usize = 40;
+
+/// The conditions, by what they are made of.
+#[derive(Default)]
+pub struct Shared<'m> {
+    numbers: HashMap<u64, usize>,
+    pub conditions: Vec<&'m Expression>,
+}
+
+impl<'m> Shared<'m> {
+    /// Of a model's guards.
+    pub fn of_guards(model: &'m Model) -> Self {
+        let guards = || model.transitions.iter().filter_map(|transition| transition.guard.as_ref());
+        let mut times = HashMap::new();
+        for guard in guards() {
+            visit(guard, &mut |part, hash| {
+                if size(part) >= LARGE && !can_fault(model, part) {
+                    *times.entry(hash).or_insert(0) += 1;
+                }
+            });
+        }
+        let mut shared = Self::default();
+        guards().for_each(|guard| shared.add(guard, &times));
+        shared
+    }
+
+    /// The largest parts that occur more than once.
+    fn add(&mut self, expression: &'m Expression, times: &HashMap<u64, usize>) {
+        let hash = hash(expression);
+        if times.get(&hash).is_some_and(|times| *times > 1) {
+            let next = self.conditions.len();
+            if *self.numbers.entry(hash).or_insert(next) == next {
+                self.conditions.push(expression);
+            }
+        } else if let Expression::Binary { operands, .. } = expression {
+            operands.iter().for_each(|operand| self.add(operand, times));
+        }
+    }
+
+    /// The number of an expression that is one of them.
+    pub fn number(&self, expression: &Expression) -> Option<usize> {
+        if self.numbers.is_empty() { None } else { self.numbers.get(&hash(expression)).copied() }
+    }
+}
+
+fn size(expression: &Expression) -> usize {
+    match expression {
+        Expression::Binary { operands, .. } => 1 + operands.iter().map(size).sum::<usize>(),
+        Expression::Unary { operand, .. } => 1 + size(operand),
+        Expression::Element { index, .. } => 1 + size(index),
+        _ => 1,
+    }
+}
+
+fn hash(expression: &Expression) -> u64 {
+    visit(expression, &mut |_, _| {})
+}
+
+/// Calls `f` with every operator of the expression with two sides and its hash, wherever in the source it is; gives that of the whole.
+fn visit<'e>(expression: &'e Expression, f: &mut impl FnMut(&'e Expression, u64)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(expression).hash(&mut hasher);
+    match expression {
+        Expression::Constant(value) => value.hash(&mut hasher),
+        Expression::Variable(variable) => variable.hash(&mut hasher),
+        Expression::At { process, location } => (process, location).hash(&mut hasher),
+        Expression::Element { array, index, .. } => (array, visit(index, f)).hash(&mut hasher),
+        Expression::Unary { operator, operand } => (*operator as u8, visit(operand, f)).hash(&mut hasher),
+        Expression::Binary { operator, operands, .. } => {
+            (*operator as u8, visit(&operands[0], f), visit(&operands[1], f)).hash(&mut hasher);
+            let hash = hasher.finish();
+            f(expression, hash);
+            return hash;
+        }
+    }
+    hasher.finish()
+}

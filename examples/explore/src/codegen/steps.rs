@@ -1,0 +1,236 @@
+//! The steps of one process: a function with a case for each choice in each location.
+
+use super::expression::{Scope, can_fault};
+use super::names::Names;
+use super::parts::Switch;
+use super::shared::Shared;
+use crate::ir::range::range;
+use crate::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
+use anyhow::{Result, ensure};
+use std::fmt::Write;
+
+/// Pairs from which on a process has a table of them instead of cases.
+const MANY_PAIRS: usize = 32;
+
+/// Elements of such a table, at most: it has one for each choice in each location, whether it is a pair or not.
+const MOST_DATA: usize = 1 << 20;
+
+/// Numbers of a process's choices in all its locations, at most: they are of 32 bits, with a sign.
+const MOST_NUMBERS: usize = i32::MAX as usize;
+
+/// Pairs of senders and receivers that there is text for, at most.
+const MOST_PAIRS: usize = 1 << 20;
+
+/// A sender and a receiver that may meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    pub sender: TransitionId,
+    pub receiver: TransitionId,
+}
+
+/// Something that a process can try from a location.
+#[derive(Clone, Copy)]
+enum Choice {
+    Alone(TransitionId),
+    Pair(Pair),
+    /// Nobody is to be sent to or received from here, but evaluating the guard may be a fault, which counts.
+    Guard(TransitionId),
+}
+
+/// An error with the numbers if a model is too large for a text of its steps.
+pub fn ensure_fits(model: &Model) -> Result<()> {
+    let pairs: usize = model.channels.iter().map(|channel| channel.senders.len() * channel.receivers.len()).sum();
+    ensure!(pairs <= MOST_PAIRS, "not compiled: it has {pairs} pairs of senders and receivers, and {MOST_PAIRS} are possible");
+    for process in &model.processes {
+        let mut choices = vec![0; process.locations.len()];
+        for transition in &model.transitions[process.transitions.clone()] {
+            choices[transition.from] += match &transition.action {
+                Action::Send { channel, .. } => model.channels[*channel].receivers.len().max(1),
+                _ => 1,
+            };
+        }
+        let (most, locations) = (choices.iter().max().copied().unwrap_or(0), process.locations.len());
+        ensure!(
+            most * locations <= MOST_NUMBERS,
+            "not compiled: process {} has {locations} states and up to {most} steps from one, which is too much together",
+            process.name
+        );
+    }
+    Ok(())
+}
+
+/// The text of `steps_of_...`, and how many choices there are at most in a location. Pairs are added to `pairs`.
+pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair>) -> (String, usize) {
+    let Context { model, names, .. } = context;
+    let locations = model.processes[process].locations.len();
+    let choices: Vec<Vec<Choice>> = (0..locations).map(|location| choices(model, process, location)).collect();
+    let most = choices.iter().map(Vec::len).max().unwrap_or(0);
+    if most == 0 {
+        return (String::new(), 0);
+    }
+    let mut text = String::new();
+    let name = names.process(process);
+    let pairs_here = choices.iter().flatten().filter(|choice| matches!(choice, Choice::Pair(_))).count();
+    let has_data = pairs_here >= MANY_PAIRS && locations * most <= MOST_DATA;
+    if has_data {
+        text.push_str(&pairs_of(context, process, &choices, most, pairs));
+    }
+    let case = if locations == 1 { "choice".into() } else { format!("at_{name}(from) * {most} + choice") };
+    let begin = if has_data {
+        format!("    const u32 pair = pairs_of_{name}[{case}];\n    if (pair >= first_pair) return pair;\n")
+    } else {
+        String::new()
+    };
+    let all = (0..locations).flat_map(|location| (0..choices[location].len()).map(move |number| location * most + number));
+    let choice = |number: usize| choices[number / most][number % most];
+    let numbers: Vec<usize> = all.filter(|number| !has_data || !matches!(choice(*number), Choice::Pair(_))).collect();
+    let function = Switch {
+        result: "u32",
+        name: &format!("steps_of_{name}"),
+        parameters: "u32 choice, const State& from, State& to, Notes& notes",
+        arguments: "choice, from, to, notes",
+        number: &case,
+        begin: &begin,
+        end: "    return no_step;\n",
+    };
+    text += &function.text(&numbers, |numbers| {
+        let mut text = String::new();
+        numbers.iter().for_each(|number| Writer { context, text: &mut text }.case(*number, choice(*number), pairs));
+        text
+    });
+    (text, most)
+}
+
+/// The pairs of a process as data, which costs no time to compile: by location and choice.
+fn pairs_of(context: Context<'_>, process: ProcessId, choices: &[Vec<Choice>], most: usize, pairs: &mut Vec<Pair>) -> String {
+    let mut text = format!("EXPLORE_DATA u32 pairs_of_{}[] = {{\n", context.names.process(process));
+    for choices in choices {
+        for number in 0..most {
+            match choices.get(number) {
+                Some(Choice::Pair(pair)) => {
+                    let what = describe_pair(context.model, *pair);
+                    writeln!(text, "    first_pair + {},  // {what}", pairs.len()).unwrap();
+                    pairs.push(*pair);
+                }
+                _ => text.push_str("    no_step,\n"),
+            }
+        }
+    }
+    text + "};\n\n"
+}
+
+fn choices(model: &Model, process: ProcessId, location: usize) -> Vec<Choice> {
+    let here = model.processes[process].transitions.clone().filter(|id| model.transitions[*id].from == location);
+    here.flat_map(|id| {
+        let transition = &model.transitions[id];
+        let guard_only = transition.guard.as_ref().filter(|guard| can_fault(model, guard)).map(|_| Choice::Guard(id));
+        match &transition.action {
+            Action::Alone => vec![Choice::Alone(id)],
+            Action::Receive { .. } => guard_only.into_iter().collect(),
+            Action::Send { channel, .. } => {
+                let partners = model.channels[*channel].receivers.iter();
+                let partners = partners.filter(|receiver| model.transitions[**receiver].process != process);
+                let pairs: Vec<_> = partners.map(|receiver| Choice::Pair(Pair { sender: id, receiver: *receiver })).collect();
+                if pairs.is_empty() { guard_only.into_iter().collect() } else { pairs }
+            }
+        }
+    })
+    .collect()
+}
+
+/// Which transition it is, for people.
+pub fn describe(model: &Model, id: TransitionId) -> String {
+    let Transition { process, from, to, span, action, .. } = &model.transitions[id];
+    let process = &model.processes[*process];
+    let channel = match action {
+        Action::Alone => String::new(),
+        Action::Send { channel, .. } => format!(", {}!", model.channels[*channel].name),
+        Action::Receive { channel, .. } => format!(", {}?", model.channels[*channel].name),
+    };
+    format!("{}: {} -> {}, line {}{channel}", process.name, process.locations[*from].name, process.locations[*to].name, span.line)
+}
+
+fn describe_pair(model: &Model, pair: Pair) -> String {
+    format!("{} with {}", describe(model, pair.sender), describe(model, pair.receiver))
+}
+
+/// A statement by which the transition's process moves.
+fn moving(model: &Model, names: &Names, id: TransitionId) -> Option<String> {
+    let Transition { process, from, to, .. } = &model.transitions[id];
+    (from != to).then(|| format!("move_{}(to, {to});", names.process(*process)))
+}
+
+/// Statements of the transition's effects.
+pub fn effects(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
+    let effects = model.transitions[id].effects.iter().map(|Assignment { target, value }| {
+        let scope = Scope { model, names, transition: id, state: "to", shared: None };
+        scope.store(target, &scope.text(value), range(model, value))
+    });
+    effects.collect()
+}
+
+/// What all steps are written with.
+#[derive(Clone, Copy)]
+pub struct Context<'m> {
+    pub model: &'m Model,
+    pub names: &'m Names,
+    pub shared: &'m Shared<'m>,
+}
+
+impl Context<'_> {
+    /// The guard of a transition as a C++ expression.
+    pub fn guard(self, id: TransitionId) -> Option<String> {
+        let Self { model, names, shared } = self;
+        let scope = Scope { model, names, transition: id, state: "from", shared: Some(shared) };
+        model.transitions[id].guard.as_ref().map(|guard| scope.text(guard))
+    }
+}
+
+struct Writer<'m> {
+    context: Context<'m>,
+    text: &'m mut String,
+}
+
+impl Writer<'_> {
+    fn case(&mut self, number: usize, choice: Choice, pairs: &mut Vec<Pair>) {
+        let Context { model, names, .. } = self.context;
+        match choice {
+            Choice::Guard(id) => {
+                self.open(number, &describe(model, id));
+                let guard = self.context.guard(id).expect("it may be a fault");
+                self.line(&format!("(void)({guard});"));
+                self.line("return no_step;");
+            }
+            Choice::Alone(id) => {
+                self.open(number, &describe(model, id));
+                if let Some(guard) = self.context.guard(id) {
+                    self.line(&format!("if (!{guard}) return no_step;"));
+                }
+                let Transition { process, from, .. } = model.transitions[id];
+                if model.has_committed_locations() && !model.processes[process].locations[from].committed {
+                    self.line("if (any_committed(from)) return no_step;");
+                }
+                if let Some(statement) = moving(model, names, id) {
+                    self.line(&statement);
+                }
+                for statement in effects(model, names, id) {
+                    self.line(&statement);
+                }
+                self.line("return a_step;");
+            }
+            Choice::Pair(pair) => {
+                self.open(number, &describe_pair(model, pair));
+                self.line(&format!("return first_pair + {};", pairs.len()));
+                pairs.push(pair);
+            }
+        }
+    }
+
+    fn open(&mut self, number: usize, what: &str) {
+        writeln!(self.text, "    // {what}\n    case {number}:").unwrap();
+    }
+
+    fn line(&mut self, text: &str) {
+        writeln!(self.text, "        {text}").unwrap();
+    }
+}

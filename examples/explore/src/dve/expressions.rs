@@ -1,0 +1,316 @@
+//! Parsed expressions become expressions of the intermediate form: names are resolved, constants folded.
+
+use super::grammar::{Pair, Rule, span};
+use super::names::{Meaning, Names};
+use crate::diagnostic::Diagnostic;
+use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
+use crate::ir::{Expression, Place, ProcessId, Span, Variable};
+use crate::warnings::Warning;
+use pest::pratt_parser::{Assoc, Op, PrattParser};
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+/// Brackets in brackets, at most: they are walked by recursion.
+const MAX_NESTING: usize = 64;
+
+/// Precedence as in C, the loosest first, with `imply` below all; everything is left-associative.
+static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
+    let left = |rule| Op::infix(rule, Assoc::Left);
+    PrattParser::new()
+        .op(left(Rule::imply))
+        .op(left(Rule::or))
+        .op(left(Rule::and))
+        .op(left(Rule::bit_or))
+        .op(left(Rule::bit_xor))
+        .op(left(Rule::bit_and))
+        .op(left(Rule::equal) | left(Rule::not_equal))
+        .op(left(Rule::less) | left(Rule::less_or_equal) | left(Rule::greater) | left(Rule::greater_or_equal))
+        .op(left(Rule::shift_left) | left(Rule::shift_right))
+        .op(left(Rule::add) | left(Rule::subtract))
+        .op(left(Rule::multiply) | left(Rule::divide) | left(Rule::remainder))
+        .op(Op::prefix(Rule::negate) | Op::prefix(Rule::not) | Op::prefix(Rule::complement))
+});
+
+/// Where an expression stands: what its names mean there.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub names: &'a Names,
+    pub variables: &'a [Variable],
+    /// Whose local names are known without its name.
+    pub process: Option<ProcessId>,
+    /// Gets what is not computed as it is written.
+    pub warnings: &'a RefCell<Vec<Warning>>,
+}
+
+/// How much deeper an expression may get.
+#[derive(Clone, Copy)]
+struct Room {
+    nesting: usize,
+    depth: usize,
+}
+
+impl Scope<'_> {
+    pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
+    }
+
+    /// A value that must be known before the model runs.
+    pub fn constant(&self, pair: Pair) -> Result<i32, Diagnostic> {
+        let span = span(&pair);
+        match self.expression(pair)? {
+            Expression::Constant(value) => Ok(value),
+            _ => Err(Diagnostic::new(span, "a constant is needed", "this depends on variables, or divides by zero")),
+        }
+    }
+
+    /// What is assigned to or received into.
+    pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
+        let at = span(&pair);
+        let mut parts = pair.into_inner();
+        let name = parts.next().expect("a target begins with a name");
+        let variable = match self.find(&name)? {
+            Meaning::Variable(variable) => variable,
+            Meaning::Constant(_) | Meaning::ConstantArray(_) => {
+                let message = format!("`{}` is a constant", name.as_str());
+                return Err(Diagnostic::new(at, message, "nothing can be stored in it"));
+            }
+        };
+        let brackets = parts.next();
+        let index_at = brackets.as_ref().map_or(at, span);
+        let index = self.index(&name, variable, brackets, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
+        self.look_at_index(variable, index.as_ref(), index_at);
+        Ok(Place { variable, index, span: at })
+    }
+
+    fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        // No chain of operators is deeper than they are many.
+        let operators = pair.clone().into_inner().filter(|part| !is_operand(part.as_rule())).count();
+        let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 1) };
+        if room.nesting == 0 || room.depth == 0 {
+            let label = format!("more than {MAX_NESTING} brackets in brackets, or {MAX_DEPTH} operators");
+            return Err(Diagnostic::new(at, "the expression is too large", label));
+        }
+        let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
+            let (left, right) = (left?, right?);
+            self.look_at_binary(&operator, &left, &right);
+            Ok(Expression::binary(binary_operator(operator.as_rule()), left, right, at))
+        };
+        let prefix = |operator: Pair, operand: Result<Expression, Diagnostic>| {
+            let operand = operand?;
+            if operator.as_rule() == Rule::negate && operand == Expression::Constant(i32::MIN) {
+                let exact = -i64::from(i32::MIN);
+                self.warn(wrapped_to_32_bits(&operator, format!("-({})", i32::MIN), exact, i32::MIN));
+            }
+            Ok(Expression::unary(unary_operator(operator.as_rule()), operand))
+        };
+        OPERATORS.map_primary(|primary| self.primary(primary, room)).map_prefix(prefix).map_infix(binary).parse(pair.into_inner())
+    }
+
+    pub fn warn(&self, warning: Warning) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// Warns of constants with which the operator does something else than arithmetic.
+    fn look_at_binary(&self, operator: &Pair, left: &Expression, right: &Expression) {
+        let Expression::Constant(right) = *right else { return };
+        let (rule, at) = (operator.as_rule(), span(operator));
+        let bits = right & 31;
+        match rule {
+            Rule::shift_left | Rule::shift_right if right != bits => {
+                let label = format!("becomes one by {bits}: its lowest 5 bits");
+                let message = format!("a shift by {right}, where 0 to 31 are possible");
+                self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 1 });
+            }
+            Rule::divide | Rule::remainder if right == 0 => {
+                let label = "is a fault of the model whenever it is evaluated";
+                self.warn(Warning { diagnostic: Diagnostic::new(at, "a division by 0", label), values: 0 });
+            }
+            _ => {}
+        }
+        let Expression::Constant(left) = *left else { return };
+        let (a, b) = (i64::from(left), i64::from(right));
+        let exact = match rule {
+            Rule::add => a + b,
+            Rule::subtract => a - b,
+            Rule::multiply => a * b,
+            Rule::divide if b != 0 => a / b,
+            Rule::shift_left => a << bits,
+            _ => return,
+        };
+        let Some(folded) = binary_operator(rule).apply(left, right) else { return };
+        if i64::from(folded) != exact {
+            self.warn(wrapped_to_32_bits(operator, format!("{left} {} {right}", operator.as_str()), exact, folded));
+        }
+    }
+
+    /// Warns of an element that an array does not have.
+    fn look_at_index(&self, array: usize, index: Option<&Expression>, at: Span) {
+        let Variable { name, initial, .. } = &self.variables[array];
+        let Some(Expression::Constant(index)) = index else { return };
+        if !usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
+            let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
+            let label = "is a fault of the model whenever it is evaluated";
+            self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 });
+        }
+    }
+
+    fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        match pair.as_rule() {
+            Rule::number => pair
+                .as_str()
+                .parse()
+                .map(Expression::Constant)
+                .map_err(|_| Diagnostic::new(at, "the number is too large", format!("numbers go up to {}", i32::MAX))),
+            Rule::least => Ok(Expression::Constant(i32::MIN)),
+            Rule::true_value => Ok(Expression::Constant(1)),
+            Rule::false_value => Ok(Expression::Constant(0)),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
+            Rule::reference => self.reference(pair, room),
+            rule => unreachable!("{rule:?} is no operand in the grammar"),
+        }
+    }
+
+    fn reference(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let mut parts = pair.into_inner().peekable();
+        let name = parts.next().expect("a reference begins with a name");
+        match parts.next_if(|part| matches!(part.as_rule(), Rule::dot | Rule::arrow)) {
+            None => self.load(&name, self.find(&name)?, parts.next(), room),
+            Some(by) => {
+                let of_process = parts.next().expect("a name comes after the dot or arrow");
+                self.of_process(name, by.as_rule(), of_process, parts.next(), room)
+            }
+        }
+    }
+
+    /// `P.state`, or a variable of another process.
+    fn of_process(&self, owner: Pair, by: Rule, name: Pair, index: Option<Pair>, room: Room) -> Result<Expression, Diagnostic> {
+        let Some(&process) = self.names.processes.get(owner.as_str()) else {
+            return Err(unknown("process", &owner, &self.names.processes.names()));
+        };
+        let (states, locals) = (&self.names.states[process], &self.names.locals[process]);
+        if by == Rule::dot
+            && index.is_none()
+            && let Some(&location) = states.get(name.as_str())
+        {
+            return Ok(Expression::At { process, location });
+        }
+        match locals.get(name.as_str()) {
+            Some(meaning) => self.load(&name, *meaning, index, room),
+            None => {
+                let mut known = states.names();
+                known.extend(locals.names());
+                Err(unknown(&format!("state or variable of {}", owner.as_str()), &name, &known))
+            }
+        }
+    }
+
+    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, room: Room) -> Result<Expression, Diagnostic> {
+        let variable = match (meaning, &index) {
+            (Meaning::Constant(value), None) => return Ok(Expression::Constant(value)),
+            (Meaning::Constant(_), Some(index)) => return Err(not_an_array(name, index)),
+            (Meaning::Variable(variable) | Meaning::ConstantArray(variable), _) => variable,
+        };
+        let index_at = index.as_ref().map_or(span(name), span);
+        let at = super::grammar::join(span(name), index_at);
+        let index = self.index(name, variable, index, room)?;
+        self.look_at_index(variable, index.as_ref(), index_at);
+        Ok(match index {
+            None => Expression::Variable(variable),
+            Some(index) => Expression::Element { array: variable, index: Box::new(index), span: at },
+        })
+    }
+
+    /// The index of an access to a variable. An array without one means its first element.
+    fn index(&self, name: &Pair, variable: usize, index: Option<Pair>, room: Room) -> Result<Option<Expression>, Diagnostic> {
+        match (index, self.variables[variable].is_array) {
+            (None, false) => Ok(None),
+            (None, true) => Ok(Some(Expression::Constant(0))),
+            (Some(index), false) => Err(not_an_array(name, &index)),
+            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), room).map(Some),
+        }
+    }
+
+    fn find(&self, name: &Pair) -> Result<Meaning, Diagnostic> {
+        let locals = self.process.map(|process| &self.names.locals[process]);
+        let found = locals.and_then(|locals| locals.get(name.as_str())).or_else(|| self.names.globals.get(name.as_str()));
+        found.copied().ok_or_else(|| {
+            let mut known = self.names.globals.names();
+            known.extend(locals.map(|locals| locals.names()).unwrap_or_default());
+            let error = unknown("variable or constant", name, &known);
+            let owners = || self.names.processes.names().into_iter();
+            let has = |owner: &&str| {
+                let process = self.names.processes.get(owner).copied().unwrap_or_default();
+                self.names.locals[process].get(name.as_str()).is_some()
+            };
+            match owners().find(has) {
+                Some(owner) => error.with_help(format!("a variable of process {owner} is written {owner}.{}", name.as_str())),
+                None => error,
+            }
+        })
+    }
+}
+
+/// An error for a name that is not declared, with the most similar one that is.
+pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
+    let error = Diagnostic::new(span(name), format!("there is no {what} `{}`", name.as_str()), "not declared");
+    let alike = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (a.len() > 2 && a.len() == b.len() && differences(a, b) == 1);
+    match known.iter().find(|known| alike(known, name.as_str())) {
+        Some(known) => error.with_help(format!("there is `{known}`")),
+        None if (1..=8).contains(&known.len()) => error.with_help(format!("there are: {}", known.join(", "))),
+        None => error,
+    }
+}
+
+fn differences(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
+}
+
+fn wrapped_to_32_bits(operator: &Pair, text: String, exact: i64, folded: i32) -> Warning {
+    let message = format!("{text} is {exact}, which does not fit 32 bits");
+    Warning { diagnostic: Diagnostic::new(span(operator), message, format!("becomes {folded}")), values: 1 }
+}
+
+fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
+    Diagnostic::new(span(index), format!("`{}` is not an array", name.as_str()), "it has no elements")
+}
+
+fn is_operand(rule: Rule) -> bool {
+    use Rule::*;
+    matches!(rule, reference | number | least | parenthesised | true_value | false_value)
+}
+
+fn unary_operator(rule: Rule) -> Unary {
+    match rule {
+        Rule::negate => Unary::Negate,
+        Rule::not => Unary::Not,
+        Rule::complement => Unary::Complement,
+        rule => unreachable!("{rule:?} is no prefix in the grammar"),
+    }
+}
+
+fn binary_operator(rule: Rule) -> Binary {
+    match rule {
+        Rule::imply => Binary::Imply,
+        Rule::or => Binary::Or,
+        Rule::and => Binary::And,
+        Rule::bit_or => Binary::BitOr,
+        Rule::bit_xor => Binary::BitXor,
+        Rule::bit_and => Binary::BitAnd,
+        Rule::equal => Binary::Equal,
+        Rule::not_equal => Binary::NotEqual,
+        Rule::less => Binary::Less,
+        Rule::less_or_equal => Binary::LessOrEqual,
+        Rule::greater => Binary::Greater,
+        Rule::greater_or_equal => Binary::GreaterOrEqual,
+        Rule::shift_left => Binary::ShiftLeft,
+        Rule::shift_right => Binary::ShiftRight,
+        Rule::add => Binary::Add,
+        Rule::subtract => Binary::Subtract,
+        Rule::multiply => Binary::Multiply,
+        Rule::divide => Binary::Divide,
+        Rule::remainder => Binary::Remainder,
+        rule => unreachable!("{rule:?} is no operator in the grammar"),
+    }
+}

@@ -1,0 +1,525 @@
+//! A parsed model becomes intermediate form.
+//!
+//! Three passes over the text, since names may be used before they are declared: what is global, with the shapes of messages; what each
+//! process declares; assertions and transitions.
+
+use super::expressions::{Scope, unknown};
+use super::grammar::{self, Pair, Rule, parts, span};
+use super::names::{self, Buffer, Meaning, Names};
+use crate::diagnostic::Diagnostic;
+use crate::ir::bounds;
+use crate::ir::expression::Binary;
+use crate::ir::{
+    Action, Assertion, Assignment, Channel, Expression, Layout, Location, LocationId, Model, Place, Process, ProcessId, Range,
+    Source, Span, Transition, Type, Variable, VariableId,
+};
+use crate::warnings::Warning;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// Elements of an array, at most.
+const MAX_ELEMENTS: i32 = 65_536;
+
+/// Messages that a channel may have room for. Each takes assignments of its own when one is received.
+const MAX_MESSAGES: i32 = 1024;
+
+/// Bits that variables and locations may take together: what the widest vectors of a table hold.
+const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
+
+/// The model, its names, and what of its text is not computed as it is written.
+pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
+    let text = grammar::parse(Rule::model, &source.text)?;
+    let mut lowering = Lowering::default();
+    let mut processes = Vec::new();
+    let items: Vec<Pair> = parts(text.clone()).collect();
+    let messages = messages(&text);
+    for item in items {
+        match item.as_rule() {
+            Rule::declaration => lowering.declare(item, None)?,
+            Rule::channels => lowering.channels(item, &messages)?,
+            Rule::process => processes.push(lowering.process(item)?),
+            Rule::system => system(item)?,
+            _ => {}
+        }
+    }
+    for (process, sections) in processes.iter().enumerate() {
+        lowering.process_declarations(process, sections)?;
+    }
+    for (process, sections) in processes.iter().enumerate() {
+        lowering.process_behaviour(process, sections)?;
+    }
+    lowering.finish(source)
+}
+
+/// What is known of a model so far.
+#[derive(Default)]
+struct Lowering {
+    names: Names,
+    variables: Vec<Variable>,
+    processes: Vec<Process>,
+    channels: Vec<Channel>,
+    transitions: Vec<Transition>,
+    assertions: Vec<Assertion>,
+    warnings: RefCell<Vec<Warning>>,
+}
+
+/// The sections of a process, as they were parsed.
+type Sections<'a> = Vec<Pair<'a>>;
+
+/// How many values a message on each channel has, by the channel's first use.
+type Messages<'a> = HashMap<&'a str, usize>;
+
+/// A transition's part in a communication, lowered.
+struct Communication {
+    action: Action,
+    /// Must hold besides the guard.
+    condition: Option<Expression>,
+    /// Come before the effects.
+    stores: Vec<Assignment>,
+}
+
+impl Lowering {
+    fn scope(&self, process: Option<ProcessId>) -> Scope<'_> {
+        Scope { names: &self.names, variables: &self.variables, process, warnings: &self.warnings }
+    }
+
+    /// Variables or constants, of the model or of a process.
+    fn declare(&mut self, pair: Pair, process: Option<ProcessId>) -> Result<(), Diagnostic> {
+        let mut is_constant = false;
+        let mut ty = Type::BYTE;
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::constant => is_constant = true,
+                Rule::type_name => ty = type_of(&part),
+                _ => self.declare_one(part, process, ty, is_constant)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn declare_one(&mut self, pair: Pair, process: Option<ProcessId>, ty: Type, is_constant: bool) -> Result<(), Diagnostic> {
+        let at = span(&pair);
+        let mut parts = pair.into_inner();
+        let name = parts.next().expect("a declaration has a name");
+        let (mut size, mut initial) = (None, None);
+        for part in parts {
+            match part.as_rule() {
+                Rule::size => size = Some(self.size(part, process, 1..=MAX_ELEMENTS)?),
+                _ => initial = Some(part),
+            }
+        }
+        let given = self.initial_values(initial, process, size.is_some(), at)?;
+        if let Some(size) = size {
+            self.look_at_length(&name, &given, size);
+        }
+        let given = given.into_iter().take(size.unwrap_or(1)).map(|(value, at)| self.fitting(value, ty, at, 1));
+        let mut values: Vec<i32> = given.collect();
+        values.resize(size.unwrap_or(1), 0);
+        let meaning = match (is_constant, size) {
+            (true, None) => Meaning::Constant(values[0]),
+            (true, Some(_)) => Meaning::ConstantArray(self.variables.len()),
+            (false, _) => Meaning::Variable(self.variables.len()),
+        };
+        if !matches!(meaning, Meaning::Constant(_)) {
+            let name = name.as_str().into();
+            self.variables.push(Variable::new(name, process, ty, size.is_some(), values));
+        }
+        let names = match process {
+            Some(process) => &mut self.names.locals[process],
+            None => &mut self.names.globals,
+        };
+        names.declare(name.as_str(), meaning, span(&name)).map_err(|earlier| twice("variable or constant", &name, earlier))
+    }
+
+    /// What a constant leaves in a variable; a warning if that is something else. `values` is how many values of the text that
+    /// changes: none where it is a store that is counted whenever it takes place.
+    fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
+        let kept = ty.wrap(value);
+        if kept != value {
+            let Range { low, high } = Range::of_type(ty);
+            let message = format!("{value} does not fit {}, which holds {low} to {high}", type_name(ty));
+            self.warnings
+                .borrow_mut()
+                .push(Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {kept}")), values });
+        }
+        kept
+    }
+
+    /// Warns of a list that has not as many values as its array has elements.
+    fn look_at_length(&self, name: &Pair, given: &[(i32, Span)], size: usize) {
+        let (count, name) = (given.len(), name.as_str());
+        let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
+        let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
+        let (at, label, lost) = match (given.get(size), given.last()) {
+            (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
+            (None, Some((_, at))) if count < size => (*at, format!("0 from element {count} on, to element {}", size - 1), 0),
+            _ => return,
+        };
+        let diagnostic = Diagnostic::new(at, message, label);
+        self.warnings.borrow_mut().push(Warning { diagnostic, values: lost as u64 });
+    }
+
+    /// Warns of constants that are stored where they do not fit.
+    fn look_at_stores<'v>(&self, stores: impl IntoIterator<Item = (&'v Expression, Type, Span)>) {
+        for (value, ty, at) in stores {
+            if let Expression::Constant(value) = value {
+                self.fitting(*value, ty, at, 0);
+            }
+        }
+    }
+
+    /// `[n]`
+    fn size(&self, pair: Pair, process: Option<ProcessId>, legal: RangeInclusive<i32>) -> Result<usize, Diagnostic> {
+        let at = span(&pair);
+        let value = self.scope(process).constant(pair.into_inner().next().expect("a size is an expression"))?;
+        match legal.contains(&value) {
+            true => Ok(value as usize),
+            false => {
+                let label = format!("sizes are {} to {} here", legal.start(), legal.end());
+                Err(Diagnostic::new(at, format!("a size of {value}"), label))
+            }
+        }
+    }
+
+    fn initial_values(
+        &self,
+        pair: Option<Pair>,
+        process: Option<ProcessId>,
+        is_array: bool,
+        at: Span,
+    ) -> Result<Vec<(i32, Span)>, Diagnostic> {
+        let scope = self.scope(process);
+        let constant = |value: Pair| {
+            let at = span(&value);
+            scope.constant(value).map(|value| (value, at))
+        };
+        match (pair, is_array) {
+            (None, _) => Ok(Vec::new()),
+            (Some(pair), true) if pair.as_rule() == Rule::list => pair.into_inner().map(constant).collect(),
+            (Some(pair), false) if pair.as_rule() == Rule::expression => Ok(vec![constant(pair)?]),
+            (Some(_), true) => {
+                Err(Diagnostic::new(at, "an array with one value for all its elements", "a list { ... } is needed"))
+            }
+            (Some(_), false) => Err(Diagnostic::new(at, "a list of values for what is no array", "one value is needed")),
+        }
+    }
+
+    fn channels(&mut self, pair: Pair, messages: &Messages) -> Result<(), Diagnostic> {
+        let mut types: Option<Vec<Type>> = None;
+        for part in parts(pair) {
+            if part.as_rule() == Rule::types {
+                types = Some(part.into_inner().map(|name| type_of(&name)).collect());
+                continue;
+            }
+            let mut of_channel = part.into_inner();
+            let name = of_channel.next().expect("a channel has a name");
+            let capacity = of_channel.next().map_or(Ok(0), |size| self.size(size, None, 0..=MAX_MESSAGES))?;
+            let arity = types.as_ref().map_or_else(|| messages.get(name.as_str()).copied().unwrap_or(0), Vec::len);
+            let fields = |default: Option<Type>| match &types {
+                Some(types) => types.iter().copied().map(Some).collect(),
+                None => vec![default; arity],
+            };
+            let channel = if capacity == 0 {
+                let (senders, receivers) = (Vec::new(), Vec::new());
+                self.channels.push(Channel { name: name.as_str().into(), fields: fields(None), senders, receivers });
+                names::Channel::Rendezvous(self.channels.len() - 1)
+            } else {
+                names::Channel::Buffer(self.buffer(name.as_str(), &fields(Some(Type::INT)), capacity))
+            };
+            let declared = self.names.channels.declare(name.as_str(), channel, span(&name));
+            declared.map_err(|earlier| twice("channel", &name, earlier))?;
+        }
+        Ok(())
+    }
+
+    fn buffer(&mut self, name: &str, types: &[Option<Type>], capacity: usize) -> Buffer {
+        let mut add = |name: String, ty, is_array, elements| {
+            self.variables.push(Variable::new(name, None, ty, is_array, vec![0; elements]));
+            self.variables.len() - 1
+        };
+        let arrays = types.iter().enumerate();
+        let arrays = arrays.map(|(at, ty)| add(format!("{name}[{at}]"), ty.unwrap_or(Type::INT), true, capacity)).collect();
+        let bits = (usize::BITS - capacity.leading_zeros()) as u8;
+        Buffer { arrays, length: add(format!("{name}.length"), Type { bits, signed: false }, false, 1), capacity }
+    }
+
+    /// Declares a process with its states, so that all processes may ask for them.
+    fn process<'a>(&mut self, pair: Pair<'a>) -> Result<Sections<'a>, Diagnostic> {
+        let mut sections = parts(pair);
+        let name = sections.next().expect("a process has a name");
+        let process = self.processes.len();
+        let declared = self.names.processes.declare(name.as_str(), process, span(&name));
+        declared.map_err(|earlier| twice("process", &name, earlier))?;
+        self.names.locals.push(names::Declared::default());
+        self.names.states.push(names::Declared::default());
+        let sections: Vec<Pair> = sections.collect();
+        let mut locations = Vec::new();
+        for state in of_rule(&sections, Rule::states) {
+            let declared = self.names.states[process].declare(state.as_str(), locations.len(), span(&state));
+            declared.map_err(|earlier| twice("state", &state, earlier))?;
+            locations.push(Location { name: state.as_str().into(), committed: false });
+        }
+        for state in of_rule(&sections, Rule::committed) {
+            locations[self.state(process, &state)?].committed = true;
+        }
+        let mut initial = of_rule(&sections, Rule::initial);
+        let first = initial.next().ok_or_else(|| {
+            Diagnostic::new(span(&name), format!("process {} has no initial state", name.as_str()), "`init` is missing")
+        })?;
+        if let Some(second) = initial.next() {
+            return Err(Diagnostic::new(span(&second), "a second initial state", "there can be one only")
+                .with_related(span(&first), "the first one"));
+        }
+        drop(initial);
+        let initial = self.state(process, &first)?;
+        self.processes.push(Process { name: name.as_str().into(), locations, initial, transitions: 0..0 });
+        Ok(sections)
+    }
+
+    fn state(&self, process: ProcessId, name: &Pair) -> Result<LocationId, Diagnostic> {
+        let states = &self.names.states[process];
+        states.get(name.as_str()).copied().ok_or_else(|| unknown("state", name, &states.names()))
+    }
+
+    fn process_declarations(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        for section in sections {
+            match section.as_rule() {
+                Rule::declaration => self.declare(section.clone(), Some(process))?,
+                Rule::accepting => {
+                    let label = "these are for LTL properties, which are not checked";
+                    return Err(Diagnostic::new(span(section), "accepting states", label));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn process_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        for assertion in of_rule(sections, Rule::assertions) {
+            let at = span(&assertion);
+            let mut parts = assertion.into_inner();
+            let location = self.state(process, &parts.next().expect("an assertion is about a state"))?;
+            let condition = self.scope(Some(process)).expression(parts.next().expect("an assertion has a condition"))?;
+            self.assertions.push(Assertion { process, location, condition, span: at });
+        }
+        let first = self.transitions.len();
+        let mut from = None;
+        for transition in of_rule(sections, Rule::transitions) {
+            let transition = self.transition(process, transition, from)?;
+            from = Some(transition.from);
+            self.transitions.push(transition);
+        }
+        self.processes[process].transitions = first..self.transitions.len();
+        Ok(())
+    }
+
+    fn transition(&self, process: ProcessId, pair: Pair, before: Option<LocationId>) -> Result<Transition, Diagnostic> {
+        let at = span(&pair);
+        let mut parts = pair.into_inner();
+        let ends = parts.next().expect("a transition has ends");
+        if ends.as_rule() == Rule::probabilistic {
+            return Err(Diagnostic::new(at, "a probabilistic transition", "probabilities are not supported"));
+        }
+        let ends: Vec<Pair> = ends.into_inner().collect();
+        let (from, to) = match (&ends[..], before) {
+            ([from, to], _) => (self.state(process, from)?, self.state(process, to)?),
+            ([to], Some(from)) => (from, self.state(process, to)?),
+            _ => return Err(Diagnostic::new(at, "a transition without a source", "there is none before it that has one")),
+        };
+        let scope = self.scope(Some(process));
+        let mut guard = None;
+        let mut communication = Communication { action: Action::Alone, condition: None, stores: Vec::new() };
+        let mut effects = Vec::new();
+        for part in parts {
+            match part.as_rule() {
+                Rule::guard => guard = Some(scope.expression(grammar::parts(part).next().expect("a guard is an expression"))?),
+                Rule::sync => communication = self.communication(scope, part)?,
+                _ => effects = grammar::parts(part).map(|pair| self.assignment(scope, pair)).collect::<Result<_, _>>()?,
+            }
+        }
+        let Communication { action, condition, mut stores } = communication;
+        stores.append(&mut effects);
+        let guard = match (guard, condition) {
+            (Some(guard), Some(condition)) => Some(Expression::binary(Binary::And, guard, condition, at)),
+            (guard, condition) => guard.or(condition),
+        };
+        Ok(Transition { process, from, to, guard, action, effects: stores, span: at })
+    }
+
+    fn communication(&self, scope: Scope, pair: Pair) -> Result<Communication, Diagnostic> {
+        let at = span(&pair);
+        let mut parts = parts(pair);
+        let name = parts.next().expect("a communication is on a channel");
+        let direction = parts.next().expect("a communication has a direction");
+        let is_sent = direction.as_rule() == Rule::send;
+        let known = &self.names.channels;
+        let channel = known.get(name.as_str()).ok_or_else(|| unknown("channel", &name, &known.names()))?;
+        let (needed, given) = (channel.arity(&self.channels), message(&direction).count());
+        if needed != given {
+            let values = |count| format!("{count} {}", if count == 1 { "value" } else { "values" });
+            let text = format!("messages on `{}` have {}, by its declaration or its first use", name.as_str(), values(needed));
+            return Err(Diagnostic::new(at, text, format!("this one has {}", values(given))));
+        }
+        let sent = || -> Result<Vec<Expression>, Diagnostic> {
+            let places: Vec<Span> = message(&direction).map(|value| span(&value)).collect();
+            let values: Vec<Expression> = message(&direction).map(|value| scope.expression(value)).collect::<Result<_, _>>()?;
+            let types = channel.types(&self.channels, &self.variables);
+            let typed = values.iter().zip(types).zip(places).filter_map(|((value, ty), at)| Some((value, ty?, at)));
+            self.look_at_stores(typed);
+            Ok(values)
+        };
+        match (channel, is_sent) {
+            (names::Channel::Rendezvous(channel), true) => {
+                Ok(Communication::with(Action::Send { channel: *channel, values: sent()? }))
+            }
+            (names::Channel::Rendezvous(channel), false) => {
+                let targets = message(&direction).map(|target| scope.target(target)).collect::<Result<_, _>>()?;
+                Ok(Communication::with(Action::Receive { channel: *channel, targets }))
+            }
+            (names::Channel::Buffer(buffer), true) => Ok(buffer.send(sent()?, at)),
+            (names::Channel::Buffer(buffer), false) => {
+                let targets: Result<_, _> = message(&direction).map(|target| scope.target(target)).collect();
+                Ok(buffer.receive(targets?, at))
+            }
+        }
+    }
+
+    fn assignment(&self, scope: Scope, pair: Pair) -> Result<Assignment, Diagnostic> {
+        let mut parts = pair.into_inner();
+        let target = scope.target(parts.next().expect("an assignment has a target"))?;
+        let value = parts.next().expect("an assignment has a value");
+        let at = span(&value);
+        let value = scope.expression(value)?;
+        self.look_at_stores([(&value, self.variables[target.variable].ty, at)]);
+        Ok(Assignment { target, value })
+    }
+
+    fn finish(mut self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
+        for (id, transition) in self.transitions.iter().enumerate() {
+            match &transition.action {
+                Action::Alone => {}
+                Action::Send { channel, .. } => self.channels[*channel].senders.push(id),
+                Action::Receive { channel, targets } => {
+                    self.channels[*channel].receivers.push(id);
+                    targets.iter().for_each(|target| self.variables[target.variable].is_written = true);
+                }
+            }
+            transition.effects.iter().for_each(|effect| self.variables[effect.target.variable].is_written = true);
+        }
+        bounds::bound(&self.processes, &self.channels, &self.transitions, &mut self.variables);
+        let of_variable = |variable: &Variable| variable.initial.len() * variable.values.bits().next_power_of_two() as usize;
+        let written = self.variables.iter().filter(|variable| variable.is_written);
+        let bits = written.map(of_variable).sum::<usize>() + 8 * self.processes.len();
+        let too_large = |words: usize| {
+            let message = format!("states of this model take about {words} words of 32 bits");
+            Diagnostic::new(Span { line: 1, column: 1, ..Span::default() }, message, format!("{} are possible", MAX_BITS / 32))
+        };
+        if bits > 2 * MAX_BITS {
+            return Err(too_large(bits / 32));
+        }
+        let layout = Layout::new(&self.processes, &self.variables);
+        if layout.words * 32 > MAX_BITS {
+            return Err(too_large(layout.words));
+        }
+        let Self { names, variables, processes, channels, transitions, assertions, warnings } = self;
+        let source = source.clone();
+        let mut warnings = warnings.into_inner();
+        warnings.sort_by_key(|warning| warning.diagnostic.span.start);
+        Ok((Model { source, variables, processes, channels, transitions, assertions, layout }, names, warnings))
+    }
+}
+
+impl Communication {
+    fn with(action: Action) -> Self {
+        Self { action, condition: None, stores: Vec::new() }
+    }
+}
+
+impl Buffer {
+    fn send(&self, values: Vec<Expression>, at: Span) -> Communication {
+        let length = || Expression::Variable(self.length);
+        let room = Expression::binary(Binary::Less, length(), Expression::Constant(self.capacity as i32), at);
+        let behind_the_last = |array: &VariableId| Place { variable: *array, index: Some(length()), span: at };
+        let stores = self.arrays.iter().zip(values).map(|(array, value)| Assignment { target: behind_the_last(array), value });
+        let stores = stores.chain([self.add_to_length(Binary::Add, at)]).collect();
+        Communication { action: Action::Alone, condition: Some(room), stores }
+    }
+
+    fn receive(&self, targets: Vec<Place>, at: Span) -> Communication {
+        let waiting = Expression::binary(Binary::Greater, Expression::Variable(self.length), Expression::Constant(0), at);
+        let index = |element: usize| Expression::Constant(element as i32);
+        let element = |array: VariableId, of: usize| Expression::Element { array, index: Box::new(index(of)), span: at };
+        let first = targets.into_iter().zip(&self.arrays).map(|(target, array)| Assignment { target, value: element(*array, 0) });
+        let moves = self.arrays.iter().flat_map(|&array| {
+            (0..self.capacity).map(move |to| {
+                let value = if to + 1 < self.capacity { element(array, to + 1) } else { Expression::Constant(0) };
+                Assignment { target: Place { variable: array, index: Some(index(to)), span: at }, value }
+            })
+        });
+        let stores = first.chain(moves).chain([self.add_to_length(Binary::Subtract, at)]).collect();
+        Communication { action: Action::Alone, condition: Some(waiting), stores }
+    }
+
+    fn add_to_length(&self, operator: Binary, at: Span) -> Assignment {
+        let value = Expression::binary(operator, Expression::Variable(self.length), Expression::Constant(1), at);
+        Assignment { target: Place { variable: self.length, index: None, span: at }, value }
+    }
+}
+
+/// The names, assertions or transitions in all sections of a kind.
+fn of_rule<'s, 'a>(sections: &'s [Pair<'a>], rule: Rule) -> impl Iterator<Item = Pair<'a>> + use<'s, 'a> {
+    sections.iter().filter(move |section| section.as_rule() == rule).cloned().flat_map(parts)
+}
+
+/// The values or targets after `!` or `?`.
+fn message<'a>(direction: &Pair<'a>) -> impl Iterator<Item = Pair<'a>> {
+    direction.clone().into_inner().flat_map(|part| match part.as_rule() {
+        Rule::list | Rule::targets => part.into_inner().collect(),
+        _ => vec![part],
+    })
+}
+
+fn messages<'a>(model: &Pair<'a>) -> Messages<'a> {
+    let mut messages = Messages::new();
+    let processes = parts(model.clone()).filter(|item| item.as_rule() == Rule::process);
+    let sections: Vec<Pair> = processes.flat_map(parts).collect();
+    for transition in of_rule(&sections, Rule::transitions) {
+        for sync in transition.into_inner().filter(|part| part.as_rule() == Rule::sync) {
+            let mut parts = parts(sync);
+            let (Some(name), Some(direction)) = (parts.next(), parts.next()) else { continue };
+            messages.entry(name.as_str()).or_insert_with(|| message(&direction).count());
+        }
+    }
+    messages
+}
+
+/// Refuses what is not `system async;`.
+fn system(pair: Pair) -> Result<(), Diagnostic> {
+    for part in parts(pair) {
+        let (message, label) = match part.as_rule() {
+            Rule::synchronous => ("a synchronous system", "only `system async` is supported"),
+            Rule::property => ("a property process", "LTL properties are not checked"),
+            _ => continue,
+        };
+        return Err(Diagnostic::new(span(&part), message, label));
+    }
+    Ok(())
+}
+
+fn type_of(pair: &Pair) -> Type {
+    match pair.clone().into_inner().next().map(|name| name.as_rule()) {
+        Some(Rule::int) => Type::INT,
+        _ => Type::BYTE,
+    }
+}
+
+fn type_name(ty: Type) -> &'static str {
+    if ty == Type::INT { "an int" } else { "a byte" }
+}
+
+fn twice(what: &str, name: &Pair, earlier: Span) -> Diagnostic {
+    Diagnostic::new(span(name), format!("the {what} `{}` is declared twice", name.as_str()), "again here")
+        .with_related(earlier, "first here")
+}

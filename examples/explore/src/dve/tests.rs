@@ -1,0 +1,288 @@
+//! Of the front end: what is read, what is refused and how, and that no text makes it panic.
+
+use super::Dve;
+use super::random;
+use crate::diagnostic::Severity;
+use crate::ir::{Action, Source, Type};
+use proptest::prelude::*;
+
+const MODELS: [&str; 5] = [
+    include_str!("../../models/mailbox.dve"),
+    include_str!("../../models/peterson.dve"),
+    include_str!("../../models/peterson_wrong.dve"),
+    include_str!("../../models/readers_writers.dve"),
+    include_str!("../../models/river.dve"),
+];
+
+fn read(text: &str) -> Result<Dve, String> {
+    let source = Source { name: "test".into(), text: text.into() };
+    Dve::read(source).map_err(|error| {
+        let (diagnostic, source) = (&error.diagnostic, &error.source);
+        assert!(!diagnostic.render(source, Severity::Error, false).is_empty());
+        error.to_string()
+    })
+}
+
+/// A model of one process with these declarations, global and local, and sections besides `state a, b; init a;`.
+fn with(global: &str, local: &str) -> String {
+    format!("{global}\nprocess P {{\n{local}\nstate a, b; init a; }}\nsystem async;")
+}
+
+fn trans(text: &str) -> String {
+    format!("byte x, v[3]; const byte K = 1; channel c, r[2]; process P {{ state a, b; init a; trans\n{text}\n}} system async;")
+}
+
+#[test]
+fn declarations_are_read() {
+    let text = with(
+        "const int N = 1 + 2, M = N * 2; byte x = M, long[2] = {1, 2, 3}, short[N] = {7}; int y = -1, w = 40000; byte v = -1;",
+        "byte x; const byte N = 2; int z[N];",
+    );
+    let model = read(&text).unwrap().model;
+    let found: Vec<_> = model.variables.iter().map(|v| (v.name.as_str(), v.process, v.ty, v.initial.as_slice())).collect();
+    assert_eq!(
+        found,
+        [
+            ("x", None, Type::BYTE, &[6][..]),
+            ("long", None, Type::BYTE, &[1, 2]),
+            ("short", None, Type::BYTE, &[7, 0, 0]),
+            ("y", None, Type::INT, &[-1]),
+            ("w", None, Type::INT, &[40000 - 65536]),
+            ("v", None, Type::BYTE, &[255]),
+            ("x", Some(0), Type::BYTE, &[0]),
+            ("z", Some(0), Type::INT, &[0, 0]),
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_computed_as_it_is_written_is_a_warning() {
+    let warned = |text: &str| {
+        let warnings = read(text).unwrap().warnings;
+        let columns: Vec<_> =
+            warnings.iter().map(|warning| (warning.diagnostic.span.line, warning.diagnostic.span.column)).collect();
+        (columns, warnings.iter().map(|warning| warning.values).sum::<u64>())
+    };
+    for (text, columns, values) in [
+        ("byte x = 255, y = 0; int z = -32768, w = 32767;", &[][..], 0),
+        ("byte x = 256;", &[10], 1),
+        ("byte x = -1;", &[10], 1),
+        ("const int N = 32768;", &[15], 1),
+        ("byte a[2] = {1, 256};", &[17], 1),
+        ("byte a[2] = {1, 2, 256, 4};", &[20], 2),
+        ("byte a[3] = {1, 2};", &[17], 0),
+        ("int x = 2147483647 + 1;", &[9, 20], 2),
+        ("int x = 65536 * 65536;", &[15], 1),
+        ("int x = -(-2147483648);", &[9, 9], 2),
+        ("int x = -2147483648 / -1;", &[9, 21], 2),
+        ("int x = 1 << 31;", &[9, 11], 2),
+        ("int x = 1 << 32;", &[11], 1),
+        ("int x = 1 >> -1;", &[11], 1),
+        ("byte x = 0 and 1 / 0;", &[18], 0),
+        ("byte a[2], b = 0 and a[2];", &[23], 0),
+    ] {
+        let columns: Vec<_> = columns.iter().map(|column| (1, *column)).collect();
+        assert_eq!(warned(&with(text, "")), (columns, values), "{text}");
+    }
+    for (text, columns) in [
+        ("a -> b { guard x == 1 << 40; };", &[23][..]),
+        ("a -> b { effect x = 255, v[2] = 256; };", &[33]),
+        ("a -> b { effect v[3] = 1, v = v[-1]; };", &[18, 32]),
+        ("a -> b { sync r!40000; };", &[17]),
+        ("a -> b { guard x % 0 == 1; };", &[18]),
+    ] {
+        let columns: Vec<_> = columns.iter().map(|column| (2, *column)).collect();
+        // Counted when they take place, but for the shift, which does not.
+        assert_eq!(warned(&trans(text)), (columns, u64::from(text.contains("<<"))), "{text}");
+    }
+    let typed = "channel {byte, int} c; process P { state a; init a; trans a -> a { sync c!{256, 256}; }; } system async;";
+    assert_eq!(warned(typed), (vec![(1, 76)], 0));
+}
+
+/// A step for each value: one for each value and character before it would take hours.
+#[test]
+fn long_lines_are_read() {
+    let text = with(&format!("byte a[2] = {{{}1}};", "1, ".repeat(400_000)), "");
+    let warnings = read(&text).unwrap().warnings;
+    assert_eq!((warnings.len(), warnings[0].values, warnings[0].diagnostic.span.column), (1, 399_999, 20));
+}
+
+#[test]
+fn comments_and_blanks_may_be_anywhere() {
+    let text = "/* a */byte/**/x;//b\n\tprocess P{state a;init a;trans a->a{guard x==0;effect x=x+1;}, // -> c {}\r\n->a{sync d!-1;},a->a{ sync d ? x ; };}\nchannel d; system async;";
+    let model = read(text).unwrap().model;
+    assert_eq!(model.transitions.len(), 3);
+    assert!(matches!(model.transitions[1].action, Action::Send { .. }));
+    assert_eq!(model.channels[0].receivers, [2]);
+}
+
+#[test]
+fn a_source_may_be_left_out() {
+    let model = read(&trans("b -> a {}, -> b {}, a -> b {}, -> a {};")).unwrap().model;
+    let ends: Vec<_> = model.transitions.iter().map(|t| (t.from, t.to)).collect();
+    assert_eq!(ends, [(1, 0), (1, 1), (0, 1), (0, 0)]);
+}
+
+#[test]
+fn the_least_number_is_read() {
+    let values = |text: &str| -> Vec<i32> {
+        let model = read(&with(text, "")).unwrap().model;
+        model.variables.iter().map(|variable| variable.initial[0]).collect()
+    };
+    let text = "int x = -2147483648 / 65536, y = -/**/ 2147483648 % 1000, z = - -2147483648 / 65536, v = 1 - -2147483648 == -2147483647;";
+    assert_eq!(values(text), [-32768, -648, -32768, 1]);
+    assert_eq!(values("int x = -2147483648; byte y = -2147483648;"), [0, 0], "a store wraps");
+    for text in ["int x = 2147483648;", "int x = -2147483649;", "int x = 1 - 2147483648;", "int x = -21474836480;"] {
+        assert!(read(&with(text, "")).unwrap_err().contains("the number is too large"), "{text}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_may_be_in_comments() {
+    let read = |bytes: &[u8]| Dve::read(Source::of_bytes("test".into(), bytes)).map_err(|error| error.to_string());
+    let model = b"\xef\xbb\xbf// caf\xe9\nbyte x; /* \xff\xfe */ process P { state a; init a; }\nsystem async;";
+    assert_eq!(read(model).unwrap().model.variables.len(), 1);
+    let text = b"// caf\xe9\n/* \xe9 */ byte caf\xe9; process P { state a; init a; }\nsystem async;";
+    let error = read(text).unwrap_err();
+    assert!(error.starts_with("test:2:17: a byte that is not UTF-8"), "{error}");
+    let error = read(b"byte x; \xef\xbb\xbf process P { state a; init a; } system async;").unwrap_err();
+    assert!(error.starts_with("test:1:9:"), "only the first character is a mark: {error}");
+}
+
+#[test]
+fn names_may_begin_like_keywords() {
+    read(&with("byte integer, bytes, not_x, order, android, trueish, initial; channel synced;", "byte guards = 1;")).unwrap();
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    for (text, line, message) in [
+        (trans("a -> b { guard y == 1; };"), 2, "there is no variable or constant `y`"),
+        (trans("a -> c {};"), 2, "there is no state `c`"),
+        (trans("a -> b { sync e!; };"), 2, "there is no channel `e`"),
+        (trans("a -> b { guard Q.a; };"), 2, "there is no process `Q`"),
+        (trans("a -> b { guard P.c; };"), 2, "there is no state or variable of P `c`"),
+        (trans("a -> b { guard x[1]; };"), 2, "`x` is not an array"),
+        (trans("a -> b { effect K = 2; };"), 2, "`K` is a constant"),
+        (trans("a -> b { sync c?x + 1; };"), 2, "`+` is not expected here"),
+        (trans("a -> b { sync c?K; };"), 2, "`K` is a constant"),
+        (trans("a -> b { sync c!1; },\na -> b { sync c!; };"), 3, "messages on `c` have 1 value"),
+        (trans("a -> b { guard 3000000000; };"), 2, "the number is too large"),
+        (trans("-> b {};"), 2, "a transition without a source"),
+        (trans("a => { a: 1, b: 2 };"), 2, "a probabilistic transition"),
+        (trans("a -> b { guard x == 1 };"), 2, "`}` is not expected here"),
+        (trans("a -> b { effect x = 1; guard x; };"), 2, "`guard` is not expected here"),
+        (trans("a -> b {}"), 3, "`}` is not expected here"),
+        (with("byte x, x;", ""), 1, "the variable or constant `x` is declared twice"),
+        (with("channel x, x;", ""), 1, "the channel `x` is declared twice"),
+        (with("", "state a;"), 4, "the state `a` is declared twice"),
+        (with("", "init a;"), 4, "a second initial state"),
+        (with("process P { state a; init a; }", ""), 2, "the process `P` is declared twice"),
+        (with("byte x[0];", ""), 1, "a size of 0"),
+        (with("byte y; byte x[y];", ""), 1, "a constant is needed"),
+        (with("byte x = 1 / 0;", ""), 1, "a constant is needed"),
+        (with("byte x = {1};", ""), 1, "a list of values for what is no array"),
+        (with("byte x[2] = 1;", ""), 1, "an array with one value for all its elements"),
+        (with("", "accept a;"), 3, "accepting states"),
+        (with("", "accept rabin (a; b), (;a);"), 3, "accepting states"),
+        ("process P { state a; }\nsystem async;".into(), 1, "process P has no initial state"),
+        ("process P { state a; init a; }\nsystem sync;".into(), 2, "a synchronous system"),
+        ("process P { state a; init a; }\nsystem async property P;".into(), 2, "a property process"),
+        ("process P { state a; init a; }\n".into(), 2, "the text ends here"),
+        ("/* never closed".into(), 1, "the text ends here: `*/` was expected"),
+        (String::new(), 1, "the text ends here"),
+    ] {
+        let error = read(&text).map(|_| ()).expect_err(&text);
+        let expected = format!("test:{line}:");
+        assert!(error.starts_with(&expected) && error.contains(message), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn errors_know_similar_names() {
+    let source = Source { name: "test".into(), text: trans("a -> b { guard P.A and X; };") };
+    let help = |text: &str| {
+        let source = Source { text: text.into(), ..source.clone() };
+        Dve::read(source).unwrap_err().diagnostic.help
+    };
+    assert_eq!(help(&trans("a -> b { guard P.A; };")).unwrap(), "there is `a`");
+    assert_eq!(help(&trans("a -> b { guard X; };")).unwrap(), "there is `x`");
+}
+
+#[test]
+fn states_that_no_table_holds_are_refused() {
+    let text = with("byte x[1020];", "trans a -> b { effect x[0] = x[0] + 1; };");
+    assert!(read(&text).is_ok());
+    for size in [1025, 2048, 65536] {
+        assert!(read(&text.replace("1020", &size.to_string())).unwrap_err().contains("256 are possible"));
+    }
+    assert!(read(&text.replace("1020", "65537")).unwrap_err().contains("sizes are 1 to 65536"));
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let nested = |depth: usize| trans(&format!("a -> b {{ guard {}x{}; }};", "(".repeat(depth), ")".repeat(depth)));
+    let indexed = |depth: usize| trans(&format!("a -> b {{ guard {}0{}; }};", "v[".repeat(depth), "]".repeat(depth)));
+    let chain =
+        |length: usize, operator: &str| trans(&format!("a -> b {{ guard x{}; }};", format!("{operator}x").repeat(length)));
+    let prefixes = |length: usize| trans(&format!("a -> b {{ guard {}x; }};", "-".repeat(length)));
+    for good in [nested(60), indexed(60), chain(490, " + "), chain(490, " imply "), prefixes(490)] {
+        read(&good).unwrap();
+    }
+    for bad in [nested(70), indexed(70), chain(510, " + "), prefixes(510)] {
+        assert!(read(&bad).unwrap_err().contains("too large"));
+    }
+    for worse in [nested(100_000), indexed(100_000), chain(100_000, " and "), prefixes(100_000)] {
+        read(&worse).unwrap_err();
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC*") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_sequence_of_words_panics(words in proptest::collection::vec(word(), 0..60)) {
+        let _ = read(&words.join(" "));
+    }
+
+    #[test]
+    fn no_change_of_a_model_panics(
+        model in 0..MODELS.len(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..12, word()), 1..6),
+    ) {
+        let mut text = MODELS[model].to_string();
+        for (at, length, word) in changes {
+            let start = at.index(text.len());
+            text.replace_range(start..(start + length).min(text.len()), &word);
+        }
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn no_condition_panics(words in proptest::collection::vec(word(), 0..12)) {
+        let dve = read(MODELS[0]).unwrap();
+        let _ = dve.condition(&Source { name: "condition".into(), text: words.join(" ") });
+    }
+
+    #[test]
+    fn random_models_are_read(text in random::model()) {
+        let model = read(&text).unwrap().model;
+        prop_assert!(model.layout.words <= 8);
+    }
+}
+
+/// Of the language, mostly.
+fn word() -> impl Strategy<Value = String> {
+    let words = "system async sync property const byte int channel process state init commit accept assert trans guard effect not and or \
+                 imply true false a b x P_0 P_1 box work 0 1 65536 4294967296 { } ( ) [ ] ; , = == -> => : ! ? . + - * / % & | ^ ~ << /* */ //";
+    let words: Vec<String> = words.split(' ').map(Into::into).collect();
+    prop_oneof![9 => prop::sample::select(words), 1 => "[ -~]{1,4}"]
+}

@@ -1,0 +1,639 @@
+//! Breadth-first exploration, level by level, over a table of the library.
+//!
+//! The states of a level are taken in rounds, and each round in pieces, one a thread at a time: a thread finds the successors of a piece,
+//! offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one thread, and
+//! between rounds; successors that found it full meanwhile are offered again then.
+
+use crate::checks::Violation;
+use crate::record::Recorder;
+use crate::report::Measurements;
+use crate::stopping::Stop;
+use crate::successors::{Expansion, Successors};
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+use warpset::{Error, Outcome, Reference, Request, Storage, VectorTable};
+
+/// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
+const PIECE: usize = 512;
+
+/// The same where the table is on a GPU: a batch must be worth a transfer and a launch.
+const PIECE_FOR_GPU: usize = 1 << 15;
+
+/// States a round, at most: how often progress is shown and limits are looked at.
+const ROUND: usize = 1 << 18;
+
+/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
+const GROW_AT_FILL: f64 = 0.85;
+
+/// An exploration: what is explored, into what, and how far.
+pub struct Engine<'a, S, X> {
+    pub table: &'a VectorTable<S>,
+    pub source: &'a X,
+    pub limits: Limits,
+    /// Gets every vector that is offered.
+    pub recorder: Option<&'a Recorder>,
+    /// Called between rounds.
+    pub observer: &'a (dyn Fn(&Counts) + Sync),
+}
+
+/// When to stop before all states are found.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// No new round is begun with as many states.
+    pub states: u64,
+    /// No state is expanded from this level on; the initial state's is 0.
+    pub levels: u64,
+    /// Bytes that the table and the states waiting may take, both tables counted while one grows into the other.
+    pub bytes: u64,
+    /// No violation ends the exploration but a fault.
+    pub keep_going: bool,
+    /// Whether to stop, whatever has been done, and why. Asked some times a second.
+    pub stop: fn() -> Option<Stop>,
+}
+
+impl Limits {
+    /// For the first levels, whatever is found in them.
+    pub fn of_levels(self, levels: u64) -> Self {
+        Self { states: u64::MAX, levels, keep_going: true, ..self }
+    }
+}
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Distinct states.
+    pub states: u64,
+    /// Steps from the states expanded so far, with multiplicity.
+    pub transitions: u64,
+    /// States without any step.
+    pub deadlocks: u64,
+    /// Levels begun.
+    pub levels: u64,
+    /// States of the widest level that was begun.
+    pub widest_level: u64,
+    /// States of the level that have not been expanded yet.
+    pub waiting: u64,
+    /// Stores that had to wrap their value.
+    pub overflows: u64,
+}
+
+/// How an exploration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All states were found and expanded.
+    Complete,
+    /// At a violation.
+    Violation,
+    /// At [`Limits::states`].
+    States,
+    /// At [`Limits::levels`].
+    Levels,
+    /// At [`Limits::bytes`], or the device has no more.
+    Memory,
+    /// At [`Limits::stop`].
+    Stopped(Stop),
+}
+
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    pub counts: Counts,
+    pub end: End,
+    /// The first that was found: none is at a lower level. But the fault, if there is one.
+    pub found: Option<Found>,
+    /// Most bytes that lists of states have taken, beside the table.
+    pub list_bytes: u64,
+}
+
+/// A violation, and where.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub violation: Violation,
+    pub state: Vec<u32>,
+    /// How many steps it is from the initial state.
+    pub level: u64,
+}
+
+impl Found {
+    /// Whether this is to be reported rather than what was found before it.
+    pub fn replaces(&self, before: Option<&Found>) -> bool {
+        let is_fault = |found: &Found| matches!(found.violation, Violation::Fault(_));
+        before.is_none_or(|before| is_fault(self) && !is_fault(before))
+    }
+}
+
+/// An engine with its model and its table.
+pub trait Explorer {
+    /// Explores from the initial state, into an empty table.
+    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration>;
+
+    /// What the last exploration took the device's time for, if that was measured.
+    fn measurements(&mut self) -> Result<Option<Measurements>>;
+
+    /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
+}
+
+/// What has come of making the table larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    Done,
+    /// There is no memory for it. Nothing has changed.
+    Refused,
+    /// The table has grown, but there is no memory to find the listed states in it again: the search cannot go on.
+    Stuck,
+}
+
+/// `None` if there was no memory for it, or no room in a table.
+pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::OutOfMemory { .. } | Error::TableFull { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// States of one level, with their references where these are used.
+#[derive(Default)]
+struct Level {
+    words: Vec<u32>,
+    references: Vec<Reference>,
+}
+
+/// What has come of a piece of a level.
+#[derive(Default)]
+struct Piece {
+    new: Level,
+    /// Successors that found the table full.
+    rejected: Vec<u32>,
+    transitions: u64,
+    deadlocks: u64,
+    overflows: u64,
+    violation: Option<(Vec<u32>, Violation)>,
+    /// States that were expanded.
+    expanded: usize,
+}
+
+/// Memory of a thread.
+struct Workspace<X: Successors> {
+    scratch: X::Scratch,
+    expansion: Expansion,
+    parents: Vec<Reference>,
+    changed: Vec<u32>,
+}
+
+impl<S: Storage, X: Successors> Engine<'_, S, X> {
+    /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is wanted: they are
+    /// valid if the table has not grown.
+    pub fn run(&self, initial: &[u32], mut levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
+        let wants_references = self.table.spec().is_tree() || levels.is_some();
+        let mut counts = Counts::default();
+        let mut found: Option<Found> = None;
+        let (mut kept_bytes, mut list_bytes) = (0, 0);
+        let mut level = Level::default();
+        self.record(initial)?;
+        let mut rejected = self.put(initial, &mut level, wants_references)?;
+        let mut next = Level::default();
+        ensure!(rejected.is_empty(), "the table is not empty");
+        counts.states = 1;
+        let end = 'levels: loop {
+            if let Some(levels) = &mut levels {
+                levels.push(level.references.clone());
+                kept_bytes += size_of_val(&*level.references) as u64;
+            }
+            if counts.levels == self.limits.levels {
+                break End::Levels;
+            }
+            let size = level.words.len() / self.source.width();
+            counts.levels += 1;
+            counts.widest_level = counts.widest_level.max(size as u64);
+            counts.waiting = size as u64;
+            let (mut done, mut has_fault) = (0, false);
+            while done < size {
+                if counts.states >= self.limits.states {
+                    break 'levels End::States;
+                }
+                let bytes = kept_bytes + level.bytes() + next.bytes();
+                list_bytes = bytes.max(list_bytes);
+                if !self.make_room([&mut level, &mut next], bytes, wants_references)? {
+                    break 'levels End::Memory;
+                }
+                let round = done..(done + self.round(&counts)?).min(size);
+                let mut lists_fit = true;
+                for piece in self.expand(&level, round.clone(), wants_references)? {
+                    counts.states += piece.new.words.len() as u64 / self.source.width() as u64;
+                    counts.transitions += piece.transitions;
+                    counts.deadlocks += piece.deadlocks;
+                    counts.overflows += piece.overflows;
+                    if let Some((state, violation)) = piece.violation {
+                        has_fault |= matches!(violation, Violation::Fault(_));
+                        let other = Found { violation, state, level: counts.levels - 1 };
+                        if other.replaces(found.as_ref()) {
+                            found = Some(other);
+                        }
+                    }
+                    done += piece.expanded;
+                    lists_fit = lists_fit && next.take(piece.new) && add(&mut rejected, &piece.rejected);
+                }
+                counts.waiting = (size - done) as u64;
+                (self.observer)(&counts);
+                // What has been counted and found is kept; what is rejected is lost.
+                if !lists_fit {
+                    break 'levels End::Memory;
+                }
+                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
+                    break 'levels End::Stopped(stop);
+                }
+                while !rejected.is_empty() {
+                    let bytes = kept_bytes + level.bytes() + next.bytes();
+                    if self.grow([&mut level, &mut next], bytes, wants_references)? != Growth::Done {
+                        break 'levels End::Memory;
+                    }
+                    let before = next.words.len();
+                    rejected = self.put(&rejected, &mut next, wants_references)?;
+                    counts.states += ((next.words.len() - before) / self.source.width()) as u64;
+                }
+                if has_fault || (found.is_some() && !self.limits.keep_going) {
+                    break 'levels End::Violation;
+                }
+            }
+            if next.words.is_empty() {
+                break End::Complete;
+            }
+            (level, next) = (next, Level::default());
+        };
+        Ok(Exploration { counts, end, found, list_bytes })
+    }
+
+    /// Expands some states of a level.
+    fn expand(&self, level: &Level, states: std::ops::Range<usize>, wants_references: bool) -> Result<Vec<Piece>> {
+        let width = self.source.width();
+        let size = if self.table.device().is_gpu() { PIECE_FOR_GPU } else { PIECE };
+        let starts: Vec<usize> = states.clone().step_by(size).collect();
+        let workspace = || Workspace::<X> {
+            scratch: X::Scratch::default(),
+            expansion: Expansion::default(),
+            parents: Vec::new(),
+            changed: Vec::new(),
+        };
+        let piece = |workspace: &mut Workspace<X>, start: usize| {
+            let end = (start + size).min(states.end);
+            let references = level.references.get(start..end).unwrap_or_default();
+            if (self.limits.stop)().is_some() {
+                return Ok(Piece::default());
+            }
+            self.piece(&level.words[start * width..end * width], references, workspace, wants_references)
+        };
+        starts.into_par_iter().map_init(workspace, piece).collect()
+    }
+
+    fn piece(
+        &self,
+        states: &[u32],
+        references: &[Reference],
+        workspace: &mut Workspace<X>,
+        wants_references: bool,
+    ) -> Result<Piece> {
+        let width = self.source.width();
+        let Workspace { scratch, expansion, parents, changed } = workspace;
+        expansion.clear();
+        self.source.expand(states, scratch, expansion);
+        self.record(&expansion.successors)?;
+        let mut request = Request::new().outcomes(true).references(wants_references);
+        if self.table.spec().is_tree() {
+            parents.clear();
+            parents.extend(expansion.parents.iter().map(|parent| references[*parent as usize]));
+            changed.clear();
+            for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
+                differences(successor, &states[*parent as usize * width..][..width], changed);
+            }
+            request = request.parents(parents).changed(changed);
+        }
+        let mut piece = Piece {
+            transitions: expansion.parents.len() as u64,
+            deadlocks: expansion.deadlocks,
+            overflows: expansion.overflows,
+            violation: expansion.violation.take().map(|(at, violation)| (states[at * width..][..width].to_vec(), violation)),
+            expanded: states.len() / width,
+            ..Piece::default()
+        };
+        piece.rejected = self.put_with(&expansion.successors, request, &mut piece.new)?;
+        Ok(piece)
+    }
+
+    /// Puts states of which nothing else is known. New ones are added to `new`; returned are those that found the table full.
+    fn put(&self, states: &[u32], new: &mut Level, wants_references: bool) -> Result<Vec<u32>> {
+        self.put_with(states, Request::new().outcomes(true).references(wants_references), new)
+    }
+
+    fn put_with(&self, states: &[u32], request: Request<'_>, new: &mut Level) -> Result<Vec<u32>> {
+        let width = self.source.width();
+        let batch = self.table.find_or_put_many_with(states, request)?;
+        let mut rejected = Vec::new();
+        for (at, outcome) in batch.outcomes.iter().enumerate() {
+            let state = &states[at * width..][..width];
+            match outcome {
+                Outcome::New => {
+                    new.words.extend_from_slice(state);
+                    new.references.extend(batch.references.get(at).copied().flatten());
+                }
+                Outcome::Full => rejected.extend_from_slice(state),
+                _ => {}
+            }
+        }
+        Ok(rejected)
+    }
+
+    fn record(&self, states: &[u32]) -> Result<()> {
+        self.recorder.map_or(Ok(()), |recorder| recorder.add(states))
+    }
+
+    /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by what
+    /// they had until now.
+    fn round(&self, counts: &Counts) -> Result<usize> {
+        let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
+        let room = room.saturating_sub(counts.states);
+        let expanded = counts.states.saturating_sub(counts.waiting).max(1);
+        let successors = counts.transitions.div_ceil(expanded).max(1);
+        Ok(((room / successors) as usize).clamp(PIECE, ROUND))
+    }
+
+    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost. `bytes` are
+    /// those of all lists.
+    fn make_room(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
+        if self.table.bytes() + bytes > self.limits.bytes {
+            return Ok(false);
+        }
+        if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
+            // If it must not, it may be filled until it rejects states.
+            return Ok(self.grow(waiting, bytes, wants_references)? != Growth::Stuck);
+        }
+        Ok(true)
+    }
+
+    /// Makes the table twice as large, if there is memory for that.
+    fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
+        if 3 * self.table.bytes() + bytes > self.limits.bytes {
+            return Ok(Growth::Refused);
+        }
+        if if_it_fits(self.table.grow(2 * self.table.slots()))?.is_none() {
+            return Ok(Growth::Refused);
+        }
+        if wants_references {
+            for level in waiting {
+                let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
+                level.references = places.into_iter().flatten().collect();
+                ensure!(
+                    level.references.len() * self.source.width() == level.words.len(),
+                    "the table has lost states as it grew"
+                );
+            }
+        }
+        Ok(Growth::Done)
+    }
+}
+
+impl Level {
+    /// Adds states of another. False if there is no memory for them.
+    fn take(&mut self, new: Level) -> bool {
+        add(&mut self.words, &new.words) && add(&mut self.references, &new.references)
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.words.capacity() * 4 + self.references.capacity() * size_of::<Reference>()) as u64
+    }
+}
+
+/// Adds values to a list. False, and nothing is added, if there is no memory for them.
+fn add<T: Copy>(list: &mut Vec<T>, more: &[T]) -> bool {
+    let has_room = list.try_reserve(more.len()).is_ok();
+    if has_room {
+        list.extend_from_slice(more);
+    }
+    has_room
+}
+
+/// Adds a bit for each word, set if the states differ in it, in whole words.
+pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
+    for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
+        let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);
+        masks.push(bits.sum());
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::*;
+    use crate::checks::Checks;
+    use crate::dve::{Dve, random};
+    use crate::interpreter::{Interpreter, Scratch};
+    use crate::ir::{Layout, Range, Source};
+    use crate::successors::Interpreted;
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    use std::collections::HashSet;
+    use warpset::{Bucket, CompactTree, Device, Tree};
+
+    const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+
+    fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
+        let table =
+            VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| {} };
+        engine.run(&dve.model.initial_state(), None).unwrap()
+    }
+
+    /// The plainest breadth-first search, until a fault or so many states.
+    fn reference(dve: &Dve, most: usize) -> Option<Counts> {
+        let interpreter = Interpreter::new(&dve.model);
+        let mut level = vec![dve.model.initial_state()];
+        let mut seen: HashSet<Vec<u32>> = level.iter().cloned().collect();
+        let mut counts = Counts::default();
+        while !level.is_empty() {
+            counts.levels += 1;
+            counts.widest_level = counts.widest_level.max(level.len() as u64);
+            let mut next = Vec::new();
+            for state in &level {
+                let mut successors = 0;
+                let visit = |_, successor: &[u32]| {
+                    successors += 1;
+                    assert!(is_canonical(dve, successor), "{successor:?}");
+                    if seen.insert(successor.to_vec()) {
+                        next.push(successor.to_vec());
+                    }
+                };
+                counts.overflows += interpreter.steps(state, &mut Scratch::default(), visit).ok()?;
+                counts.transitions += successors;
+                counts.deadlocks += u64::from(successors == 0);
+            }
+            if seen.len() > most {
+                return None;
+            }
+            level = next;
+        }
+        Some(Counts { states: seen.len() as u64, ..counts })
+    }
+
+    /// The same model with states that have room for all values of the variables' types.
+    fn widened(dve: &Dve) -> Dve {
+        let mut wide = dve.clone();
+        wide.model.variables.iter_mut().for_each(|variable| variable.values = Range::of_type(variable.ty));
+        wide.model.layout = Layout::new(&wide.model.processes, &wide.model.variables);
+        wide
+    }
+
+    /// Whether a state is made of legal values, and 0 bits otherwise.
+    fn is_canonical(dve: &Dve, state: &[u32]) -> bool {
+        let model = &dve.model;
+        let mut same = vec![0; model.layout.words];
+        for (process, field) in model.layout.locations.iter().enumerate() {
+            let location = model.location(state, process);
+            assert!(location < model.processes[process].locations.len());
+            field.set(&mut same, 0, location as i32);
+        }
+        for (variable, field) in model.layout.variables.iter().enumerate() {
+            for element in 0..model.variables[variable].initial.len() {
+                let value = model.value(state, variable, element);
+                assert!(model.variables[variable].values.contains(value.into()));
+                if let Some(field) = field {
+                    field.set(&mut same, element, value);
+                }
+            }
+        }
+        same == state
+    }
+
+    fn read(text: &str) -> Dve {
+        Dve::read(Source { name: "test".into(), text: text.into() }).unwrap()
+    }
+
+    /// Counts to 5 in a number of processes: 6^n states.
+    fn counters(processes: usize) -> Dve {
+        let process =
+            |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
+        read(&((0..processes).map(process).collect::<String>() + "system async;"))
+    }
+
+    #[test]
+    fn tables_grow_in_between() {
+        let dve = counters(6);
+        let expected = Counts {
+            states: 6u64.pow(6),
+            transitions: 6 * 5 * 6u64.pow(5),
+            deadlocks: 1,
+            levels: 31,
+            widest_level: 4332, // the middle coefficient of (1 + x + ... + x^5)^6
+            waiting: 0,
+            overflows: 0,
+        };
+        for slots in [1, 1000, 100_000] {
+            for exploration in [
+                explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, slots),
+                explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, slots),
+                explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, slots),
+            ] {
+                assert_eq!((exploration.counts, exploration.end), (expected, End::Complete), "{slots} slots");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_end_it_with_what_there_is() {
+        let dve = counters(6);
+        let limits = Limits { states: 1000, ..NO_LIMITS };
+        let exploration = explore::<Bucket>(&dve, &Checks::default(), limits, 100_000);
+        assert_eq!(exploration.end, End::States);
+        assert!((1000..46_656).contains(&exploration.counts.states));
+        // The table may not grow: every state that it has room for is found, none twice.
+        let limits = Limits { bytes: 60_000, ..NO_LIMITS };
+        for exploration in
+            [explore::<Bucket>(&dve, &Checks::default(), limits, 1000), explore::<Tree>(&dve, &Checks::default(), limits, 1000)]
+        {
+            assert_eq!(exploration.end, End::Memory);
+            assert!((900..20_000).contains(&exploration.counts.states), "{exploration:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_violation_is_at_the_lowest_level() {
+        let dve = counters(3);
+        let mut checks = Checks { deadlocks: true, ..Checks::default() };
+        let condition = dve.condition(&Source { name: String::new(), text: "P_0.x + P_1.x + P_2.x == 7".into() }).unwrap().0;
+        checks.add(crate::checks::Role::Goal, String::new(), condition);
+        for keep_going in [false, true] {
+            let limits = Limits { keep_going, ..NO_LIMITS };
+            let exploration = explore::<Bucket>(&dve, &checks, limits, 1000);
+            let found = exploration.found.unwrap();
+            assert_eq!((found.level, found.violation), (7, Violation::Condition(0)));
+            assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
+            assert_eq!(exploration.counts.states == 216, keep_going);
+        }
+    }
+
+    #[test]
+    fn a_fault_is_reported_whatever_was_found_before() {
+        let dve = read(
+            "byte x, a[2]; process P { state s; init s; trans
+                s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+        );
+        let mut checks = Checks::default();
+        let condition = dve.condition(&Source { name: String::new(), text: "x == 1".into() }).unwrap().0;
+        checks.add(crate::checks::Role::Goal, String::new(), condition);
+        let exploration = explore::<Bucket>(&dve, &checks, NO_LIMITS, 1000);
+        let found = exploration.found.unwrap();
+        assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
+        assert_eq!((found.level, exploration.end), (3, End::Violation));
+    }
+
+    #[test]
+    fn it_stops_with_what_there_is_when_it_is_asked_to() {
+        let limits = Limits { stop: || Some(Stop::Interrupted), ..NO_LIMITS };
+        let dve = counters(3);
+        let exploration = explore::<Tree>(&dve, &Checks::default(), limits, 1000);
+        assert_eq!(exploration.end, End::Stopped(Stop::Interrupted));
+        assert_eq!((exploration.counts.states, exploration.counts.levels, exploration.counts.waiting), (1, 1, 1));
+        // Nor is a path looked for.
+        let checks = Checks::default();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
+        let found = Found { violation: Violation::Deadlock, state: dve.model.initial_state(), level: 3 };
+        let path = crate::path::walk_back(&table, &source, &dve.model.initial_state(), &found, limits);
+        let error = path.unwrap_err().downcast::<crate::program::Ended>().unwrap();
+        assert_eq!(error.code, crate::exit::INTERRUPTED);
+    }
+
+    #[test]
+    fn states_wait_when_a_level_begins() {
+        let limits = Limits { states: 1, ..NO_LIMITS };
+        let exploration = explore::<Bucket>(&counters(3), &Checks::default(), limits, 1000);
+        assert_eq!((exploration.end, exploration.counts.waiting), (End::States, 1));
+    }
+
+    #[test]
+    fn many_random_models_are_explored_to_their_end() {
+        let mut runner = TestRunner::deterministic();
+        let mut dve = || read(&random::model().new_tree(&mut runner).unwrap().current());
+        let ended: Vec<u64> = (0..200).filter_map(|_| reference(&dve(), 20_000)).map(|counts| counts.states).collect();
+        let of_use = ended.iter().filter(|states| **states >= 10).count();
+        assert!(of_use >= 50, "{of_use} of 200 have 10 states or more: the others are of little use for the test below");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+        #[test]
+        fn random_models_have_the_same_states_in_every_table(text in random::model()) {
+            let dve = read(&text);
+            // No value is lost in fields that are narrower than their types; nor would one without the table.
+            let Some(expected) = reference(&widened(&dve), 20_000) else { return Ok(()) };
+            prop_assert_eq!(reference(&dve, usize::MAX), Some(expected));
+            let of_bucket = explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, 64);
+            let of_tree = explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, 64);
+            prop_assert_eq!((of_bucket.counts, of_bucket.end), (expected, End::Complete));
+            prop_assert_eq!((of_tree.counts, of_tree.end), (expected, End::Complete));
+            let of_compact_tree = explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, 64);
+            prop_assert_eq!((of_compact_tree.counts, of_compact_tree.end), (expected, End::Complete));
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model and the table.
+//!
+//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow. For a path
+//! it does the same once more with the cleared table, which has its size by then: so all references stay in order, by levels. A second
+//! kernel, compiled only then, finds a predecessor in each level, from the last to the first.
+
+mod table_alone;
+
+use crate::checks::Checks;
+use crate::codegen::{ensure_fits, generate};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, if_it_fits};
+use crate::ir::Model;
+use crate::path::explored_again;
+use crate::report::{Cycles, Measurements};
+use crate::successors::{Expansion, Interpreted, Successors};
+use anyhow::{Context, Result, ensure};
+use std::sync::Arc;
+use std::time::Duration;
+use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
+use warpset::cudarc::driver::{
+    CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits,
+};
+use warpset::gpu::Counts as Offers;
+use warpset::{Reference, Request, Spec, Storage, VectorTable};
+
+const KERNEL: &str = include_str!("explore.cu");
+
+/// What the generated functions and the kernel want of their surroundings.
+const SURROUNDINGS: &str = "\
+#define EXPLORE_FN __device__ __forceinline__
+#define EXPLORE_OUT_OF_LINE __device__ __noinline__
+#define EXPLORE_PART __device__ __noinline__
+#define EXPLORE_DATA __device__ constexpr
+#if WARPSET_WIDTH <= 64
+#define EXPLORE_UNROLL _Pragma(\"unroll\")
+#else  // no registers hold such states, and unrolled loops take seconds to compile
+#define EXPLORE_UNROLL _Pragma(\"unroll 4\")
+#endif
+#define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
+#define EXPLORE_ROWS_A_THREAD 4
+#define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_REGISTERS
+#define EXPLORE_REGISTERS 6
+#endif
+";
+
+/// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost nothing.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
+const GROW_AT_FILL: f64 = 0.85;
+
+const NONE: u64 = u64::MAX;
+
+/// `explore::Search` in explore.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Search {
+    first: u64,
+    last: u64,
+    next: u64,
+    tile: u64,
+    levels: u64,
+    widest: u64,
+    transitions: u64,
+    deadlocks: u64,
+    overflows: u64,
+    found: u64,
+    found_level: u64,
+    faulty: u64,
+    going: u64,
+    /// Transitions, deadlocks and overflows when the level began.
+    before: [u64; 3],
+    cycles: Cycles,
+    arrived: u32,
+    generation: u32,
+}
+
+/// `explore::Limits` in explore.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct KernelLimits {
+    states: u64,
+    levels: u64,
+    nanoseconds: u64,
+    deadlocks: u32,
+    keep_going: u32,
+}
+
+// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
+unsafe impl DeviceRepr for Search {}
+// SAFETY: all zeros are numbers.
+unsafe impl ValidAsZeroBits for Search {}
+// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
+unsafe impl DeviceRepr for KernelLimits {}
+
+/// The text that is compiled to explore: for a table of the model's states, and any GPU.
+pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
+    text(model, checks, timed, false)
+}
+
+/// The text that is compiled to go back from a state to the initial one.
+pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
+    text(model, checks, false, true)
+}
+
+fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
+    let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+    let generated = generate(model, &conditions);
+    let walks_back = u8::from(walks_back);
+    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
+}
+
+/// An engine for one model and one table.
+pub struct Engine<'a, S: Storage> {
+    table: &'a VectorTable<S>,
+    /// Says what is wrong with a state that the kernel has found.
+    interpreted: &'a Interpreted<'a>,
+    /// What is compiled.
+    text: String,
+    timed: bool,
+    kernel: Kernel,
+    stream: Arc<CudaStream>,
+    /// The last exploration, until its path is looked for.
+    last: Option<(Progress, Exploration)>,
+}
+
+/// The text, compiled for tables of one spec.
+struct Kernel {
+    function: CudaFunction,
+    launch: LaunchConfig,
+    spec: Spec,
+}
+
+/// Where the search is, in device memory.
+struct Progress {
+    /// References of the states found, by levels.
+    order: CudaSlice<u64>,
+    /// Where in `order` levels begin, if that is wanted.
+    starts: Option<CudaSlice<u64>>,
+    offers: CudaSlice<Offers>,
+    search: CudaSlice<Search>,
+    /// States found that are no longer in `order`.
+    dropped: u64,
+}
+
+impl<S: Storage> Explorer for Engine<'_, S> {
+    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+        let mut progress = self.begin(None)?;
+        let exploration = self.search(&mut progress, limits, observer)?;
+        self.last = Some((progress, exploration.clone()));
+        Ok(exploration)
+    }
+
+    fn measurements(&mut self) -> Result<Option<Measurements>> {
+        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let table_alone = match exploration.end {
+            End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
+            _ => Err("not all states were found".into()),
+        };
+        Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        self.last = None; // its memory is wanted
+        let initial = self.model().initial_state();
+        let mut path = vec![initial; found.level.min(1) as usize];
+        if found.level > 1 {
+            let progress = self.levels(found.level, limits)?;
+            path.extend(self.walk_back(&progress, found)?);
+        }
+        path.push(found.state.clone());
+        Ok(path)
+    }
+}
+
+impl<'a, S: Storage> Engine<'a, S> {
+    /// Compiles the kernel.
+    ///
+    /// # Errors
+    ///
+    /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
+    pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, timed: bool) -> Result<Self> {
+        let context = table.device().cuda_context().context("the table is not on a GPU")?;
+        ensure_fits(interpreted.interpreter.model())?;
+        let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
+        let stream = context.new_stream()?;
+        let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
+        Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
+    }
+
+    fn model(&self) -> &'a Model {
+        self.interpreted.interpreter.model()
+    }
+
+    /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
+    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &dyn Fn(&Counts)) -> Result<Exploration> {
+        let mut found: Option<Found> = None;
+        let mut may_grow = true;
+        let mut list_bytes = 0;
+        loop {
+            let bytes = progress.order.num_bytes() as u64;
+            list_bytes = bytes.max(list_bytes);
+            // There may be too little memory from the start.
+            let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
+            let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
+            if fits {
+                self.launch(progress, limits, enough)?;
+            }
+            let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+            let states = progress.dropped + offers.new_references;
+            let counts = Counts {
+                states,
+                transitions: search.transitions,
+                deadlocks: search.deadlocks,
+                levels: search.levels,
+                widest_level: search.widest,
+                waiting: search.last - search.first,
+                overflows: search.overflows,
+            };
+            observer(&counts);
+            if search.faulty != NONE {
+                // It ends the search in its level; what else was found may be of any level of the launch.
+                let fault = self.look_at(search.faulty, search.levels - 1)?;
+                found = if fault.replaces(found.as_ref()) { Some(fault) } else { found };
+            } else if search.found != NONE && found.is_none() {
+                found = Some(self.look_at(search.found, search.found_level)?);
+            }
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
+            if search.faulty != NONE || (found.is_some() && !limits.keep_going) {
+                return done(End::Violation, found);
+            }
+            if !fits {
+                return done(End::Memory, found);
+            }
+            if offers.full == 0 && search.first == search.last {
+                return done(End::Complete, found);
+            }
+            if offers.full == 0 && search.levels >= limits.levels {
+                return done(End::Levels, found);
+            }
+            if offers.full == 0 && states >= limits.states {
+                return done(End::States, found);
+            }
+            if let Some(stop) = (limits.stop)() {
+                return done(End::Stopped(stop), found);
+            }
+            if offers.full != 0 || offers.new_references >= enough {
+                match self.grow(progress, &search, &offers, limits.bytes)? {
+                    Growth::Done if self.table.spec() == self.kernel.spec => {}
+                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
+                    // Then it is filled until it rejects states.
+                    Growth::Refused if offers.full == 0 => may_grow = false,
+                    Growth::Refused | Growth::Stuck => return done(End::Memory, found),
+                }
+            }
+        }
+    }
+
+    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings are wanted.
+    fn begin(&self, levels: Option<u64>) -> Result<Progress> {
+        let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
+        ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
+        let reference = start.references[0].context("a state that was put has a place")?;
+        let order = match self.room_for_order()? {
+            Some(mut order) => {
+                self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
+                order
+            }
+            None => self.stream.null()?,
+        };
+        let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
+        let search = Search { last: 1, tile: 32, levels: 1, widest: 1, found: NONE, faulty: NONE, ..Search::default() };
+        let offers = Offers { new_references: 1, ..Offers::default() };
+        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
+        Ok(Progress { order, starts, offers, search, dropped: 0 })
+    }
+
+    /// One launch: until it has nothing to do, something is found, or `GLANCE` has passed.
+    fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
+        let limits = KernelLimits {
+            states: enough.min(limits.states.saturating_sub(progress.dropped)),
+            levels: limits.levels,
+            nanoseconds: GLANCE.as_nanos() as u64,
+            deadlocks: self.interpreted.checks.deadlocks.into(),
+            keep_going: limits.keep_going.into(),
+        };
+        let view = self.table.kernel_argument()?;
+        let Progress { order, starts, offers, search, .. } = progress;
+        let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
+        let starts_at = starts.as_ref().map_or(0, |(address, _)| *address);
+        let mut launch = self.stream.launch_builder(&self.kernel.function);
+        launch.arg(&view).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
+        // SAFETY:
+        // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
+        // - `order` has room for as many states as the table has slots, and each is appended once;
+        // - `starts` is null, or has room for as many levels as are begun (`levels`);
+        // - the view is valid: the table grows only after the stream has been waited for (`read`);
+        // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
+        unsafe { launch.launch_cooperative(self.kernel.launch) }?;
+        Ok(())
+    }
+
+    /// The one element of a buffer, when all work before is done.
+    fn read<T: DeviceRepr + Copy>(&self, buffer: &CudaSlice<T>) -> Result<T> {
+        Ok(self.stream.clone_dtoh(buffer)?[0])
+    }
+
+    /// Explores the levels before that one again, and keeps where each begins. Where the last of them ends is the last element.
+    fn levels(&mut self, level: u64, limits: Limits) -> Result<Progress> {
+        loop {
+            self.table.clear()?;
+            let slots = self.table.slots();
+            let mut progress = self.begin(Some(level + 1))?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| {})?;
+            explored_again(exploration.end)?;
+            // A table that was large enough before may be so by chance: places depend on the order of what is put.
+            if self.table.slots() == slots {
+                let end = self.read(&progress.search)?.last;
+                let starts = progress.starts.as_mut().context("the beginnings of levels are wanted")?;
+                self.stream.memcpy_htod(&[end], &mut starts.slice_mut(level as usize..))?;
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after it.
+    fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
+        let text = source_of_walk(self.model(), self.interpreted.checks);
+        let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
+        let (width, level) = (self.table.width(), found.level as usize);
+        let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
+        self.stream.memcpy_htod(&found.state, &mut path.slice_mut(level * width..))?;
+        let mut places = self.stream.clone_htod(&vec![NONE; level])?;
+        let (view, starts) = (self.table.kernel_argument()?, progress.starts.as_ref());
+        let starts = starts.context("the beginnings of levels are wanted")?;
+        for level in (1..found.level).rev() {
+            let mut launch = self.stream.launch_builder(&function);
+            launch.arg(&view).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            // SAFETY:
+            // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
+            // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
+            // - `path` has room for the states of all levels, `places` for a reference of each but the last;
+            // - the view is valid: the table does not grow meanwhile.
+            unsafe { launch.launch(config) }?;
+        }
+        let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
+        let lost = places[1..].iter().filter(|place| **place == NONE).count();
+        ensure!(lost == 0, "{lost} states have no predecessor in the level before their own: please report this as a bug");
+        Ok(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
+    }
+
+    /// What is wrong with a state that the kernel has found.
+    fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
+        let reference = self.table.reference(reference).context("the GPU gives a slot that is none: please report this")?;
+        let state = self.table.get_many(&[reference])?;
+        let mut expansion = Expansion::default();
+        self.interpreted.expand(&state, &mut Default::default(), &mut expansion);
+        let (_, violation) =
+            expansion.violation.context("the GPU finds a violation where the interpreter does not: please report this")?;
+        Ok(Found { violation, state, level })
+    }
+
+    /// Makes the table twice as large, and begins a new order with the level and what was found of the next one. If states found the table
+    /// full, the level is done again: its successors that are stored are in that order.
+    fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+        let slots = self.table.slots();
+        if 3 * (self.table.bytes() + slots * size_of::<u64>() as u64) > bytes {
+            return Ok(Growth::Refused);
+        }
+        let live = self.stream.clone_dtoh(&progress.order.slice(search.first as usize..offers.new_references as usize))?;
+        let live: Vec<Reference> = live.into_iter().filter_map(|slot| self.table.reference(slot)).collect();
+        let Some(states) = if_it_fits(self.table.get_many(&live))? else { return Ok(Growth::Refused) };
+        if if_it_fits(self.table.grow(2 * slots))?.is_none() {
+            return Ok(Growth::Refused);
+        }
+        let Some(places) = if_it_fits(self.table.locate_many(&states))? else { return Ok(Growth::Stuck) };
+        let places: Vec<u64> = places.into_iter().flatten().map(Reference::slot).collect();
+        ensure!(places.len() == live.len(), "the table has lost states as it grew");
+        let Some(order) = self.room_for_order()? else { return Ok(Growth::Stuck) };
+        progress.order = order;
+        self.stream.memcpy_htod(&places, &mut progress.order.slice_mut(..places.len()))?;
+        let mut search = Search { first: 0, last: search.last - search.first, next: 0, found: NONE, faulty: NONE, ..*search };
+        if offers.full != 0 {
+            [search.transitions, search.deadlocks, search.overflows] = search.before;
+        }
+        progress.dropped += offers.new_references - live.len() as u64;
+        let offers = Offers { full: 0, full_nodes: 0, new_references: live.len() as u64, ..*offers };
+        self.stream.memcpy_htod(&[search], &mut progress.search)?;
+        self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
+        Ok(Growth::Done)
+    }
+
+    fn room_for_order(&self) -> Result<Option<CudaSlice<u64>>> {
+        let slots = self.table.slots() as usize;
+        // SAFETY: an element is written before it is read: those behind the last level are not read.
+        match unsafe { self.stream.alloc::<u64>(slots) } {
+            Ok(order) => Ok(Some(order)),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How many states in `order` are enough for a table to grow. It stores those that are no longer there, too.
+fn states_for(slots: u64, dropped: u64) -> u64 {
+    ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(dropped)
+}
+
+impl Kernel {
+    fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
+        let module = table.compile("explore.cu", text)?;
+        let (threads, shared) = describe(&module, stream)?;
+        let function = module.load_function(name)?;
+        function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
+        let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
+        ensure!(
+            resident > 0,
+            "a multiprocessor has no room for a block of {threads} threads with {shared} bytes of shared memory"
+        );
+        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
+        let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
+        Ok(Self { function, launch, spec: table.spec() })
+    }
+}
+
+/// Threads of a block, and the bytes of shared memory that it wants.
+fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, u32)> {
+    let describe = module.load_function("describe")?;
+    let (mut threads, mut shared) = (stream.alloc_zeros::<u32>(1)?, stream.alloc_zeros::<u32>(1)?);
+    let mut launch = stream.launch_builder(&describe);
+    launch.arg(&mut threads).arg(&mut shared);
+    // SAFETY: two addresses of a number each, which one thread writes.
+    unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
+    Ok((stream.clone_dtoh(&threads)?[0], stream.clone_dtoh(&shared)?[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::states_for;
+
+    #[test]
+    fn states_that_are_no_longer_in_order_fill_the_table_too() {
+        assert_eq!([0, 425, 850, 900].map(|dropped| states_for(1000, dropped)), [850, 425, 0, 0]);
+    }
+}

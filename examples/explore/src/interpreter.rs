@@ -1,0 +1,435 @@
+//! The interpreter: what a state's steps are, by the book (`ir`). It is what everything else is compared with, and what explores where
+//! nothing was compiled.
+
+use crate::ir::{
+    Action, Assignment, Binary, Expression, Field, Model, Place, ProcessId, Span, Transition, TransitionId, Type, VariableId,
+};
+
+/// What happens at once: a transition by itself, or a sender with its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The one by itself, or the sender.
+    pub transition: TransitionId,
+    pub receiver: Option<TransitionId>,
+}
+
+/// What a model must not do while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub what: Wrong,
+    pub span: Span,
+    /// Whose guard or effect it is in; `None` for a condition that is checked.
+    pub transition: Option<TransitionId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// An element that the array does not have.
+    Index {
+        array: VariableId,
+        index: i32,
+    },
+    DivisionByZero,
+}
+
+/// Finds the steps of a model's states.
+pub struct Interpreter<'m> {
+    model: &'m Model,
+    /// By process and location: the transitions that leave it.
+    leaving: Vec<Vec<Vec<TransitionId>>>,
+    has_committed_locations: bool,
+}
+
+/// Memory for [`Interpreter::steps`], to be used again.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    /// Enabled transitions that take place by themselves or send.
+    leading: Vec<TransitionId>,
+    /// Enabled transitions that receive, by channel.
+    receiving: Vec<Vec<TransitionId>>,
+    successor: Vec<u32>,
+}
+
+type Result<T> = std::result::Result<T, Box<Fault>>;
+
+impl<'m> Interpreter<'m> {
+    pub fn new(model: &'m Model) -> Self {
+        let mut leaving: Vec<Vec<Vec<_>>> =
+            model.processes.iter().map(|process| vec![Vec::new(); process.locations.len()]).collect();
+        for (id, transition) in model.transitions.iter().enumerate() {
+            leaving[transition.process][transition.from].push(id);
+        }
+        Self { model, leaving, has_committed_locations: model.has_committed_locations() }
+    }
+
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    /// Calls `visit` with each step that the state has and the state that it leads to. Returns how many stores overflowed.
+    ///
+    /// # Errors
+    ///
+    /// The first fault. Some steps may have been visited before.
+    pub fn steps(&self, state: &[u32], scratch: &mut Scratch, mut visit: impl FnMut(Step, &[u32])) -> Result<u64> {
+        self.find_enabled(state, scratch)?;
+        let Scratch { leading, receiving, successor } = scratch;
+        let transitions = &self.model.transitions;
+        let someone_is_committed =
+            self.has_committed_locations && (0..self.model.processes.len()).any(|process| self.is_committed(state, process));
+        let may_move = |process: ProcessId| !someone_is_committed || self.is_committed(state, process);
+        let mut overflows = 0;
+        for &id in &*leading {
+            let transition = &transitions[id];
+            match &transition.action {
+                Action::Send { channel, .. } => {
+                    for &receiver in &receiving[*channel] {
+                        let partner = transitions[receiver].process;
+                        if partner != transition.process && (may_move(transition.process) || may_move(partner)) {
+                            let step = Step { transition: id, receiver: Some(receiver) };
+                            overflows += self.take(step, state, successor)?;
+                            visit(step, successor);
+                        }
+                    }
+                }
+                _ => {
+                    if may_move(transition.process) {
+                        let step = Step { transition: id, receiver: None };
+                        overflows += self.take(step, state, successor)?;
+                        visit(step, successor);
+                    }
+                }
+            }
+        }
+        Ok(overflows)
+    }
+
+    /// The value of an expression in a state.
+    ///
+    /// # Errors
+    ///
+    /// A fault, of no transition.
+    pub fn value(&self, expression: &Expression, state: &[u32]) -> Result<i32> {
+        match expression {
+            Expression::Constant(value) => Ok(*value),
+            Expression::Variable(variable) => Ok(self.model.value(state, *variable, 0)),
+            Expression::Element { array, index, span } => {
+                let index = self.value(index, state)?;
+                let element = self.element(*array, index, *span)?;
+                Ok(self.model.value(state, *array, element))
+            }
+            Expression::At { process, location } => Ok(i32::from(self.model.location(state, *process) == *location)),
+            Expression::Unary { operator, operand } => Ok(operator.apply(self.value(operand, state)?)),
+            Expression::Binary { operator, operands, span } => {
+                let left = self.value(&operands[0], state)?;
+                match operator.decided(left) {
+                    Some(value) => Ok(value),
+                    None => self.apply(*operator, left, self.value(&operands[1], state)?, *span),
+                }
+            }
+        }
+    }
+
+    fn apply(&self, operator: Binary, left: i32, right: i32, span: Span) -> Result<i32> {
+        operator.apply(left, right).ok_or_else(|| Box::new(Fault { what: Wrong::DivisionByZero, span, transition: None }))
+    }
+
+    fn element(&self, array: VariableId, index: i32, span: Span) -> Result<usize> {
+        let elements = self.model.variables[array].initial.len();
+        usize::try_from(index)
+            .ok()
+            .filter(|index| *index < elements)
+            .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+    }
+
+    fn is_committed(&self, state: &[u32], process: ProcessId) -> bool {
+        self.model.processes[process].locations[self.model.location(state, process)].committed
+    }
+
+    fn find_enabled(&self, state: &[u32], scratch: &mut Scratch) -> Result<()> {
+        scratch.leading.clear();
+        scratch.receiving.resize(self.model.channels.len(), Vec::new());
+        scratch.receiving.iter_mut().for_each(Vec::clear);
+        for (process, leaving) in self.leaving.iter().enumerate() {
+            for &id in &leaving[self.model.location(state, process)] {
+                let Transition { guard, action, .. } = &self.model.transitions[id];
+                let is_enabled = match guard {
+                    Some(guard) => self.value(guard, state).map_err(|fault| fault.of(id))? != 0,
+                    None => true,
+                };
+                match (is_enabled, action) {
+                    (false, _) => {}
+                    (true, Action::Receive { channel, .. }) => scratch.receiving[*channel].push(id),
+                    (true, Action::Alone | Action::Send { .. }) => scratch.leading.push(id),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the successor. Returns how many stores overflowed.
+    fn take(&self, step: Step, state: &[u32], successor: &mut Vec<u32>) -> Result<u64> {
+        successor.clear();
+        successor.extend_from_slice(state);
+        let leader = &self.model.transitions[step.transition];
+        let mut overflows = 0;
+        if let (Some(id), Action::Send { channel, values }) = (step.receiver, &leader.action) {
+            let receiver = &self.model.transitions[id];
+            if let Action::Receive { targets, .. } = &receiver.action {
+                for ((value, target), ty) in values.iter().zip(targets).zip(&self.model.channels[*channel].fields) {
+                    let value = self.value(value, state).map_err(|fault| fault.of(step.transition))?;
+                    let sent = ty.map_or(value, |ty: Type| ty.wrap(value));
+                    overflows += u64::from(sent != value);
+                    overflows += self.store(target, successor, |_| Ok(sent)).map_err(|fault| fault.of(id))?;
+                }
+            }
+            overflows += self.act(id, successor)?;
+        }
+        Ok(overflows + self.act(step.transition, successor)?)
+    }
+
+    /// Moves the transition's process, and carries out its effects.
+    fn act(&self, id: TransitionId, state: &mut [u32]) -> Result<u64> {
+        let Transition { process, to, effects, .. } = &self.model.transitions[id];
+        self.model.layout.locations[*process].set(state, 0, *to as i32);
+        let mut overflows = 0;
+        for Assignment { target, value } in effects {
+            overflows += self.store(target, state, |state| self.value(value, state)).map_err(|fault| fault.of(id))?;
+        }
+        Ok(overflows)
+    }
+
+    /// Stores in a place what is computed once its index is known. Returns 1 if the value did not fit, else 0.
+    fn store(&self, place: &Place, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
+        let Place { variable, index, span } = place;
+        let element = match index {
+            Some(index) => self.element(*variable, self.value(index, state)?, *span)?,
+            None => 0,
+        };
+        let value = value(state)?;
+        let stored = self.model.variables[*variable].ty.wrap(value);
+        let field: Option<Field> = self.model.layout.variables[*variable];
+        field.expect("a variable that is written has a field").set(state, element, stored);
+        Ok(u64::from(stored != value))
+    }
+}
+
+impl Fault {
+    fn of(mut self: Box<Self>, transition: TransitionId) -> Box<Self> {
+        self.transition = Some(transition);
+        self
+    }
+
+    /// What is wrong, in words.
+    pub fn message(&self, model: &Model) -> String {
+        match self.what {
+            Wrong::Index { array, index } => {
+                let elements = model.variables[array].initial.len();
+                format!("the array {} has {elements} elements, but its index is {index}", model.full_name(array))
+            }
+            Wrong::DivisionByZero => "division by zero".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dve::Dve;
+    use crate::ir::Source;
+
+    fn read(text: &str) -> Dve {
+        Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Each successor of a state, as the values of these expressions in it.
+    fn successors(dve: &Dve, state: &[u32], expressions: &[&str]) -> Vec<Vec<i32>> {
+        let interpreter = Interpreter::new(&dve.model);
+        let mut found = Vec::new();
+        let values = |_, successor: &[u32]| found.push(values(dve, successor, expressions));
+        interpreter.steps(state, &mut Scratch::default(), values).unwrap();
+        found
+    }
+
+    fn values(dve: &Dve, state: &[u32], expressions: &[&str]) -> Vec<i32> {
+        let interpreter = Interpreter::new(&dve.model);
+        let value = |text: &&str| {
+            let condition = dve.condition(&Source { name: String::new(), text: (*text).into() }).unwrap().0;
+            interpreter.value(&condition, state).unwrap()
+        };
+        expressions.iter().map(value).collect()
+    }
+
+    /// What `expression` is, stored in an `int`, and how many stores overflowed.
+    fn stored(declarations: &str, expression: &str) -> Result<(i32, u64)> {
+        let text = format!(
+            "{declarations} int r; process P {{ state a, b; init a; trans a -> b {{ effect r = {expression}; }}; }} system async;"
+        );
+        let dve = read(&text);
+        let interpreter = Interpreter::new(&dve.model);
+        let mut result = 0;
+        let overflows = interpreter.steps(&dve.model.initial_state(), &mut Scratch::default(), |_, successor| {
+            result = values(&dve, successor, &["r"])[0];
+        })?;
+        Ok((result, overflows))
+    }
+
+    #[test]
+    fn expressions_have_the_values_of_c() {
+        for (expression, value) in [
+            ("x - 1 < 0", 1), // wide, though x is a byte
+            ("9 - 3 - 2", 4),
+            ("9 - x - 3 - 2", 4),
+            ("1 or x and x", 1),
+            ("x and 1 or 1", 1),
+            ("y or x and x", 1),
+            ("not x + 1", 2),
+            ("not (x + 1)", 0),
+            ("-7 / 2 * 10 + -7 % 2", -31),
+            ("(0 - y) / 2 * 10 + (0 - y) % 2", -31),
+            ("x + 3 == 3 & 2", 0),
+            ("(x == 0) * 4", 4),
+            ("1 | 6 ^ 3 & 5", 7), // from the left it were 4
+            ("1 << 3 + 1", 16),
+            ("-1 >> 1", -1),
+            ("y << 1 < 15", 1),
+            ("~x", -1),
+            ("!x", 1),
+            ("- - y", 7),
+            ("x imply y", 1),
+            ("y imply x", 0),
+            ("true + true - false", 2),
+            ("y != 7 || y >= 7 && y <= 7", 1),
+            ("a[1] + a", 12), // without an index: element 0
+            ("a[a[2]]", 5),
+            ("P.a * 2 + P.b", 1), // P has moved before its effects
+            ("LIMIT", 300),
+        ] {
+            let declarations = "const int LIMIT = 300; byte x, y = 7, a[3] = {5, 7, 0};";
+            assert_eq!(stored(declarations, expression), Ok((value, 0)), "{expression}");
+        }
+    }
+
+    #[test]
+    fn right_sides_that_do_not_matter_are_not_evaluated() {
+        for expression in ["x and 1 / x", "not x or a[x - 1]", "x imply a[9]"] {
+            stored("byte x, a[2];", expression).unwrap();
+        }
+        for expression in ["1 / x", "1 % x", "y and 1 / x", "a[2]", "a[x - 1]", "y imply a[2]"] {
+            stored("byte x, y = 1, a[2];", expression).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn stores_wrap_and_are_counted() {
+        for (expression, value, overflows) in [
+            ("32767", 32767, 0),
+            ("32768", -32768, 1),
+            ("-32768", -32768, 0),
+            ("65536 + 5", 5, 1),
+            ("2147483647 + 2147483647", -2, 0),
+        ] {
+            assert_eq!(stored("", expression), Ok((value, overflows)), "{expression}");
+        }
+        let dve = read("byte b = 255; process P { state a; init a; trans a -> a { effect b = b + 2; }; } system async;");
+        assert_eq!(successors(&dve, &dve.model.initial_state(), &["b"]), [[1]]);
+    }
+
+    #[test]
+    fn faults_say_where_they_are() {
+        let fault = stored("byte a[2], i = 2;", "3 + a[i]").unwrap_err();
+        assert_eq!((fault.what, fault.transition), (Wrong::Index { array: 0, index: 2 }, Some(0)));
+        assert_eq!((fault.span.line, fault.span.column), (1, 88));
+        let fault = stored("byte z;", "1 + 4 % z").unwrap_err();
+        assert_eq!(fault.what, Wrong::DivisionByZero);
+    }
+
+    #[test]
+    fn assignments_are_sequential() {
+        let text = "byte x = 1, y, a[3]; process P { state s; init s; trans s -> s { effect x = x + 1, y = x, a[x] = y + 1; }; } system async;";
+        let dve = read(text);
+        assert_eq!(successors(&dve, &dve.model.initial_state(), &["x", "y", "a[2]"]), [[2, 2, 3]]);
+    }
+
+    #[test]
+    fn senders_and_receivers_meet_in_pairs() {
+        let text = "channel c; byte order, g;
+            process A { byte x; state s, t; init s; trans s -> t { guard g == 0; sync c!5; effect order = order * 10 + 1; }, s -> t { sync c?x; }; }
+            process B { byte x; state s, t; init s; trans s -> t { sync c!7; }, s -> t { guard x == 0; sync c?x; effect order = order * 10 + x; }; }
+            process C { byte x[2], i; state s, t; init s; trans s -> t { sync c?x[i]; effect i = 1, g = A.t; }; }
+            system async;";
+        let dve = read(text);
+        // A process does not meet itself. The receiver's effects come before the sender's, and see the sender where it was.
+        let names = ["A.x", "B.x", "C.x[0]", "C.i", "g", "order", "A.t + B.t * 2 + C.t * 4"];
+        let mut found = successors(&dve, &dve.model.initial_state(), &names);
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                vec![0, 0, 5, 1, 0, 1, 5],  // A to C
+                vec![0, 0, 7, 1, 0, 0, 6],  // B to C
+                vec![0, 5, 0, 0, 0, 51, 3], // A to B
+                vec![7, 0, 0, 0, 0, 0, 3],  // B to A
+            ]
+        );
+    }
+
+    #[test]
+    fn typed_channels_wrap_what_is_sent() {
+        let text = "channel {byte, int} c[0]; int x, y; process A { state s; init s; trans s -> s { sync c!{300, 300}; }; }
+            process B { state s; init s; trans s -> s { sync c?{x, y}; }; } system async;";
+        let dve = read(text);
+        assert_eq!(successors(&dve, &dve.model.initial_state(), &["x", "y"]), [[44, 300]]);
+    }
+
+    #[test]
+    fn buffers_are_queues() {
+        let text = "channel {byte} c[2]; byte n, x, y; process A { state s; init s;
+            trans s -> s { guard n < 3; sync c!n + 1; effect n = n + 1; }, s -> s { sync c?x; effect y = x; }; } system async;";
+        let dve = read(text);
+        let names = ["n", "x", "y"];
+        let mut state = dve.model.initial_state();
+        let interpreter = Interpreter::new(&dve.model);
+        let mut go = |which: usize| {
+            let (mut found, mut next) = (Vec::new(), Vec::new());
+            interpreter.steps(&state, &mut Scratch::default(), |_, successor| next.push(successor.to_vec())).unwrap();
+            found.append(&mut next);
+            let count = found.len();
+            state = found.swap_remove(which);
+            (count, values(&dve, &state, &names))
+        };
+        // Not empty: only sending; then both; full: only receiving.
+        assert_eq!(go(0), (1, vec![1, 0, 0]));
+        assert_eq!(go(0), (2, vec![2, 0, 0]));
+        assert_eq!(go(0), (1, vec![2, 1, 1]));
+        assert_eq!(go(0), (2, vec![3, 1, 1]));
+        assert_eq!(go(0), (1, vec![3, 2, 2]));
+        assert_eq!(go(0), (1, vec![3, 3, 3]));
+        // What is no message any more leaves nothing behind.
+        let arrays = dve.model.variables.iter().filter(|variable| variable.name.starts_with("c"));
+        assert_eq!(arrays.count(), 2);
+        let buffer = dve.model.variables.iter().position(|variable| variable.name == "c[0]").unwrap();
+        assert_eq!([0, 1].map(|element| dve.model.value(&state, buffer, element)), [0, 0]);
+    }
+
+    #[test]
+    fn committed_processes_go_first() {
+        let text = "channel c; process A { state s, t; init s; commit s; trans s -> t {}, s -> t { sync c!; }; }
+            process B { state s, t; init s; trans s -> t {}, s -> t { sync c?; }; } system async;";
+        let dve = read(text);
+        let state = dve.model.initial_state();
+        let mut found = successors(&dve, &state, &["A.t", "B.t"]);
+        found.sort();
+        assert_eq!(found, [[1, 0], [1, 1]]);
+        // A committed process that cannot move stops everyone else.
+        let text = text.replace("s -> t {}, s -> t { sync c!; }", "s -> t { guard false; }");
+        assert!(successors(&read(&text), &state, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_written_takes_no_room() {
+        let dve = read("byte a[300] = {7}, x; process P { state s; init s; trans s -> s { effect x = a[0]; }; } system async;");
+        assert_eq!(dve.model.layout.words, 1);
+        assert_eq!(successors(&dve, &dve.model.initial_state(), &["x"]), [[7]]);
+    }
+}

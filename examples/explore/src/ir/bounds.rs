@@ -1,0 +1,482 @@
+//! Which values variables can ever have, so that states take no more bits than they need.
+//!
+//! Abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an interval for each location of
+//! that process; every other variable, and an array as a whole, has one. Transitions are gone through until nothing changes: where
+//! its guard can hold, and with what its guard says of the variables it compares, a transition's stores widen the intervals of what they store to
+//! and, at its end, those of the location that it leads to. A store that may overflow may leave any value of the type. Of the transitions
+//! only those are gone through again for which an interval has changed that they begin with.
+//!
+//! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search does.
+
+use super::range::{Range, range_where};
+use super::{
+    Action, Assignment, Binary, Channel, Expression, Place, Process, ProcessId, Transition, TransitionId, Type, Unary, Variable,
+    VariableId,
+};
+use std::collections::VecDeque;
+
+/// Parts of expressions and variables looked at before intervals grow in larger steps: some hundredths of a second.
+const PATIENCE: usize = 2_000_000;
+
+/// The same before it is given up, and variables have all values of their types: one or two seconds.
+const MOST_WORK: usize = 50 * PATIENCE;
+
+/// Finds the `values` of all variables.
+pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
+    let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
+    for (number, variable) in variables.iter_mut().enumerate() {
+        variable.values = found.as_ref().map_or(Range::of_type(variable.ty), |found| found[number]);
+    }
+}
+
+/// What is known of all states so far.
+struct Search<'m> {
+    transitions: &'m [Transition],
+    variables: &'m [Variable],
+    channels: &'m [Channel],
+    /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is known.
+    at: Vec<Vec<Option<Vec<Range>>>>,
+    /// Of each variable, wherever its owner is.
+    anywhere: Vec<Range>,
+    /// What is sent, by channel and field; `None` if nothing is.
+    sent: Vec<Vec<Option<Range>>>,
+    /// By process, what it owns.
+    owned: Vec<Vec<VariableId>>,
+    /// By transition, what it reads of what its process does not own.
+    reads: Vec<Vec<VariableId>>,
+    /// By process and location, the transitions from there; by variable, those that read it without owning it; by channel, those that receive.
+    /// What they find may be more when the interval is.
+    leaving: Vec<Vec<Vec<TransitionId>>>,
+    readers: Vec<Vec<TransitionId>>,
+    receivers: Vec<Vec<TransitionId>>,
+    waiting: Waiting,
+    /// Intervals grow to the next power of two.
+    hurries: bool,
+}
+
+/// Transitions that are to be gone through, each once.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<TransitionId>,
+    has: Vec<bool>,
+}
+
+impl Waiting {
+    fn add(&mut self, transitions: &[TransitionId]) {
+        for transition in transitions {
+            if !std::mem::replace(&mut self.has[*transition], true) {
+                self.queue.push_back(*transition);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<TransitionId> {
+        let transition = self.queue.pop_front()?;
+        self.has[transition] = false;
+        Some(transition)
+    }
+}
+
+/// What is known while a transition is carried out.
+struct Moment {
+    /// Of what the transition reads and its process owns; of others, what is left of another transition.
+    values: Vec<Range>,
+    /// Elements with constant indices of which more is known than of their arrays.
+    elements: Vec<(VariableId, i32, Range)>,
+}
+
+impl<'m> Search<'m> {
+    fn new(processes: &[Process], channels: &'m [Channel], transitions: &'m [Transition], variables: &'m [Variable]) -> Self {
+        let owners = owners(transitions, variables);
+        let anywhere: Vec<Range> =
+            variables.iter().map(|variable| Range::of_values(variable.initial.iter().map(|value| i64::from(*value)))).collect();
+        let mut owned: Vec<Vec<VariableId>> = vec![Vec::new(); processes.len()];
+        for (variable, owner) in owners.iter().enumerate() {
+            if let Some(process) = owner {
+                owned[*process].push(variable);
+            }
+        }
+        let mut at: Vec<Vec<Option<Vec<Range>>>> = processes.iter().map(|process| vec![None; process.locations.len()]).collect();
+        for (id, process) in processes.iter().enumerate() {
+            at[id][process.initial] = Some(owned[id].iter().map(|variable| anywhere[*variable]).collect());
+        }
+        let sent = channels.iter().map(|channel| vec![None; channel.fields.len()]).collect();
+        let mut leaving: Vec<Vec<Vec<TransitionId>>> =
+            processes.iter().map(|process| vec![Vec::new(); process.locations.len()]).collect();
+        let (mut readers, mut receivers) = (vec![Vec::new(); variables.len()], vec![Vec::new(); channels.len()]);
+        let mut reads = Vec::with_capacity(transitions.len());
+        for (id, transition) in transitions.iter().enumerate() {
+            leaving[transition.process][transition.from].push(id);
+            if let Action::Receive { channel, .. } = &transition.action {
+                receivers[*channel].push(id);
+            }
+            let mut read = Vec::new();
+            read_by(transition, &mut |variable| read.push(variable));
+            read.sort_unstable();
+            read.dedup();
+            read.retain(|variable| owners[*variable] != Some(transition.process));
+            read.iter().for_each(|variable| readers[*variable].push(id));
+            reads.push(read);
+        }
+        let mut waiting = Waiting { queue: VecDeque::new(), has: vec![false; transitions.len()] };
+        processes.iter().enumerate().for_each(|(id, process)| waiting.add(&leaving[id][process.initial]));
+        Self {
+            transitions,
+            variables,
+            channels,
+            at,
+            anywhere,
+            sent,
+            owned,
+            reads,
+            leaving,
+            readers,
+            receivers,
+            waiting,
+            hurries: false,
+        }
+    }
+
+    /// The intervals of all variables; `None` if it takes more work than this.
+    fn run(mut self, most_work: usize) -> Option<Vec<Range>> {
+        let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
+        let size_of = |transition: &Transition| {
+            let effects = transition.effects.iter().map(|effect| size(&effect.value));
+            1 + transition.guard.as_ref().map_or(0, size) + effects.sum::<usize>()
+        };
+        let sizes: Vec<usize> = self.transitions.iter().map(size_of).collect();
+        let mut work = 0;
+        while let Some(id) = self.waiting.take() {
+            work += sizes[id] + self.owned[self.transitions[id].process].len() + self.reads[id].len();
+            if work > most_work {
+                return None;
+            }
+            self.hurries = work > PATIENCE;
+            if self.begin(id, &mut moment) {
+                self.carry_out(id, &mut moment);
+            }
+        }
+        Some(self.anywhere)
+    }
+
+    /// What is known when the transition begins. False if it cannot.
+    fn begin(&self, id: TransitionId, moment: &mut Moment) -> bool {
+        let transition = &self.transitions[id];
+        let Some(here) = self.at[transition.process][transition.from].as_ref() else { return false };
+        self.reset(id, moment);
+        for (variable, values) in self.owned[transition.process].iter().zip(here) {
+            moment.values[*variable] = *values;
+        }
+        transition.guard.as_ref().is_none_or(|guard| moment.assume(guard, true))
+    }
+
+    /// Of what the process does not own is known what holds always.
+    fn reset(&self, id: TransitionId, moment: &mut Moment) {
+        moment.elements.clear();
+        for variable in &self.reads[id] {
+            moment.values[*variable] = self.anywhere[*variable];
+        }
+    }
+
+    fn carry_out(&mut self, id: TransitionId, moment: &mut Moment) {
+        let transition = &self.transitions[id];
+        match &transition.action {
+            Action::Alone => {}
+            Action::Send { channel, values } => {
+                let types = self.channels[*channel].fields.iter();
+                let stored = |(value, ty): (&Expression, &Option<Type>)| match ty {
+                    Some(ty) => wrapped(moment.range(value), *ty),
+                    None => moment.range(value),
+                };
+                let values: Vec<Range> = values.iter().zip(types).map(stored).collect();
+                for (field, values) in values.into_iter().enumerate() {
+                    let before = self.sent[*channel][field];
+                    let after = before.map_or(values, |before| self.grown(before, before.or(values)));
+                    if before != Some(after) {
+                        self.waiting.add(&self.receivers[*channel]);
+                    }
+                    self.sent[*channel][field] = Some(after);
+                }
+                // The receiver has acted meanwhile: what the guard said of what is not this process' own may not hold any more.
+                self.reset(id, moment);
+            }
+            Action::Receive { channel, targets } => {
+                for (field, target) in targets.iter().enumerate() {
+                    let Some(values) = self.sent[*channel][field] else { return };
+                    self.store(target, values, moment);
+                }
+            }
+        }
+        for Assignment { target, value } in &transition.effects {
+            let values = moment.range(value);
+            self.store(target, values, moment);
+        }
+        self.arrive(transition, moment);
+    }
+
+    /// At the transition's end: what its process owns has these values there.
+    fn arrive(&mut self, transition: &Transition, moment: &Moment) {
+        let (process, to) = (transition.process, transition.to);
+        let now = self.owned[process].iter().map(|variable| moment.values[*variable]);
+        let before = self.at[process][to].as_ref();
+        let after: Vec<Range> = match before {
+            Some(before) => before.iter().zip(now).map(|(before, now)| self.grown(*before, before.or(now))).collect(),
+            None => now.collect(),
+        };
+        if before != Some(&after) {
+            self.waiting.add(&self.leaving[process][to]);
+            for (number, values) in after.iter().enumerate() {
+                self.widen(self.owned[process][number], *values);
+            }
+            self.at[process][to] = Some(after);
+        }
+    }
+
+    /// A variable has these values somewhere.
+    fn widen(&mut self, variable: VariableId, values: Range) {
+        let before = self.anywhere[variable];
+        let after = self.grown(before, before.or(values));
+        if after != before {
+            self.waiting.add(&self.readers[variable]);
+            self.anywhere[variable] = after;
+        }
+    }
+
+    fn store(&mut self, place: &Place, values: Range, moment: &mut Moment) {
+        let variable = place.variable;
+        let values = wrapped(values, self.variables[variable].ty);
+        match &place.index {
+            None => moment.values[variable] = values,
+            Some(Expression::Constant(index)) => {
+                moment.elements.retain(|(array, element, _)| (*array, *element) != (variable, *index));
+                moment.elements.push((variable, *index, values));
+            }
+            Some(_) => moment.elements.retain(|(array, ..)| *array != variable),
+        }
+        self.widen(variable, values);
+        if place.index.is_some() {
+            moment.values[variable] = self.anywhere[variable];
+        }
+    }
+
+    /// An interval that has become larger, made larger still in a hurry: then it grows only so often.
+    fn grown(&self, before: Range, after: Range) -> Range {
+        if !self.hurries || before == after {
+            return after;
+        }
+        let magnitude = after.high.max(-1 - after.low).max(0) as u64 + 1;
+        let most = magnitude.next_power_of_two() as i64;
+        Range { low: if after.low < 0 { -most } else { 0 }, high: most - 1 }
+    }
+}
+
+impl Moment {
+    fn range(&self, expression: &Expression) -> Range {
+        range_where(expression, &|variable, index| match index {
+            Some(Expression::Constant(index)) => self.element(variable, *index),
+            _ => self.values[variable],
+        })
+    }
+
+    fn element(&self, array: VariableId, index: i32) -> Range {
+        let known = self.elements.iter().find(|(of, element, _)| (*of, *element) == (array, index));
+        known.map_or(self.values[array], |(_, _, values)| *values)
+    }
+
+    /// Takes it that the expression is true, or that it is not. False if that cannot be.
+    fn assume(&mut self, expression: &Expression, truth: bool) -> bool {
+        let range = self.range(expression);
+        if range == (Range { low: 0, high: 0 }) && truth || !range.contains(0) && !truth {
+            return false;
+        }
+        match expression {
+            Expression::Unary { operator: Unary::Not, operand } => self.assume(operand, !truth),
+            Expression::Binary { operator, operands, .. } => {
+                let [left, right] = &**operands;
+                match (operator, truth) {
+                    (Binary::And, true) => self.assume(left, true) && self.assume(right, true),
+                    (Binary::Or, false) => self.assume(left, false) && self.assume(right, false),
+                    (Binary::Imply, false) => self.assume(left, true) && self.assume(right, false),
+                    _ => match comparison(*operator, truth) {
+                        Some(operator) => {
+                            let (of_left, of_right) = (self.range(left), self.range(right));
+                            self.narrow(left, operator, of_right) && self.narrow(right, mirrored(operator), of_left)
+                        }
+                        None => true,
+                    },
+                }
+            }
+            _ => self.narrow(expression, if truth { Binary::NotEqual } else { Binary::Equal }, Range { low: 0, high: 0 }),
+        }
+    }
+
+    /// Takes it that an expression compares like this with some value of `other`. Says something of variables and elements only.
+    fn narrow(&mut self, expression: &Expression, operator: Binary, other: Range) -> bool {
+        let before = self.range(expression);
+        let limits = match operator {
+            Binary::Less => Range { low: i64::MIN, high: other.high - 1 },
+            Binary::LessOrEqual => Range { low: i64::MIN, high: other.high },
+            Binary::Greater => Range { low: other.low + 1, high: i64::MAX },
+            Binary::GreaterOrEqual => Range { low: other.low, high: i64::MAX },
+            Binary::Equal => other,
+            Binary::NotEqual if other.low == other.high => Range {
+                low: before.low + i64::from(before.low == other.low),
+                high: before.high - i64::from(before.high == other.high),
+            },
+            _ => return true,
+        };
+        let after = before.and(limits);
+        match expression {
+            Expression::Variable(variable) => self.values[*variable] = after,
+            Expression::Element { array, index, .. } => {
+                if let Expression::Constant(index) = **index {
+                    self.elements.retain(|(of, element, _)| (*of, *element) != (*array, index));
+                    self.elements.push((*array, index, after));
+                }
+            }
+            _ => {}
+        }
+        !after.is_empty()
+    }
+}
+
+/// By variable: the process that alone writes it, if it is a scalar and there is one.
+fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<ProcessId>> {
+    let mut writers: Vec<Vec<ProcessId>> = vec![Vec::new(); variables.len()];
+    for transition in transitions {
+        let targets = match &transition.action {
+            Action::Receive { targets, .. } => targets.as_slice(),
+            Action::Alone | Action::Send { .. } => &[],
+        };
+        for place in targets.iter().chain(transition.effects.iter().map(|effect| &effect.target)) {
+            if !writers[place.variable].contains(&transition.process) {
+                writers[place.variable].push(transition.process);
+            }
+        }
+    }
+    let owner = |(writers, variable): (&Vec<ProcessId>, &Variable)| match writers[..] {
+        [process] if !variable.is_array => Some(process),
+        _ => None,
+    };
+    writers.iter().zip(variables).map(owner).collect()
+}
+
+/// Calls `f` with every variable of which something is read.
+fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
+    let (values, targets): (&[Expression], &[Place]) = match &transition.action {
+        Action::Alone => (&[], &[]),
+        Action::Send { values, .. } => (values, &[]),
+        Action::Receive { targets, .. } => (&[], targets),
+    };
+    let targets = targets.iter().chain(transition.effects.iter().map(|effect| &effect.target));
+    let read = transition.guard.iter().chain(values).chain(transition.effects.iter().map(|effect| &effect.value));
+    read.chain(targets.filter_map(|target| target.index.as_ref())).for_each(|expression| variables_in(expression, f));
+}
+
+fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
+    match expression {
+        Expression::Variable(variable) => f(*variable),
+        Expression::Element { array, index, .. } => {
+            f(*array);
+            variables_in(index, f);
+        }
+        Expression::Unary { operand, .. } => variables_in(operand, f),
+        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
+        Expression::Constant(_) | Expression::At { .. } => {}
+    }
+}
+
+/// What a store leaves of these values.
+fn wrapped(values: Range, ty: Type) -> Range {
+    let all = Range::of_type(ty);
+    if values.is_in(all) { values } else { all }
+}
+
+/// The comparison that holds if this one is true, or is not.
+fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
+    Some(match (operator, truth) {
+        (Binary::Less, true) | (Binary::GreaterOrEqual, false) => Binary::Less,
+        (Binary::LessOrEqual, true) | (Binary::Greater, false) => Binary::LessOrEqual,
+        (Binary::Greater, true) | (Binary::LessOrEqual, false) => Binary::Greater,
+        (Binary::GreaterOrEqual, true) | (Binary::Less, false) => Binary::GreaterOrEqual,
+        (Binary::Equal, true) | (Binary::NotEqual, false) => Binary::Equal,
+        (Binary::NotEqual, true) | (Binary::Equal, false) => Binary::NotEqual,
+        _ => return None,
+    })
+}
+
+/// The same comparison with its sides exchanged.
+fn mirrored(operator: Binary) -> Binary {
+    match operator {
+        Binary::Less => Binary::Greater,
+        Binary::LessOrEqual => Binary::GreaterOrEqual,
+        Binary::Greater => Binary::Less,
+        Binary::GreaterOrEqual => Binary::LessOrEqual,
+        other => other,
+    }
+}
+
+fn size(expression: &Expression) -> usize {
+    1 + match expression {
+        Expression::Element { index: operand, .. } | Expression::Unary { operand, .. } => size(operand),
+        Expression::Binary { operands, .. } => size(&operands[0]) + size(&operands[1]),
+        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dve::Dve;
+    use crate::ir::{Model, Source};
+    use std::time::{Duration, Instant};
+
+    fn read(text: &str) -> Model {
+        Dve::read(Source { name: "test".into(), text: text.into() }).unwrap().model
+    }
+
+    /// Counters of one process, in a ring of locations that goes against the order of the text.
+    fn ring(locations: usize, counters: usize) -> String {
+        let names: Vec<String> = (0..locations).map(|at| format!("s{at}")).collect();
+        let steps = (1..locations).map(|at| {
+            let counter = at % counters;
+            format!("s{at} -> s{} {{ guard v{counter} < 100; effect v{counter} = v{counter} + 1; }},", at - 1)
+        });
+        let variables: String = (0..counters).map(|counter| format!("byte v{counter};")).collect();
+        let (steps, last) = (steps.collect::<String>(), locations - 1);
+        format!(
+            "{variables} process P {{ state {}; init s{last}; trans {steps} s0 -> s{last} {{}}; }} system async;",
+            names.join(",")
+        )
+    }
+
+    #[test]
+    fn intervals_are_found_in_any_order() {
+        let model = read(&ring(30, 3));
+        assert_eq!(model.variables[0].values, Range { low: 0, high: 100 });
+        let text = "byte x, y; byte a[2]; channel c;
+            process P { byte k; state s, t; init s; trans s -> t { guard y == 3; sync c!x + 1; effect k = a[1]; }; }
+            process Q { byte got; state s; init s; trans s -> s { sync c?got; effect a[1] = got * 2; }; }
+            process R { state s; init s; trans s -> s { guard x < 4; effect x = x + 1; }, s -> s { guard x > 2; effect y = 3; }; }
+            system async;";
+        let model = read(text);
+        let high = |name: &str| model.variables.iter().find(|variable| variable.name == name).unwrap().values.high;
+        assert_eq!(["x", "y", "a", "k", "got"].map(high), [4, 3, 10, 10, 5]);
+    }
+
+    #[test]
+    fn many_locations_and_variables_do_not_take_long() {
+        let start = Instant::now();
+        let model = read(&ring(3000, 200));
+        assert!(model.variables.iter().all(|variable| variable.values.bits() == 7 && variable.values.contains(100)));
+        assert!(start.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 }), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn it_is_given_up_in_the_end() {
+        let model = read(&ring(30, 3));
+        let run = |most| Search::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
+        assert!(run(1000).is_none());
+        assert_eq!(run(MOST_WORK).unwrap(), vec![Range { low: 0, high: 100 }; 3]);
+    }
+}

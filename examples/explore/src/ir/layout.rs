@@ -1,0 +1,222 @@
+//! Where the parts of a state lie in its 32-bit words.
+//!
+//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), and so do scalars: as
+//! many as the values take that they can ever have ([`bounds`](super::bounds)). Elements of arrays take the next power of two, and an array begins at a multiple of that: so no value straddles two
+//! words, and where an element is takes one multiplication.
+//!
+//! The variables of no process come first, then process by process its location and its variables, wide ones before narrow ones. Each
+//! goes to the first place that has room; but only the last few words are looked at, so that what belongs together, and changes
+//! together, stays in words next to each other, which is what trees share. How many is the fewest with which the state takes no more
+//! words than it would with a look at all.
+
+use super::{Process, Variable};
+
+/// Where a location, a scalar or an array lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its first bit, counted from bit 0 of word 0. Element i begins at `bit + i * bits`.
+    pub bit: u32,
+    /// Bits of a value, or of an element: 0 (always the value 0) to 32.
+    pub bits: u32,
+    /// The top bit is the sign.
+    pub signed: bool,
+}
+
+/// The layout of the states of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Words a state; at least 1.
+    pub words: usize,
+    /// By process.
+    pub locations: Vec<Field>,
+    /// By variable; `None` for those that nothing writes.
+    pub variables: Vec<Option<Field>>,
+}
+
+impl Field {
+    /// The word that a value lies in, and its lowest bit there. `element` is 0 for all but arrays.
+    pub fn position(&self, element: usize) -> (usize, u32) {
+        let bit = self.bit as usize + element * self.bits as usize;
+        (bit / 32, (bit % 32) as u32)
+    }
+
+    pub fn get(&self, state: &[u32], element: usize) -> i32 {
+        if self.bits == 0 {
+            return 0;
+        }
+        let ((word, shift), unused) = (self.position(element), 32 - self.bits);
+        let top = state[word] << (unused - shift);
+        if self.signed { (top as i32) >> unused } else { (top >> unused) as i32 }
+    }
+
+    /// Stores the low `bits` of a value.
+    pub fn set(&self, state: &mut [u32], element: usize, value: i32) {
+        if self.bits == 0 {
+            return;
+        }
+        let (word, shift) = self.position(element);
+        let mask = (u32::MAX >> (32 - self.bits)) << shift;
+        state[word] = (state[word] & !mask) | (((value as u32) << shift) & mask);
+    }
+}
+
+impl Layout {
+    /// Lays out the states of processes and variables.
+    pub fn new(processes: &[Process], variables: &[Variable]) -> Self {
+        let items = items(processes, variables);
+        let fewest = place(&items, usize::MAX).1;
+        let (bits, words) = (1..)
+            .map(|look_back| place(&items, look_back))
+            .find(|(_, words)| *words == fewest)
+            .expect("a look-back of all words reaches the fewest");
+        let mut layout = Self { words, locations: vec![Field::NOTHING; processes.len()], variables: vec![None; variables.len()] };
+        for (item, bit) in items.iter().zip(bits) {
+            let field = Field { bit, bits: item.bits, signed: item.signed };
+            match item.what {
+                What::Location(process) => layout.locations[process] = field,
+                What::Variable(variable) => layout.variables[variable] = Some(field),
+            }
+        }
+        layout
+    }
+}
+
+impl Field {
+    const NOTHING: Self = Self { bit: 0, bits: 0, signed: false };
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Location(usize),
+    Variable(usize),
+}
+
+/// Something that needs a place.
+struct Item {
+    what: What,
+    /// Of each element.
+    bits: u32,
+    signed: bool,
+    elements: u32,
+    /// What its first bit must be a multiple of; 1 for what just must not straddle.
+    alignment: u32,
+}
+
+/// What needs a place, in the order in which it gets one.
+fn items(processes: &[Process], variables: &[Variable]) -> Vec<Item> {
+    let variables_of = |process: Option<usize>| {
+        let of_process = move |(_, variable): &(usize, &Variable)| variable.process == process && variable.is_written;
+        variables.iter().enumerate().filter(of_process).map(|(id, variable)| {
+            let bits = variable.values.bits();
+            let bits = if variable.is_array { bits.next_power_of_two() } else { bits };
+            let alignment = if variable.is_array { bits } else { 1 };
+            let elements = variable.initial.len() as u32;
+            Item { what: What::Variable(id), bits, signed: variable.values.low < 0, elements, alignment }
+        })
+    };
+    let mut all: Vec<Item> = Vec::new();
+    for process in std::iter::once(None).chain((0..processes.len()).map(Some)) {
+        let location = process.map(|process| {
+            let bits = usize::BITS - (processes[process].locations.len() - 1).leading_zeros();
+            Item { what: What::Location(process), bits, signed: false, elements: 1, alignment: 1 }
+        });
+        let mut group: Vec<Item> = variables_of(process).chain(location).collect();
+        group.sort_by_key(|item| std::cmp::Reverse(item.bits * item.elements));
+        all.extend(group);
+    }
+    all
+}
+
+/// The first bit of each item, and how many words it takes to hold them all, if only the last `look_back` words are looked at.
+fn place(items: &[Item], look_back: usize) -> (Vec<u32>, usize) {
+    let mut taken: Vec<u32> = vec![0]; // the bits of each word
+    let bits = items.iter().map(|item| {
+        let first = taken.len().saturating_sub(look_back) as u32 * 32;
+        let bit = (first..).step_by(item.alignment as usize).find(|bit| is_free(&taken, *bit, item)).expect("new words are free");
+        for value in 0..item.elements {
+            let (word, mask) = mask(bit + value * item.bits, item.bits);
+            taken.resize(taken.len().max(word + 1), 0);
+            taken[word] |= mask;
+        }
+        bit
+    });
+    (bits.collect(), taken.len())
+}
+
+/// Whether no bit is taken, and no value straddles words. What lies beyond the last word is free.
+fn is_free(taken: &[u32], bit: u32, item: &Item) -> bool {
+    (0..item.elements).all(|element| {
+        let bit = bit + element * item.bits;
+        let (word, mask) = mask(bit, item.bits);
+        bit % 32 + item.bits <= 32 && taken.get(word).is_none_or(|taken| taken & mask == 0)
+    })
+}
+
+/// The word that `bits` bits from `bit` on lie in, and which of its bits they are; those beyond the word are left out.
+fn mask(bit: u32, bits: u32) -> (usize, u32) {
+    let ones = if bits == 0 { 0 } else { u32::MAX >> (32 - bits) };
+    ((bit / 32) as usize, ones << (bit % 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Location, Type};
+    use proptest::prelude::*;
+
+    fn process(locations: usize) -> Process {
+        let locations = vec![Location { name: String::new(), committed: false }; locations];
+        Process { name: String::new(), locations, initial: 0, transitions: 0..0 }
+    }
+
+    fn variable(process: Option<usize>, ty: Type, elements: Option<usize>) -> Variable {
+        let initial = vec![0; elements.unwrap_or(1)];
+        Variable { is_written: true, ..Variable::new(String::new(), process, ty, elements.is_some(), initial) }
+    }
+
+    #[test]
+    fn fields_fill_words() {
+        // Seven processes with a byte and eight locations: 77 bits.
+        let processes = vec![process(8); 7];
+        let variables: Vec<_> = (0..7).map(|at| variable(Some(at), Type::BYTE, None)).collect();
+        assert_eq!(Layout::new(&processes, &variables).words, 3);
+        assert_eq!(Layout::new(&[process(1)], &[]).words, 1, "a state has a word, if there is nothing to tell");
+    }
+
+    fn variables() -> impl Strategy<Value = Vec<Variable>> {
+        let ty = (1u8..=32, any::<bool>()).prop_map(|(bits, signed)| Type { bits, signed });
+        let one =
+            (proptest::option::of(0usize..4), ty, proptest::option::of(1usize..70)).prop_map(|(p, ty, n)| variable(p, ty, n));
+        proptest::collection::vec(one, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_read(
+            sizes in proptest::collection::vec(1usize..70, 4),
+            variables in variables(),
+            seed in any::<u32>(),
+        ) {
+            let processes: Vec<_> = sizes.iter().map(|size| process(*size)).collect();
+            let layout = Layout::new(&processes, &variables);
+            let mut state = vec![0; layout.words];
+            let value = |at: usize| (at as u32).wrapping_mul(0x9e37_79b1).wrapping_add(seed) as i32;
+            for (at, field) in layout.variables.iter().enumerate() {
+                for element in 0..variables[at].initial.len() {
+                    field.unwrap().set(&mut state, element, variables[at].ty.wrap(value(at + element)));
+                }
+            }
+            for (at, field) in layout.locations.iter().enumerate() {
+                field.set(&mut state, 0, (seed as usize % sizes[at]) as i32);
+            }
+            for (at, field) in layout.variables.iter().enumerate() {
+                for element in 0..variables[at].initial.len() {
+                    prop_assert_eq!(field.unwrap().get(&state, element), variables[at].ty.wrap(value(at + element)));
+                }
+            }
+            for (at, field) in layout.locations.iter().enumerate() {
+                prop_assert_eq!(field.get(&state, 0) as usize, seed as usize % sizes[at]);
+            }
+        }
+    }
+}

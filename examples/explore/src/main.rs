@@ -1,0 +1,308 @@
+//! An explicit-state model checker: explores all states that a model can reach, counts them, checks them, and shows the shortest path to
+//! what is wrong.
+//!
+//! ```text
+//! cargo run --release -p warpset-explore -- examples/explore/models/peterson.dve --invariant 'P_0.critical + P_1.critical <= 1'
+//! cargo run --release -p warpset-explore -- --help
+//! ```
+
+mod checks;
+mod codegen;
+mod diagnostic;
+mod dve;
+mod engine;
+#[cfg(feature = "cuda")]
+mod gpu;
+mod input;
+mod interpreter;
+mod ir;
+mod options;
+mod output;
+mod path;
+mod progress;
+mod record;
+mod report;
+mod successors;
+mod switching;
+mod threads;
+mod warnings;
+
+// One copy with the example `replay`, which has the same options, messages and exit codes, and lies in another package: the library's,
+// which is published, and so can use no package that is not; and what they share is no part of the library's interface.
+#[path = "../../support/device.rs"]
+mod device;
+#[path = "../../support/exit.rs"]
+mod exit;
+#[path = "../../support/memory.rs"]
+mod memory;
+#[path = "../../support/numbers.rs"]
+mod numbers;
+#[path = "../../support/program.rs"]
+mod program;
+#[path = "../../support/stopping.rs"]
+mod stopping;
+
+use anyhow::{Context, Error, Result};
+use checks::{Checks, Role};
+use clap::Parser as _;
+use diagnostic::{Located, Severity};
+use dve::Dve;
+use engine::{Counts, Explorer, Limits};
+use interpreter::Interpreter;
+use ir::Source;
+use options::{EngineKind, Options, TableKind};
+use output::Output;
+use program::Ended;
+use progress::Progress;
+use record::Recorder;
+use report::{Finding, Report, Time};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Instant;
+use stopping::Stop;
+use successors::{Interpreted, Successors};
+use switching::Switching;
+use threads::Threads;
+use warnings::Warnings;
+use warpset::{Bucket, CompactTree, Device, Nodes, Storage, TableBuilder, Tree, VectorTable};
+
+fn main() -> ExitCode {
+    program::run(|arguments| Options::try_parse_from(arguments), run, render)
+}
+
+/// What a person reads of an error: with the lines where it is, if it is in a text.
+fn render(error: &Error) -> String {
+    match error.downcast_ref::<Box<Located>>() {
+        Some(located) => located.diagnostic.render(&located.source, Severity::Error, std::io::stderr().is_terminal()),
+        None => program::sentence(error),
+    }
+}
+
+/// The files that are written in the end.
+struct Outputs {
+    trace: Option<Output>,
+    record: Option<Output>,
+    emit: Option<Output>,
+}
+
+impl Outputs {
+    /// Opens them, if none is the model or another one of them.
+    fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
+        let open = |option, path: &Option<_>| {
+            let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
+            output.iter().try_for_each(|output| output.ensure_is_not(model))?;
+            Ok::<_, Error>(output)
+        };
+        let trace = open("--trace", &options.trace)?;
+        let mut record = open("--record", &options.record)?;
+        let emit = open("--emit", &options.emit)?;
+        record.iter_mut().try_for_each(Output::ensure_seeks)?;
+        let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
+        for (number, output) in all.iter().enumerate() {
+            output.ensure_is_not_standard_output()?;
+            all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
+        }
+        Ok(Self { trace, record, emit })
+    }
+}
+
+/// Reads the model, explores it, prints what was found.
+fn run(options: &Options) -> Result<u8> {
+    stopping::watch(options.timeout, options.json, "before the exploration began")?;
+    let start = Instant::now();
+    let input = input::read(&options.model)?;
+    let outputs = Outputs::open(options, input.identity.as_ref())?;
+    let dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
+    drop(input.bytes);
+    let mut warnings = Warnings::default();
+    let checks = checks(options, &dve, &mut warnings)?;
+    tell(&warnings, options.strict)?;
+    if let Some(file) = outputs.emit {
+        return emit(options, &dve, &checks, file);
+    }
+    let parse = start.elapsed();
+    rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
+    stopping::leave_alone();
+    let start = Instant::now();
+    let device = options.device.open()?;
+    let time = Time { parse, table: start.elapsed(), ..Time::default() };
+    let words = dve.model.layout.words;
+    let task = Task { options, dve: &dve, checks: &checks, warnings: &warnings, outputs, device: &device };
+    match options.table.of(words) {
+        TableKind::Tree => task.explore(with_nodes::<Tree>(options, words), time),
+        TableKind::TreeCompact => task.explore(with_nodes::<CompactTree>(options, words), time),
+        _ => task.explore(VectorTable::<Bucket>::builder(words), time),
+    }
+}
+
+/// Prints warnings; those that are errors end it.
+fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
+    program::print_error(&warnings.text());
+    match warnings.sentence().filter(|_| strict) {
+        Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
+        None => Ok(()),
+    }
+}
+
+fn with_nodes<S: Nodes>(options: &Options, words: usize) -> TableBuilder<S> {
+    let builder = VectorTable::builder(words);
+    options.nodes.map_or(builder.clone(), |nodes| builder.nodes(nodes))
+}
+
+/// Writes what is compiled for a GPU.
+#[cfg(feature = "cuda")]
+fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u8> {
+    codegen::ensure_fits(&dve.model)?;
+    file.write_text(&gpu::source(&dve.model, checks, options.cycles))?;
+    if options.json {
+        let name = options.emit.as_ref().map(|path| path.display().to_string());
+        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
+        program::print(&format!("{done}\n"))?;
+    }
+    Ok(0)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn emit(_: &Options, _: &Dve, _: &Checks, _: Output) -> Result<u8> {
+    anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
+}
+
+/// What the model asserts, and the command line asks for.
+fn checks(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Checks> {
+    let severity = if options.strict { Severity::Error } else { Severity::Warning };
+    let color = std::io::stderr().is_terminal();
+    warnings.add(&dve.model.source, &dve.warnings, severity, color);
+    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(&dve.model) };
+    let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
+    for (role, name, texts) in conditions {
+        for text in texts {
+            let source = Source { name: name.into(), text: text.clone() };
+            let (condition, of_condition) = dve.condition(&source)?;
+            warnings.add(&source, &of_condition, severity, color);
+            checks.add(role, source.text, condition);
+        }
+    }
+    Ok(checks)
+}
+
+/// What is to be explored, and what is to become of it.
+struct Task<'a> {
+    options: &'a Options,
+    dve: &'a Dve,
+    checks: &'a Checks,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    device: &'a Device,
+}
+
+impl Task<'_> {
+    fn explore<S: Storage>(self, builder: TableBuilder<S>, mut time: Time) -> Result<u8> {
+        let Self { options, dve, checks, device, .. } = self;
+        let start = Instant::now();
+        let engine = options.engine_on(device)?;
+        let table = builder.capacity(options.capacity).build(device)?;
+        time.table += start.elapsed();
+        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+        let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        let start = Instant::now();
+        match engine {
+            #[cfg(feature = "cuda")]
+            EngineKind::Gpu => {
+                let progress = Progress::new(options.progress);
+                progress.working("compiling for the GPU");
+                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles)?;
+                drop(progress);
+                time.compile = start.elapsed();
+                run.with(&mut engine, None, &|| "compiled for the GPU".into(), time)
+            }
+            EngineKind::Compiled => {
+                let compiled = compile(options, &interpreted)?;
+                time.compile = start.elapsed();
+                run.on_threads(&compiled, &|| "compiled".into(), time)
+            }
+            EngineKind::Auto => {
+                let source = Switching::new(&interpreted);
+                source.during(|| run.on_threads(&source, &|| source.engine(), time))
+            }
+            _ => run.on_threads(&interpreted, &|| "interpreted".into(), time),
+        }
+    }
+}
+
+/// Compiles next-state functions, and says how long that takes.
+fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<codegen::on_cpu::Compiled<'m>> {
+    let progress = Progress::new(options.progress);
+    let what = format!("compiling {} transitions", interpreted.interpreter.model().transitions.len());
+    let is_stopped = || {
+        progress.working(&what);
+        stopping::asked().is_some()
+    };
+    // If nobody else has stopped it, Ctrl-C has gone to the compiler first.
+    let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
+    Ok(codegen::on_cpu::Compiled::unless(interpreted, &is_stopped)?.ok_or_else(stopped)?)
+}
+
+/// An exploration and what is printed of it.
+struct Run<'a, S: Storage> {
+    options: &'a Options,
+    table: &'a VectorTable<S>,
+    interpreted: &'a Interpreted<'a>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+}
+
+impl<S: Storage> Run<'_, S> {
+    /// By threads of this machine, whatever the table's device.
+    fn on_threads<X: Successors>(self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+        let most_bytes = self.options.record_bytes;
+        let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
+        let initial = self.interpreted.interpreter.model().initial_state();
+        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref() };
+        self.with(&mut threads, recorder.as_ref(), engine, time)
+    }
+
+    /// `engine` tells afterwards how successors were found.
+    fn with(
+        self,
+        explorer: &mut impl Explorer,
+        recorder: Option<&Recorder>,
+        engine: &dyn Fn() -> String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, table, interpreted: Interpreted { interpreter, checks }, warnings, outputs } = self;
+        let (model, device) = (interpreter.model(), table.device());
+        let limits = limits(options, device);
+        let start = Instant::now();
+        let exploration = {
+            let progress = Progress::new(options.progress);
+            explorer.explore(limits, &|counts: &Counts| progress.set(counts, table))?
+        };
+        time.explore = start.elapsed();
+        let (stats, measurements) = (table.stats()?, explorer.measurements()?);
+
+        let start = Instant::now();
+        let finding = exploration.found.as_ref().map(|found| {
+            let states = explorer.path(found, limits);
+            let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
+            Finding { found, path }
+        });
+        time.path = start.elapsed();
+        let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
+        if let (Some(output), Some(path)) = (outputs.trace, path) {
+            output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
+        }
+        let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
+        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
+        let report =
+            Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
+        program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+        Ok(report.exit_code())
+    }
+}
+
+fn limits(options: &Options, device: &Device) -> Limits {
+    // A GPU says by itself when its memory ends.
+    let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
+    let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
+}

@@ -1,0 +1,199 @@
+//! The command line.
+
+use crate::device::DeviceChoice;
+use crate::exit;
+use crate::numbers::{parse_count, parse_time};
+use anyhow::{Result, ensure};
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use warpset::Device;
+
+const AFTER_HELP: &str = "\
+MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
+It is a file, a pipe or - (standard input), and has at most 16 MiB.
+
+  explore peterson.dve                                      count states, transitions, deadlocks, levels
+  explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
+  explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
+  explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
+
+Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
+C's operators, and `and`, `or`, `not`, `imply`.
+
+Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
+search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
+itself does not fit (`byte x = 300`, lists longer than their arrays, shifts by more than 31) is told in warnings, and counted, too. An
+index outside its array and a division by zero are faults of the model, and end the exploration with the path to them.
+
+States are compared as a whole: none is taken for another, as by a hash of it, so counts are exact.
+
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+
+Ctrl-C ends the exploration with a report of what was found until then.
+";
+
+fn after_help() -> String {
+    format!("{AFTER_HELP}\n{}", exit::HELP)
+}
+
+/// Explores all states that a model can reach, and checks them.
+#[derive(Debug, Parser)]
+#[command(name = "explore", version, after_help = after_help())]
+pub struct Options {
+    /// The model, a text in DVE; - is standard input.
+    pub model: PathBuf,
+
+    /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
+    /// is written.
+    #[arg(long, help_heading = "Checks")]
+    pub strict: bool,
+
+    /// Ends at a state without any step. Otherwise these are only counted.
+    #[arg(long, help_heading = "Checks")]
+    pub deadlock: bool,
+
+    /// A condition that must hold in every state. May be given several times.
+    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    pub invariant: Vec<String>,
+
+    /// A condition to be reached. May be given several times: any will do.
+    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    pub goal: Vec<String>,
+
+    /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the exploration,
+    /// and is then what the path leads to.
+    #[arg(long, help_heading = "Checks")]
+    pub keep_going: bool,
+
+    /// Writes the path to what was found as JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    pub trace: Option<PathBuf>,
+
+    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
+    #[arg(long, default_value = "best", help_heading = "Table")]
+    pub device: DeviceChoice,
+
+    /// How states are stored. `auto` takes trees for states of 8 words or more.
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
+    pub table: TableKind,
+
+    /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the system's
+    /// C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is gpu for a table on a
+    /// GPU, unless --record is given. Else it begins interpreted; after 200,000 states the compiler is started beside it, and what it has made
+    /// takes over when it is done. Where there is no compiler, it stays interpreted.
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
+    pub engine: EngineKind,
+
+    /// Measures what a GPU does its time with, and how far the whole is from what its table takes alone. Costs a few percent.
+    #[arg(long, help_heading = "Limits and output")]
+    pub cycles: bool,
+
+    /// Slots of the table at the beginning. It grows when it is 85 % full.
+    #[arg(long, value_name = "SLOTS", default_value = "2^20", value_parser = parse_count, help_heading = "Table")]
+    pub capacity: u64,
+
+    /// Slots for the nodes of a tree table at the beginning [default: as many as --capacity]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    pub nodes: Option<u64>,
+
+    /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 % of
+    /// what is free]
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
+    pub memory: Option<u64>,
+
+    /// Stops when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
+    pub timeout: Option<Duration>,
+
+    /// Stops at the end of a round that has found so many states.
+    #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
+    pub max_states: Option<u64>,
+
+    /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are in the
+    /// order of the search.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub record: Option<PathBuf>,
+
+    /// Records no more than so many bytes of vectors; the exploration goes on, and the report says how many were left out.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "2^32",
+        value_parser = parse_count,
+        requires = "record",
+        help_heading = "Limits and output"
+    )]
+    pub record_bytes: u64,
+
+    /// Whether to say on standard error how it goes: `auto` does on a terminal, of what takes longer than a second; `always`
+    /// elsewhere, too, in a line a second.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
+    pub progress: ProgressWhen,
+
+    /// Writes the text that is compiled for a GPU, CUDA C++, and does nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub emit: Option<PathBuf>,
+
+    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none. A path then is in it,
+    /// too.
+    #[arg(long, help_heading = "Limits and output")]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    Auto,
+    /// As they are.
+    Bucket,
+    /// As trees of pairs that equal parts share.
+    Tree,
+    /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
+    TreeCompact,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineKind {
+    Auto,
+    Gpu,
+    Compiled,
+    Interpreted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Options {
+    /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
+    pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
+        let records = self.record.is_some();
+        let engine = match self.engine {
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,
+            other => other,
+        };
+        if engine == EngineKind::Gpu {
+            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
+            ensure!(!records, "the engine on the GPU records nothing: --record is for --engine interpreted or compiled");
+            ensure!(device.is_gpu(), "the engine on the GPU needs a table on a GPU, not on {device} (--device)");
+        } else {
+            ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
+        }
+        Ok(engine)
+    }
+}
+
+impl TableKind {
+    /// What `auto` means for states of so many words.
+    pub fn of(self, words: usize) -> Self {
+        match self {
+            Self::Auto if words >= 8 => Self::Tree,
+            Self::Auto => Self::Bucket,
+            other => other,
+        }
+    }
+}

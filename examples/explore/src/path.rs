@@ -1,0 +1,259 @@
+//! The shortest path to a state in which something is wrong.
+//!
+//! An exploration stores nothing for paths. Once something is found, the levels before its own are explored again into the same table,
+//! cleared, and this time the references of each level are kept: 8 bytes a state. Then from the last state back: which state of
+//! the level before has this one as a successor? That expands every level at most once more, without putting anything. So a path takes about the
+//! time of the first pass, twice at most, and is found by what explores: threads here, or the GPU (gpu/mod.rs, explore.cu).
+//! Parents stored from the beginning would cost every exploration 8 bytes a state and a write for each new one, and most
+//! explorations find nothing.
+
+use crate::checks::{Checks, Violation};
+use crate::engine::{Counts, End, Engine, Found, Limits};
+use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::ir::{Action, Model, Process, Span, TransitionId};
+use crate::successors::{Expansion, Successors};
+use anyhow::{Context, Result, bail, ensure};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use warpset::{Reference, Storage, VectorTable};
+
+/// States of a level that a thread looks through at a time.
+const PIECE: usize = 4096;
+
+/// A path from the initial state, replayed by the interpreter.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// One more than there are steps.
+    pub states: Vec<Vec<u32>>,
+    pub steps: Vec<Step>,
+    pub violation: Violation,
+}
+
+/// The states of a shortest path to what was found, by threads. Clears the table.
+pub fn walk_back<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    initial: &[u32],
+    found: &Found,
+    limits: Limits,
+) -> Result<Vec<Vec<u32>>> {
+    let mut states = vec![found.state.clone()];
+    if found.level > 0 {
+        for level in levels(table, source, initial, found.level, limits)?.iter().rev() {
+            let state = states.last().expect("it begins with one");
+            let before = predecessor(table, source, level, state, limits)?;
+            states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
+        }
+    }
+    states.reverse();
+    Ok(states)
+}
+
+/// References of the states of the first levels, of so many.
+fn levels<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    initial: &[u32],
+    count: u64,
+    limits: Limits,
+) -> Result<Vec<Vec<Reference>>> {
+    loop {
+        table.clear()?;
+        let (mut levels, slots) = (Vec::new(), table.slots());
+        let limits = limits.of_levels(count - 1);
+        let observer = |_: &Counts| {};
+        let engine = Engine { table, source, limits, recorder: None, observer: &observer };
+        explored_again(engine.run(initial, Some(&mut levels))?.end)?;
+        // A table that was large enough before may be so by chance: places depend on the order of what is put.
+        if table.slots() == slots {
+            return Ok(levels);
+        }
+    }
+}
+
+/// An error unless the levels of a path were explored to the last.
+pub fn explored_again(end: End) -> Result<()> {
+    match end {
+        End::Levels => Ok(()),
+        End::Memory => {
+            bail!("memory ended while the levels before it were explored again, 8 bytes a state more than the first time")
+        }
+        End::Stopped(stop) => Err(stop.error("while the levels before it were explored again").into()),
+        end => bail!("the levels before it, explored again, end otherwise ({end:?}): please report this as a bug"),
+    }
+}
+
+/// A state among those with these references that has this successor.
+fn predecessor<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    level: &[Reference],
+    successor: &[u32],
+    limits: Limits,
+) -> Result<Option<Vec<u32>>> {
+    let width = source.width();
+    let search = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| {
+        if let Some(stop) = (limits.stop)() {
+            return Err(stop.error("on the way back along the path").into());
+        }
+        let states = table.get_many(references)?;
+        for state in states.chunks_exact(width) {
+            expansion.clear();
+            source.expand(state, scratch, expansion);
+            if expansion.successors.chunks_exact(width).any(|other| other == successor) {
+                return Ok(Some(state.to_vec()));
+            }
+        }
+        Ok(None)
+    };
+    let found = level.par_chunks(PIECE).map_init(Default::default, search).find_any(|found| !matches!(found, Ok(None)));
+    found.unwrap_or(Ok(None))
+}
+
+/// The steps between states, by the interpreter, which must also find what is wrong with the last state.
+pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+    steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")
+}
+
+fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+    ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
+    let mut scratch = Scratch::default();
+    let mut steps = Vec::new();
+    for (number, pair) in states.windows(2).enumerate() {
+        let mut taken = None;
+        let visit = |step, successor: &[u32]| {
+            if successor == pair[1] {
+                taken.get_or_insert(step);
+            }
+        };
+        // A fault in another step of the state is no concern of this path's.
+        let _ = interpreter.steps(&pair[0], &mut scratch, visit);
+        steps.push(taken.with_context(|| format!("step {} does not lead to its next state", number + 1))?);
+    }
+    let last = states.last().context("it is empty")?;
+    let expected = match &violation {
+        Violation::Deadlock => {
+            let mut successors = 0;
+            interpreter.steps(last, &mut scratch, |_, _| successors += 1).is_ok() && successors == 0
+        }
+        Violation::Condition(at) => interpreter.value(&checks.conditions[*at].must_hold, last) == Ok(0),
+        Violation::Fault(fault) => {
+            let of_condition = |at: usize| interpreter.value(&checks.conditions[at].must_hold, last).err();
+            let of_step = interpreter.steps(last, &mut scratch, |_, _| {}).err();
+            of_step.into_iter().chain((0..checks.conditions.len()).filter_map(of_condition)).any(|other| other == *fault)
+        }
+    };
+    ensure!(expected, "the interpreter finds nothing wrong with its last state");
+    Ok(Path { states, steps, violation })
+}
+
+impl Path {
+    /// For people: the initial state, then each step with what it changes, then what is wrong.
+    pub fn text(&self, model: &Model, checks: &Checks) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
+        let count = self.steps.len();
+        let steps = if count == 1 { "step" } else { "steps" };
+        line(format!("The shortest path has {count} {steps} (lines of {}):", model.source.name));
+        line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
+        for (number, step) in self.steps.iter().enumerate() {
+            let (from, to) = (&self.states[number], &self.states[number + 1]);
+            let moves = transitions(*step).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ");
+            line(format!("  {}. {moves}", number + 1));
+            let changes = changes(model, from, to);
+            if !changes.is_empty() {
+                line(format!("       {}", list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")))));
+            }
+        }
+        line(format!("There: {}", checks.describe(&self.violation, model)));
+        text
+    }
+
+    pub fn json(&self, model: &Model, checks: &Checks) -> Value {
+        let steps = self.steps.iter().enumerate().map(|(number, step)| {
+            let moves: Vec<Value> = transitions(*step).map(|id| transition_json(model, id)).collect();
+            let changes = changes(model, &self.states[number], &self.states[number + 1]).into_iter();
+            let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
+            json!({ "moves": moves, "changes": changes })
+        });
+        json!({
+            "model": model.source.name,
+            "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
+            "length": self.steps.len(),
+            "initial": state_json(model, &self.states[0]),
+            "steps": steps.collect::<Vec<_>>(),
+            "final": state_json(model, self.states.last().expect("a path has a state")),
+        })
+    }
+}
+
+/// The leader, then the receiver.
+fn transitions(step: Step) -> impl Iterator<Item = TransitionId> {
+    std::iter::once(step.transition).chain(step.receiver)
+}
+
+/// `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
+fn describe(model: &Model, id: TransitionId) -> String {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let Span { line, .. } = transition.span;
+    let on = match transition.action {
+        Action::Alone => String::new(),
+        Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),
+        Action::Receive { channel, .. } => format!(", receives on {}", model.channels[channel].name),
+    };
+    format!("{}: {from} -> {to} (line {line}{on})", process.name)
+}
+
+fn transition_json(model: &Model, id: TransitionId) -> Value {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let Span { line, column, .. } = transition.span;
+    let text = model.source.piece(transition.span).split_whitespace().collect::<Vec<_>>().join(" ");
+    json!({ "process": process.name, "from": from, "to": to, "line": line, "column": column, "text": text })
+}
+
+/// Names and values of all variables that a state holds.
+fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
+    let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
+    let values = written.flat_map(|variable| {
+        let (name, of) = (model.full_name(variable), &model.variables[variable]);
+        (0..of.initial.len()).map(move |element| {
+            let name = if of.is_array { format!("{name}[{element}]") } else { name.clone() };
+            (name, model.value(state, variable, element))
+        })
+    });
+    values.collect()
+}
+
+/// Which process is where.
+fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m str, &'m str)> {
+    let at = |(process, of): (usize, &'m Process)| (&*of.name, &*of.locations[model.location(state, process)].name);
+    model.processes.iter().enumerate().map(at)
+}
+
+pub fn state_json(model: &Model, state: &[u32]) -> Value {
+    let locations: Map<String, Value> = locations(model, state).map(|(process, at)| (process.into(), json!(at))).collect();
+    let variables: Map<String, Value> = variables(model, state).into_iter().map(|(name, value)| (name, json!(value))).collect();
+    json!({ "locations": locations, "variables": variables })
+}
+
+/// Where everybody is, and what is not 0.
+pub fn state_text(model: &Model, state: &[u32]) -> String {
+    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
+    let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
+    list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))))
+}
+
+/// Variables that differ between two states.
+fn changes(model: &Model, from: &[u32], to: &[u32]) -> Vec<(String, i32, i32)> {
+    let pairs = variables(model, from).into_iter().zip(variables(model, to));
+    pairs.filter(|((_, old), (_, new))| old != new).map(|((name, old), (_, new))| (name, old, new)).collect()
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}

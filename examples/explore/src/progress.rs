@@ -1,0 +1,70 @@
+//! What is said on standard error while something takes long.
+
+use crate::engine::Counts;
+use crate::options::ProgressWhen;
+use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, stderr};
+use std::sync::{Mutex, Once};
+use std::time::{Duration, Instant};
+use warpset::{Storage, VectorTable};
+
+/// What takes less is not worth a word on a terminal.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between lines that stay.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How something goes: on a terminal in one line, which changes and disappears in the end; elsewhere, if that is asked for, in
+/// lines that stay.
+pub struct Progress {
+    line: ProgressBar,
+    started: Instant,
+    when: ProgressWhen,
+    shown: Once,
+    /// When the next line that stays is due.
+    next: Mutex<Instant>,
+}
+
+impl Progress {
+    pub fn new(when: ProgressWhen) -> Self {
+        let line = ProgressBar::hidden();
+        line.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
+        let started = Instant::now();
+        Self { line, started, when, shown: Once::new(), next: Mutex::new(started) }
+    }
+
+    /// How far an exploration is.
+    pub fn set<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>) {
+        let rate = HumanFloatCount((counts.states as f64 / self.started.elapsed().as_secs_f64()).round());
+        let (states, waiting) = (HumanCount(counts.states), HumanCount(counts.waiting));
+        let (memory, fill) = (HumanBytes(table.bytes()), 100.0 * counts.states as f64 / table.slots() as f64);
+        let level = counts.levels.saturating_sub(1);
+        self.say(&format!("{states} states, level {level}, {waiting} of it left, {rate} states/s, {memory}, {fill:.0} % full"));
+    }
+
+    /// What is being done, and for how long already.
+    pub fn working(&self, what: &str) {
+        self.say(&format!("{what}: {:.0} s", self.started.elapsed().as_secs_f64()));
+    }
+
+    fn say(&self, text: &str) {
+        if self.when == ProgressWhen::Always && !stderr().is_terminal() {
+            let mut next = self.next.lock().expect("no thread panics while it has the lock");
+            if Instant::now() >= *next {
+                crate::program::print_error(&format!("{text}\n"));
+                *next = Instant::now() + PAUSE;
+            }
+            return;
+        }
+        if self.when != ProgressWhen::Never && self.started.elapsed() > PATIENCE {
+            self.shown.call_once(|| self.line.set_draw_target(ProgressDrawTarget::stderr()));
+        }
+        self.line.set_message(text.to_string());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.line.finish_and_clear();
+    }
+}

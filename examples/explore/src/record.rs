@@ -1,0 +1,82 @@
+//! Writes every vector that is offered to a table to a NumPy file, which the example `replay` reads.
+
+use crate::output::Output;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::sync::Mutex;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// Collects vectors, from any thread, in a temporary file: how many there are must be known before an array can be written.
+pub struct Recorder {
+    width: usize,
+    /// Vectors that are written, at most.
+    most: u64,
+    written: Mutex<Written>,
+}
+
+struct Written {
+    file: BufWriter<File>,
+    vectors: u64,
+    /// Vectors that came when there was no room for more.
+    left_out: u64,
+}
+
+/// How much was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    pub vectors: u64,
+    pub left_out: u64,
+    pub bytes: u64,
+}
+
+impl Recorder {
+    /// For vectors of so many words, which together may have so many bytes.
+    pub fn new(width: usize, most_bytes: u64) -> Result<Self> {
+        let file = tempfile::tempfile().context("no temporary file can be made for the vectors to record")?;
+        let written = Written { file: BufWriter::with_capacity(1 << 20, file), vectors: 0, left_out: 0 };
+        Ok(Self { width, most: most_bytes / (width as u64 * 4), written: Mutex::new(written) })
+    }
+
+    pub fn add(&self, vectors: &[u32]) -> Result<()> {
+        let mut written = self.written.lock().expect("no thread that writes panics");
+        let offered = (vectors.len() / self.width) as u64;
+        let taken = offered.min(self.most - written.vectors);
+        written.vectors += taken;
+        written.left_out += offered - taken;
+        let bytes: Vec<u8> = vectors[..taken as usize * self.width].iter().flat_map(|word| word.to_le_bytes()).collect();
+        written.file.write_all(&bytes).context("recorded vectors cannot be written to the temporary file")
+    }
+
+    /// Writes an `.npz` file with the array `vectors`: `<u4`, shape (vectors, width), C order.
+    pub fn finish(&self, output: Output) -> Result<Recorded> {
+        let mut written = self.written.lock().expect("no thread that writes panics");
+        let Written { file, vectors, left_out } = &mut *written;
+        let (vectors, left_out) = (*vectors, *left_out);
+        output.write(|output| {
+            file.flush().context("the temporary file")?;
+            let file = file.get_mut();
+            file.seek(SeekFrom::Start(0))?;
+            let mut archive = ZipWriter::new(BufWriter::new(output));
+            let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(true);
+            archive.start_file("vectors.npy", options)?;
+            archive.write_all(&header(vectors, self.width))?;
+            std::io::copy(file, &mut archive)?;
+            archive.finish()?.flush()?;
+            Ok(())
+        })?;
+        Ok(Recorded { vectors, left_out, bytes: vectors * self.width as u64 * 4 })
+    }
+}
+
+/// The start of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes.
+fn header(vectors: u64, width: usize) -> Vec<u8> {
+    const FIXED: usize = 10; // the magic, the version, the length of the text
+    let text = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({vectors}, {width}), }}");
+    let padded = (FIXED + text.len() + 1).next_multiple_of(64) - FIXED;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend((padded as u16).to_le_bytes());
+    header.extend(format!("{text:<width$}\n", width = padded - 1).bytes());
+    header
+}

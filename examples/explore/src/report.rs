@@ -1,0 +1,301 @@
+//! What is printed of an exploration.
+
+use crate::checks::Checks;
+use crate::engine::{Counts, End, Exploration, Found};
+use crate::exit;
+use crate::ir::Model;
+use crate::path::{Path, state_json, state_text};
+use crate::program::Ended;
+use crate::record::Recorded;
+use crate::stopping::Stop;
+use crate::warnings::Warnings;
+use anyhow::Result;
+use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use warpset::{Device, Spec, Stats};
+
+pub struct Report<'a> {
+    pub model: &'a Model,
+    pub checks: &'a Checks,
+    pub device: &'a Device,
+    pub spec: Spec,
+    pub stats: Stats,
+    pub exploration: &'a Exploration,
+    /// How successors are found.
+    pub engine: String,
+    pub time: Time,
+    /// Of a GPU, if it was measured.
+    pub measurements: Option<Measurements>,
+    pub finding: Option<Finding<'a>>,
+    pub warnings: &'a Warnings,
+    pub recorded: Option<Recorded>,
+}
+
+/// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
+const BASIS: &str = "whole states compared, nothing hashed away";
+
+/// What was found, and how to get there.
+pub struct Finding<'a> {
+    pub found: &'a Found,
+    /// Or why there is none.
+    pub path: Result<Path>,
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Time {
+    /// To read and lower the model.
+    pub parse: Duration,
+    /// To open the device and to make the table.
+    pub table: Duration,
+    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not count.
+    pub compile: Duration,
+    pub explore: Duration,
+    /// To find the path to what was found.
+    pub path: Duration,
+}
+
+/// Clock cycles of the first threads of all of a GPU's blocks together.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cycles {
+    /// Reading states.
+    pub fetching: u64,
+    /// Making successors and handing them to the cache.
+    pub generating: u64,
+    /// Removing duplicates from the cache.
+    pub caching: u64,
+    /// Finding or putting what is left in the table.
+    pub putting: u64,
+    /// For other blocks at the end of a level.
+    pub waiting: u64,
+}
+
+/// What a GPU has done its time with.
+#[derive(Clone, Debug)]
+pub struct Measurements {
+    pub cycles: Cycles,
+    /// Successors that were offered, duplicates included.
+    pub offered: u64,
+    /// How many a second the table takes of these alone, in batches of its own; or why that was not measured.
+    pub table_alone: Result<f64, String>,
+}
+
+impl Cycles {
+    fn named(self) -> [(&'static str, u64); 5] {
+        let Self { fetching, generating, caching, putting, waiting } = self;
+        [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
+    }
+
+    fn json(self) -> Value {
+        self.named().into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
+    }
+
+    /// Shares of the whole.
+    fn text(self) -> String {
+        let all = self.named().iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
+        self.named().map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
+    }
+}
+
+impl Report<'_> {
+    fn counts(&self) -> &Counts {
+        &self.exploration.counts
+    }
+
+    fn states_per_second(&self) -> f64 {
+        self.per_second(self.counts().states)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.time.explore.as_secs_f64()
+    }
+
+    /// The program's exit code.
+    pub fn exit_code(&self) -> u8 {
+        let path_error = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
+        let is_interrupted =
+            path_error.and_then(|error| error.downcast_ref()).is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED);
+        match (&self.finding, self.exploration.end) {
+            (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
+            (Some(_), _) if is_interrupted => exit::INTERRUPTED,
+            (Some(_), _) => exit::FOUND,
+            (None, End::Complete) => 0,
+            (None, _) => exit::INCOMPLETE,
+        }
+    }
+
+    /// Stores that had to wrap their value, and values of the text that did not fit either.
+    fn overflows(&self) -> u64 {
+        self.counts().overflows + self.warnings.values
+    }
+
+    pub fn json(&self) -> Value {
+        let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
+        let (model, checks) = (self.model, self.checks);
+        let (measured, finding) = (self.measurements.as_ref(), self.finding.as_ref());
+        let mut report = json!({
+            "model": self.model.source.name,
+            "states": counts.states,
+            "transitions": counts.transitions,
+            "deadlocks": counts.deadlocks,
+            "levels": counts.levels,
+            "complete": self.exploration.end == End::Complete,
+            "end": end_word(self.exploration.end),
+            "widest_level": counts.widest_level,
+            "overflows": self.overflows(),
+            "basis": BASIS,
+            "seconds": time.explore.as_secs_f64(),
+            "states_per_second": self.states_per_second(),
+            "seconds_parse": time.parse.as_secs_f64(),
+            "seconds_table": time.table.as_secs_f64(),
+            "seconds_compile": time.compile.as_secs_f64(),
+            "seconds_path": time.path.as_secs_f64(),
+            "table": self.spec.to_string(),
+            "device": self.device.to_string(),
+            "engine": self.engine,
+            "words": self.model.layout.words,
+            "slots": stats.slots,
+            "bytes": stats.bytes,
+            "bytes_lists": self.exploration.list_bytes,
+            "bytes_per_state": stats.bytes_per_vector(),
+            "fill": stats.fill(),
+            "nodes": stats.nodes,
+            "compression_ratio": stats.compression_ratio(),
+            "cycles": measured.map(|measured| measured.cycles.json()),
+            "offered": measured.map(|measured| measured.offered),
+            "offered_per_second": measured.map(|measured| self.per_second(measured.offered)),
+            "table_alone_per_second": measured.and_then(|measured| measured.table_alone.as_ref().ok()),
+            "violation": finding.map(|finding| checks.describe(&finding.found.violation, model)),
+            "state": finding.map(|finding| state_json(model, &finding.found.state)),
+            "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
+            "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
+        });
+        report["overflows_of_text"] = self.warnings.values.into();
+        report["warnings"] = self.warnings.json();
+        report["warning_count"] = self.warnings.count.into();
+        report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
+        report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
+        report["error"] = Value::Null;
+        report["exit_code"] = self.exit_code().into();
+        report
+    }
+
+    pub fn text(&self) -> String {
+        let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
+        let count = |number| HumanCount(number).to_string();
+        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+        let mut rows = vec![
+            ("model", format!("{} ({} words a state)", self.model.source.name, self.model.layout.words)),
+            ("device", format!("{}, {}", self.device, self.engine)),
+            ("table", self.spec.to_string()),
+            ("", String::new()),
+            ("states", count(counts.states)),
+            ("transitions", count(counts.transitions)),
+            ("deadlocks", count(counts.deadlocks)),
+            ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),
+            ("explored", end_text(self.exploration.end, counts)),
+            ("counts are of", BASIS.into()),
+        ];
+        let overflows = [
+            (counts.overflows, "stores had to wrap their value"),
+            (self.warnings.values, "values of the text are not what it says (see the warnings)"),
+        ];
+        let overflows =
+            overflows.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{} {what}", count(*number)));
+        let overflows: Vec<String> = overflows.collect();
+        if !overflows.is_empty() {
+            rows.push(("overflows", overflows.join("; ")));
+        }
+        if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
+            let more =
+                if left_out == 0 { String::new() } else { format!("; {} more left out (--record-bytes)", count(left_out)) };
+            rows.push(("recorded", format!("{} vectors, {}{more}", count(vectors), HumanBytes(bytes))));
+        }
+        rows.extend([
+            ("", String::new()),
+            (
+                "time",
+                format!(
+                    "parse {}, table {}, compile {}, explore {}",
+                    seconds(time.parse),
+                    seconds(time.table),
+                    seconds(time.compile),
+                    seconds(time.explore)
+                ),
+            ),
+            ("states a second", HumanFloatCount(self.states_per_second().round()).to_string()),
+            (
+                "memory",
+                format!(
+                    "{} of table, {:.1} bytes a state, {:.0} % full; {} of lists of states",
+                    HumanBytes(stats.bytes),
+                    stats.bytes_per_vector(),
+                    100.0 * stats.fill(),
+                    HumanBytes(self.exploration.list_bytes)
+                ),
+            ),
+        ]);
+        if stats.node_slots > 0 {
+            let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
+            rows.push(("compression ratio", text));
+        }
+        if let Some(measured) = &self.measurements {
+            let offered = self.per_second(measured.offered);
+            let count = |number: f64| HumanFloatCount(number.round()).to_string();
+            let alone = match &measured.table_alone {
+                Ok(alone) => format!("{} by the table alone: {:.0} %", count(*alone), 100.0 * offered / alone),
+                Err(why) => format!("by the table alone not measured: {why}"),
+            };
+            rows.push(("cycles", measured.cycles.text()));
+            rows.push(("offers a second", format!("{}, {alone}", count(offered))));
+        }
+        let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
+        let found = self.finding.as_ref().map(|finding| self.found_text(finding));
+        lines.chain(found).collect()
+    }
+
+    /// The path; or only the state, and why.
+    fn found_text(&self, Finding { found, path }: &Finding) -> String {
+        match path {
+            Ok(path) => format!("\n{}", path.text(self.model, self.checks)),
+            Err(error) => {
+                let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
+                format!("\n{what}\n  in {state}, {} steps from the initial state\nThere is no path: {error:#}\n", found.level)
+            }
+        }
+    }
+}
+
+fn end_word(end: End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Violation => "found",
+        End::States => "max-states",
+        End::Levels => "levels",
+        End::Memory => "memory",
+        End::Stopped(Stop::Interrupted) => "interrupted",
+        End::Stopped(Stop::Time(_)) => "timeout",
+    }
+}
+
+fn end_text(end: End, counts: &Counts) -> String {
+    let waiting = HumanCount(counts.waiting);
+    match end {
+        End::Complete => "completely".into(),
+        End::Violation => "until something was found".into(),
+        End::States => {
+            format!("in part: stopped at --max-states, {waiting} states of the last level and those after it not expanded")
+        }
+        End::Levels => "in part: stopped at a level".into(),
+        End::Stopped(Stop::Interrupted) => {
+            format!("in part: INTERRUPTED, {waiting} states of the last level and those after it not expanded")
+        }
+        End::Stopped(Stop::Time(most)) => format!(
+            "in part: stopped after --timeout {} s, {waiting} states of the last level and those after it not expanded",
+            most.as_secs_f64()
+        ),
+        End::Memory => format!("in part: no more memory, {waiting} states of the last level and those after it not expanded"),
+    }
+}

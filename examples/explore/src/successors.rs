@@ -1,0 +1,92 @@
+//! Where successors come from, and what is found on the way.
+
+use crate::checks::{Checks, Violation};
+use crate::interpreter::{Interpreter, Scratch};
+
+/// Finds the successors of states and checks the states: by interpretation, or by compiled code.
+pub trait Successors: Sync {
+    /// Memory of a thread, to be used again.
+    type Scratch: Default + Send;
+
+    /// Words a state.
+    fn width(&self) -> usize;
+
+    /// Checks the states, which are so many times `width` words, and adds their successors to the expansion, with multiplicity.
+    ///
+    /// Stops at a state that has a fault, in a condition or a step: none of its successors is added, nor any of later states.
+    fn expand(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion);
+}
+
+/// What is found in some states.
+#[derive(Clone, Debug, Default)]
+pub struct Expansion {
+    /// Of all states, one after another.
+    pub successors: Vec<u32>,
+    /// For each successor, the number of the state that it is of.
+    pub parents: Vec<u32>,
+    /// States without any successor.
+    pub deadlocks: u64,
+    /// Stores that had to wrap their value.
+    pub overflows: u64,
+    /// The first state for which something is wrong, by its number, and what; but the fault, if there is one.
+    pub violation: Option<(usize, Violation)>,
+}
+
+impl Expansion {
+    pub fn clear(&mut self) {
+        self.successors.clear();
+        self.parents.clear();
+        (self.deadlocks, self.overflows, self.violation) = (0, 0, None);
+    }
+
+    pub fn violate(&mut self, state: usize, violation: Violation) {
+        if self.violation.is_none() || matches!(violation, Violation::Fault(_)) {
+            self.violation = Some((state, violation));
+        }
+    }
+}
+
+/// Successors by interpretation.
+pub struct Interpreted<'m> {
+    pub interpreter: Interpreter<'m>,
+    pub checks: &'m Checks,
+}
+
+impl Successors for Interpreted<'_> {
+    type Scratch = Scratch;
+
+    fn width(&self) -> usize {
+        self.interpreter.model().layout.words
+    }
+
+    fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        for (number, state) in states.chunks_exact(self.width()).enumerate() {
+            for (at, condition) in self.checks.conditions.iter().enumerate() {
+                match self.interpreter.value(&condition.must_hold, state) {
+                    Ok(0) => expansion.violate(number, Violation::Condition(at)),
+                    Ok(_) => {}
+                    Err(fault) => return expansion.violate(number, Violation::Fault(fault)),
+                }
+            }
+            let before = (expansion.parents.len(), expansion.successors.len());
+            let steps = self.interpreter.steps(state, scratch, |_, successor| {
+                expansion.parents.push(number as u32);
+                expansion.successors.extend_from_slice(successor);
+            });
+            match steps {
+                Ok(overflows) => expansion.overflows += overflows,
+                Err(fault) => {
+                    expansion.parents.truncate(before.0);
+                    expansion.successors.truncate(before.1);
+                    return expansion.violate(number, Violation::Fault(fault));
+                }
+            }
+            if expansion.parents.len() == before.0 {
+                expansion.deadlocks += 1;
+                if self.checks.deadlocks {
+                    expansion.violate(number, Violation::Deadlock);
+                }
+            }
+        }
+    }
+}

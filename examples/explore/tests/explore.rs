@@ -1,0 +1,949 @@
+//! The model checker, run as a stranger runs it: the executable that Cargo built beside this test.
+//!
+//! What an exploration finds is tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Where
+//! there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what `replay` reads where
+//! that example of the library is not built.
+
+#[allow(dead_code)] // of the machines only whether there is a GPU
+#[path = "../../../tests/common/machines.rs"]
+mod machines;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use machines::Gpus;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use tempfile::TempDir;
+
+const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
+
+/// The example of the library, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has built it by now,
+/// one of this package alone does not.
+fn replay() -> Option<PathBuf> {
+    let profile = Path::new(EXPLORE).parent().expect("executables are in target/PROFILE");
+    Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
+}
+
+const TABLES: [&str; 3] = ["bucket", "tree", "tree-compact"];
+
+/// Where an exploration runs, and with what table.
+#[derive(Clone, Copy)]
+struct Place {
+    device: &'static str,
+    table: &'static str,
+}
+
+/// A test of a place, by its name.
+type OfPlace = (&'static str, fn(Place));
+
+const EVERYWHERE: [OfPlace; 13] = [
+    ("own_models_have_their_counts", own_models_have_their_counts),
+    ("violations_come_with_the_shortest_path", violations_come_with_the_shortest_path),
+    ("what_holds_is_not_reported", what_holds_is_not_reported),
+    ("assertions_are_checked", assertions_are_checked),
+    ("faults_of_a_model_come_with_a_path", faults_of_a_model_come_with_a_path),
+    ("going_on_keeps_the_shortest_path", going_on_keeps_the_shortest_path),
+    ("a_fault_is_reported_whatever_was_found_before", a_fault_is_reported_whatever_was_found_before),
+    ("overflows_are_reported", overflows_are_reported),
+    ("limits_stop_it", limits_stop_it),
+    ("interruption_ends_it_with_a_report", interruption_ends_it_with_a_report),
+    ("too_little_memory_ends_it_at_once", too_little_memory_ends_it_at_once),
+    ("tables_do_not_get_too_full", tables_do_not_get_too_full),
+    ("long_paths_are_found", long_paths_are_found),
+];
+
+/// Where it is on a GPU.
+const ON_GPUS: [OfPlace; 1] = [("cycles_are_measured", cycles_are_measured)];
+
+const ONCE: &[(&str, fn())] = &[
+    ("paths_are_printed_with_lines_and_changes", paths_are_printed_with_lines_and_changes),
+    ("what_was_found_is_reported_without_a_path_too", what_was_found_is_reported_without_a_path_too),
+    ("errors_have_their_exit_code_and_place", errors_have_their_exit_code_and_place),
+    ("options_that_would_do_nothing_are_refused", options_that_would_do_nothing_are_refused),
+    #[cfg(unix)]
+    ("deep_brackets_are_asked_of_clang_only", deep_brackets_are_asked_of_clang_only),
+    ("compiled_code_may_come_later_or_never", compiled_code_may_come_later_or_never),
+    (
+        "files_may_have_a_byte_order_mark_and_other_bytes_in_comments",
+        files_may_have_a_byte_order_mark_and_other_bytes_in_comments,
+    ),
+    ("the_time_is_split", the_time_is_split),
+    ("help_teaches", help_teaches),
+    ("what_does_not_fit_is_said", what_does_not_fit_is_said),
+    ("counts_say_what_they_rest_on", counts_say_what_they_rest_on),
+    ("outputs_are_opened_before_the_search", outputs_are_opened_before_the_search),
+    ("outputs_do_not_overwrite_the_model_or_each_other", outputs_do_not_overwrite_the_model_or_each_other),
+    ("recording_has_a_limit", recording_has_a_limit),
+    ("models_that_are_no_files_or_too_long_are_refused", models_that_are_no_files_or_too_long_are_refused),
+    ("models_come_from_standard_input_too", models_come_from_standard_input_too),
+    ("json_is_one_object_on_every_path", json_is_one_object_on_every_path),
+    ("time_and_threads_have_limits", time_and_threads_have_limits),
+    #[cfg(unix)]
+    ("readers_and_disks_that_take_no_more_are_no_reason_to_panic", readers_and_disks_that_take_no_more_are_no_reason_to_panic),
+    #[cfg(target_os = "linux")]
+    ("interruption_while_reading_or_compiling_is_an_error", interruption_while_reading_or_compiling_is_an_error),
+    #[cfg(target_os = "linux")]
+    ("a_second_interruption_ends_it_at_once", a_second_interruption_ends_it_at_once),
+];
+
+/// A test that needs the executable of `replay`, by its name.
+type WithReplay = (&'static str, fn(&Path));
+
+const WITH_REPLAY: [WithReplay; 2] = [
+    ("recorded_vectors_can_be_replayed", recorded_vectors_can_be_replayed),
+    ("recordings_that_reached_their_limit_can_be_replayed", recordings_that_reached_their_limit_can_be_replayed),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trial = |name: String, test: Box<dyn FnOnce() + Send>| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    let skipped = |name: String, why: &'static str| {
+        Trial::test(format!("{name} (skipped: {why})"), move || Err(Failed::from(why))).with_ignored_flag(true)
+    };
+    let mut trials: Vec<Trial> = ONCE.iter().map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
+    let replay = replay();
+    trials.extend(WITH_REPLAY.iter().map(|(name, test)| match replay.clone() {
+        Some(replay) => trial(name.to_string(), Box::new(move || test(&replay))),
+        None => skipped(name.to_string(), "not built: cargo build --example replay"),
+    }));
+    for table in TABLES {
+        let place = Place { device: "cpu:2", table };
+        trials
+            .extend(EVERYWHERE.iter().map(|(name, test)| trial(format!("cpu::{table}::{name}"), Box::new(move || test(place)))));
+    }
+    let on_gpus = || TABLES.iter().flat_map(|table| EVERYWHERE.iter().chain(&ON_GPUS).map(move |test| (*table, *test)));
+    let mut no_gpu = None;
+    match machines::gpus() {
+        Gpus::Here(_) => trials.extend(on_gpus().map(|(table, (name, test))| {
+            let place = Place { device: "gpu", table };
+            trial(format!("gpu::{table}::{name}"), Box::new(move || test(place)))
+        })),
+        Gpus::NotHere(why) => {
+            let trials_of_gpus: Vec<_> =
+                on_gpus().map(|(table, (name, _))| skipped(format!("gpu::{table}::{name}"), "no CUDA device")).collect();
+            no_gpu = Some((trials_of_gpus.len(), why));
+            trials.extend(trials_of_gpus);
+        }
+        Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
+    }
+    let beem = "beem_models_have_their_counts";
+    match std::env::var_os("WARPSET_BEEM").map(PathBuf::from) {
+        Some(folder) => trials.push(trial(beem.into(), Box::new(move || beem_models_have_their_counts(&folder)))),
+        None => trials.push(skipped(beem.into(), "WARPSET_BEEM does not name a folder of models")),
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some((count, why)) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
+        println!("{count} GPU tests skipped: no CUDA device ({why})\n");
+    }
+    conclusion.exit_code()
+}
+
+fn model(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name).with_extension("dve")
+}
+
+fn explore_on(device: &str, model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+    let mut command = Command::new(EXPLORE);
+    command.arg(model).args(["--device", device]).args(arguments).output().expect("the checker starts")
+}
+
+fn explore(model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+    explore_on("cpu:2", model, arguments)
+}
+
+impl Place {
+    /// The exit code and the object printed. On a GPU the table begins small, unless the arguments say how large.
+    #[track_caller]
+    fn json(self, model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+        let small = ["--capacity", "64"];
+        let begins: &[&str] = if self.is_gpu() && !arguments.contains(&"--capacity") { &small } else { &[] };
+        json_on(self.device, model, &[&["--table", self.table], begins, arguments].concat())
+    }
+
+    fn is_gpu(self) -> bool {
+        self.device == "gpu"
+    }
+}
+
+/// The same on two threads, with the default table.
+#[track_caller]
+fn json(model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+    json_on("cpu:2", model, arguments)
+}
+
+#[track_caller]
+fn json_on(device: &str, model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = explore_on(device, model, arguments.iter().chain(&["--json"]));
+    let report = only_object(&output);
+    assert!(output.stderr.is_empty() || report["warning_count"] != 0, "{output:?}");
+    (output.status.code(), report)
+}
+
+/// The one object that is printed with `--json`, of a report or of an error; it has the exit code.
+#[track_caller]
+fn only_object(output: &Output) -> Value {
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{output:?}");
+    assert_eq!(object["error"].is_string(), object.get("states").is_none(), "{output:?}");
+    object
+}
+
+/// States, transitions, deadlocks, levels, the widest level.
+fn counts(report: &Value) -> [u64; 5] {
+    ["states", "transitions", "deadlocks", "levels", "widest_level"].map(|name| report[name].as_u64().expect(name))
+}
+
+/// Counted by programs that were written for this by hand, without the library and its interpreter.
+const GOLDEN: [(&str, [u64; 4]); 5] = [
+    ("mailbox", [413, 582, 1, 25]),
+    ("peterson", [20, 34, 0, 7]),
+    ("peterson_wrong", [32, 60, 0, 8]),
+    ("readers_writers", [11, 22, 1, 5]),
+    ("river", [10, 20, 0, 8]),
+];
+
+fn own_models_have_their_counts(place: Place) {
+    for (name, expected) in GOLDEN {
+        let (code, report) = place.json(&model(name), &[]);
+        assert_eq!(counts(&report)[..4], expected, "{name}");
+        assert_eq!((code, &report["complete"], &report["violation"]), (Some(0), &Value::Bool(true), &Value::Null), "{name}");
+        assert_eq!(report["engine"] == "compiled for the GPU", place.is_gpu());
+    }
+}
+
+const EXCLUSION: &str = "P_0.critical + P_1.critical <= 1";
+
+fn violations_come_with_the_shortest_path(place: Place) {
+    for (name, arguments, length, found) in [
+        ("peterson_wrong", &["--invariant", EXCLUSION][..], 6, "invariant violated: P_0.critical + P_1.critical <= 1"),
+        ("readers_writers", &["--deadlock"], 4, "deadlock: no step is possible"),
+        ("river", &["--goal", "farmer and wolf and goat and cabbage"], 7, "goal reached: farmer and wolf and goat and cabbage"),
+        ("mailbox", &["--deadlock"], 24, "deadlock: no step is possible"),
+        ("mailbox", &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"], 8, "fault in a condition: division by zero"),
+        ("river", &["--invariant", "false"], 0, "invariant violated: false"),
+    ] {
+        let file = TempDir::new().unwrap();
+        let trace = file.path().join("trace.json");
+        let (code, report) = place.json(&model(name), &[arguments, &["--trace", trace.to_str().unwrap()]].concat());
+        assert_eq!((code, report["violation"].as_str()), (Some(1), Some(found)), "{name} {arguments:?}");
+        let path = &report["path"];
+        assert_eq!((&report["no_path"], &path["length"]), (&Value::Null, &Value::from(length)), "{name} {arguments:?}");
+        assert_eq!((path["steps"].as_array().unwrap().len(), &path["final"]), (length, &report["state"]));
+        let written: Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).unwrap();
+        assert_eq!(written, *path);
+    }
+}
+
+fn paths_are_printed_with_lines_and_changes() {
+    let output = explore(&model("peterson_wrong"), ["--invariant", EXCLUSION]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in [
+        "The shortest path has 6 steps",
+        "0. initial state: P_0.idle, P_1.idle",
+        "yielded -> waiting (line ",
+        "turn: 0 -> 1",
+        "There: invariant violated: P_0.critical + P_1.critical <= 1",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let text = String::from_utf8(explore(&model("readers_writers"), ["--deadlock"]).stdout).unwrap();
+    assert!(
+        text.contains("outside -> inside (line 23, sends on enter), with Lock: shared -> shared (line 13, receives on enter)")
+            || text.contains(
+                "outside -> inside (line 34, sends on enter), with Lock: shared -> shared (line 13, receives on enter)"
+            ),
+        "{text}"
+    );
+}
+
+fn what_holds_is_not_reported(place: Place) {
+    for (name, arguments) in [
+        ("peterson", &["--deadlock", "--invariant", EXCLUSION, "--goal", "P_0.critical and P_1.critical"][..]),
+        ("river", &["--deadlock", "--goal", "wolf == goat and goat != farmer"]),
+        ("mailbox", &["--invariant", "P_0.next <= 4 and P_1->next <= 4"]),
+    ] {
+        let (code, report) = place.json(&model(name), arguments);
+        assert_eq!((code, &report["path"]), (Some(0), &Value::Null), "{name}");
+    }
+}
+
+/// A model in a file of its own.
+fn written(text: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("model.dve");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn assertions_are_checked(place: Place) {
+    let text = std::fs::read_to_string(model("mailbox")).unwrap();
+    let (_folder, path) = written(&text.replace("sync box!{1, next};", "sync box!{0, next};"));
+    let (code, report) = place.json(&path, &[]);
+    // 0, 0 from both producers is in the box and taken: the second 0 is not what is expected.
+    assert_eq!((code, report["violation"].as_str()), (Some(1), Some("assertion violated: taken: number == expected[from]")));
+    assert_eq!(report["path"]["length"], 5);
+    let (code, report) = place.json(&path, &["--keep-going"]);
+    assert_eq!((code, &report["complete"]), (Some(1), &Value::Bool(true)));
+}
+
+fn faults_of_a_model_come_with_a_path(place: Place) {
+    let text = "byte a[3], i;\nprocess P {\n state s;\n init s;\n trans s -> s {\n  effect a[i] = 1,\n   i = i + 1; };\n}\nsystem async;";
+    let (_folder, path) = written(text);
+    for arguments in [&[][..], &["--keep-going"]] {
+        let (code, report) = place.json(&path, arguments);
+        assert_eq!((code, report["path"]["length"].as_u64(), report["complete"].as_bool()), (Some(1), Some(3), Some(false)));
+        let found = report["violation"].as_str().unwrap();
+        assert!(found.ends_with(":6:10: the array a has 3 elements, but its index is 3"), "{found}");
+    }
+    // A fault ends it even if something else was found before.
+    for condition in ["i < 1", "i < 3", "1 / (2 - i) < 9"] {
+        let (code, report) = place.json(&path, &["--keep-going", "--invariant", condition]);
+        assert_eq!((code, report["end"].as_str()), (Some(1), Some("found")), "{condition}");
+    }
+}
+
+/// A counter that goes on after 3, and back to it: the lowest level of 3 is the third.
+fn going_on_keeps_the_shortest_path(place: Place) {
+    for last in ["s -> s { guard x == 9; effect x = 0; }", "s -> s { guard x == 8; effect x = 3; }"] {
+        let text = "byte x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; },".to_string();
+        let (_folder, path) = written(&format!("{text} {last}; }} system async;"));
+        let (code, report) = place.json(&path, &["--keep-going", "--goal", "x == 3"]);
+        assert_eq!((code, &report["complete"], counts(&report)[0]), (Some(1), &Value::Bool(true), 10), "{last}");
+        assert_eq!((&report["no_path"], report["path"]["length"].as_u64()), (&Value::Null, Some(3)), "{last}");
+    }
+}
+
+fn a_fault_is_reported_whatever_was_found_before(place: Place) {
+    let (_folder, path) = written(
+        "byte x, a[2]; process P { state s; init s; trans
+            s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+    );
+    let (code, report) = place.json(&path, &["--keep-going", "--goal", "x == 1"]);
+    let found = report["violation"].as_str().unwrap();
+    assert!(found.ends_with("the array a has 2 elements, but its index is 3"), "{found}");
+    assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(3)));
+    // Nothing of the step that has it.
+    assert_eq!(counts(&report), [4, 3, 0, 4, 1]);
+}
+
+fn overflows_are_reported(place: Place) {
+    let (_folder, path) = written("byte i; process P { state s; init s; trans s -> s { effect i = i + 1; }; } system async;");
+    let (code, report) = place.json(&path, &[]);
+    assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
+    let output = explore_on(place.device, &path, ["--table", place.table]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 stores had to wrap their value"));
+}
+
+/// Three counters to 30: 29,791 states.
+const COUNTERS: &str = "byte a, b, c; process P { state s; init s; trans
+    s -> s { guard a < 30; effect a = a + 1; }, s -> s { guard b < 30; effect b = b + 1; }, s -> s { guard c < 30; effect c = c + 1; };
+    } system async;";
+
+fn limits_stop_it(place: Place) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--max-states", "10k"]);
+    assert_eq!((code, &report["complete"], report["end"].as_str()), (Some(3), &Value::Bool(false), Some("max-states")));
+    assert!((10_000..29_791).contains(&counts(&report)[0]));
+    let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
+    assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
+    assert!((1000..29_791).contains(&counts(&report)[0]), "{report}");
+    let (code, report) = place.json(&path, &["--memory", "10M", "--capacity", "1000"]);
+    assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
+    let (code, report) = place.json(&path, &["--keep-going", "--goal", "a == 30 and b == 30"]);
+    assert_eq!((code, counts(&report)), (Some(1), [29_791, 86_490, 1, 91, 721]));
+    assert_eq!(report["path"]["length"].as_u64(), Some(60));
+}
+
+fn too_little_memory_ends_it_at_once(place: Place) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);
+    assert_eq!((code, report["end"].as_str(), counts(&report)), (Some(3), Some("memory"), [1, 0, 0, 1, 1]));
+    let arguments = ["--memory", "1k", "--capacity", "1000", "--table", place.table];
+    let text = String::from_utf8(explore_on(place.device, &path, arguments).stdout).unwrap();
+    assert!(text.contains("1 states of the last level and those after it not expanded"), "{text}");
+}
+
+/// Levels of one state each: a table is looked at after every one, so it grows as soon as it must.
+fn tables_do_not_get_too_full(place: Place) {
+    // Of tables that are filled to 85 % one has 6,352 slots: it must have grown at 5,400 states.
+    let (_folder, path) = written(&chain(6000));
+    let (code, report) = place.json(&path, &["--capacity", "64"]);
+    assert_eq!((code, counts(&report)), (Some(0), [6001, 6000, 1, 6001, 1]));
+    let fill = report["fill"].as_f64().unwrap();
+    assert!(fill <= 0.86, "{fill}");
+}
+
+fn long_paths_are_found(place: Place) {
+    let (_folder, path) = written(&chain(2000));
+    let (code, report) = place.json(&path, &["--deadlock", "--capacity", "64"]);
+    assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(2000)));
+}
+
+/// A counter to so many.
+fn chain(length: u32) -> String {
+    format!("int x; process P {{ state s; init s; trans s -> s {{ guard x < {length}; effect x = x + 1; }}; }} system async;")
+}
+
+fn cycles_are_measured(place: Place) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--cycles"]);
+    assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
+    for name in ["fetching", "generating", "caching", "putting", "waiting"] {
+        assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
+    }
+    // Levels that found the table full are done again.
+    assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
+    let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("by the table alone not measured: there are too few states"), "{text}");
+}
+
+/// The table takes what all lists of states leave, but a path needs more of them.
+fn what_was_found_is_reported_without_a_path_too() {
+    let (_folder, path) = written(COUNTERS);
+    let arguments = ["--deadlock", "--table", "bucket", "--capacity", "65536", "--memory", "340k"];
+    let (code, report) = json(&path, &arguments);
+    assert_eq!((code, counts(&report)), (Some(1), [29_791, 86_490, 1, 91, 721]), "{report}");
+    assert_eq!(report["violation"].as_str(), Some("deadlock: no step is possible"));
+    assert_eq!((&report["state"]["variables"]["a"], &report["path"]), (&Value::from(30), &Value::Null));
+    assert!(report["no_path"].as_str().is_some_and(|why| why.starts_with("memory ended")), "{report}");
+    let output = explore(&path, arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in
+        ["29,791", "deadlock: no step is possible", "in P.s, a = 30, b = 30, c = 30, 90 steps", "There is no path: memory ended"]
+    {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+}
+
+fn options_that_would_do_nothing_are_refused() {
+    for (arguments, part) in [
+        (&["--engine", "gpu", "--record", "x.npz"][..], if cfg!(feature = "cuda") { "--record is for" } else { "`cuda` is off" }),
+        (&["--engine", "gpu"], if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" }),
+        (&["--cycles"], "--cycles is for --engine gpu"),
+        (&["--engine", "compiled", "--cycles"], "--cycles is for --engine gpu"),
+    ] {
+        let output = explore(&model("peterson"), arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("explore.cu");
+    let output = explore(&model("peterson"), ["--emit", file.to_str().unwrap()]);
+    assert_eq!((output.status.success(), file.is_file()), (cfg!(feature = "cuda"), cfg!(feature = "cuda")), "{output:?}");
+}
+
+fn errors_have_their_exit_code_and_place() {
+    let (_folder, path) = written("byte x;\nprocess P { state s; init t; }\nsystem async;");
+    let fails = |path: &Path, arguments: &[&str], parts: &[&str]| {
+        let output = explore(path, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part} is missing:\n{text}"));
+    };
+    fails(&path, &[], &["there is no state `t`", "model.dve:2:27", "process P { state s; init t; }"]);
+    fails(
+        &model("peterson"),
+        &["--invariant", "P_0.crit == 1"],
+        &["there is no state or variable of P_0 `crit`", "--invariant:1:5"],
+    );
+    fails(&model("missing"), &[], &["missing.dve cannot be read"]);
+    fails(&model("peterson"), &["--capacity", "many"], &["it is not a number"]);
+}
+
+/// Clang takes 256 brackets in each other unless it is told to take more, and nothing else knows that option.
+#[cfg(unix)]
+fn deep_brackets_are_asked_of_clang_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, path) = written(COUNTERS);
+    let [compiler, arguments] = ["compiler", "arguments"].map(|name| folder.path().join(name));
+    for (version, takes_brackets) in [("Debian clang version 19.1.7", true), ("c++ (Debian 14.2.0) 14.2.0", false)] {
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit; fi\necho \"$@\" > '{}'\necho no >&2\nexit 1\n",
+            arguments.display()
+        );
+        std::fs::write(&compiler, script).unwrap();
+        std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new(EXPLORE)
+            .arg(&path)
+            .args(["--device", "cpu:2", "--engine", "compiled"])
+            .env("CXX", &compiler)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains("did not compile") && message.contains("no\n"), "{output:?}");
+        let arguments = std::fs::read_to_string(&arguments).unwrap();
+        assert_eq!(arguments.contains("-fbracket-depth"), takes_brackets, "{arguments}");
+    }
+}
+
+/// What `auto` begins with and what takes over when it is compiled count the same; whether there is a compiler, and whether it works, makes no
+/// difference to that.
+fn compiled_code_may_come_later_or_never() {
+    let (_folder, path) = written(&COUNTERS.replace("30", "70"));
+    for compiler in [None, Some("false"), Some("/no/compiler")] {
+        let mut command = Command::new(EXPLORE);
+        command.arg(&path).args(["--device", "cpu:2", "--json"]);
+        if let Some(compiler) = compiler {
+            command.env("CXX", compiler);
+        }
+        let output = command.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!(counts(&report), [357_911, 1_058_610, 1, 211, 3781], "{report}");
+        let engine = report["engine"].as_str().unwrap();
+        assert!(engine.starts_with("interpreted") && (compiler.is_none() || !engine.contains("then compiled")), "{engine}");
+    }
+}
+
+fn files_may_have_a_byte_order_mark_and_other_bytes_in_comments() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("model.dve");
+    let model = std::fs::read(model("peterson")).unwrap();
+    std::fs::write(&path, [b"\xef\xbb\xbf// caf\xe9\n", &model[..]].concat()).unwrap();
+    let (code, report) = json(&path, &[]);
+    assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]));
+}
+
+fn the_time_is_split() {
+    let (_, report) = json(&model("peterson"), &["--engine", "compiled"]);
+    for name in ["seconds", "seconds_parse", "seconds_table", "seconds_compile", "seconds_path"] {
+        assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
+    }
+    assert!(report["seconds_compile"].as_f64() > report["seconds_parse"].as_f64());
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("time ")).unwrap();
+    assert!([" parse ", " table ", " compile ", " explore "].iter().all(|part| line.contains(part)), "{line}");
+}
+
+fn recorded_vectors_can_be_replayed(replay: &Path) {
+    for (name, [states, transitions, ..]) in GOLDEN {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("vectors.npz");
+        let (_, report) = json(&model(name), &["--record", file.to_str().unwrap()]);
+        let output = Command::new(replay).arg(&file).args(["--json", "--verify", "--device", "cpu:2"]).output().unwrap();
+        let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        // The initial state, and what every transition leads to.
+        assert_eq!(replayed["vectors"].as_u64(), Some(transitions + 1));
+        assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["words"]));
+    }
+}
+
+fn help_teaches() {
+    let output = Command::new(EXPLORE).arg("--help").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for part in
+        ["--invariant 'P_0.CS + P_1.CS <= 1'", "130  interrupted", "--max-states", "--memory", "--timeout", "--record", "--table"]
+    {
+        assert!(text.contains(part), "{part} is missing");
+    }
+}
+
+/// Values of a text that do not fit, all that there are kinds of.
+const UNFIT: &str = "const byte N = 300;
+byte x = 300, a[2] = {1, 2, 3}, b[3] = {1};
+int y = -2147483648, z = 1 << 70;
+process P { state s, t; init s; trans s -> t { guard x == 44 and N == 44; effect x = 256; }; }
+system async;";
+
+fn what_does_not_fit_is_said() {
+    let (_folder, path) = written(UNFIT);
+    let output = explore(&path, ["--invariant", "x << 32 < 300"]);
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for part in [
+        "300 does not fit a byte, which holds 0 to 255",
+        "model.dve:1:16",
+        "const byte N = 300;",
+        "becomes 44",
+        "model.dve:2:10",
+        "the array `a` has 2 elements, but its list has 3 values",
+        "model.dve:2:29",
+        "the array `b` has 3 elements, but its list has 1 value",
+        "-2147483648 does not fit an int, which holds -32768 to 32767",
+        "becomes 0",
+        "a shift by 70, where 0 to 31 are possible",
+        "becomes one by 6",
+        "256 does not fit a byte",
+        "a shift by 32",
+        "--invariant:1:3",
+    ] {
+        assert!(said.contains(part), "{part} is missing:\n{said}");
+    }
+    // N, x, the third value, y, two shifts; the store of 256 is counted when it takes place.
+    let line = text.lines().find(|line| line.starts_with("overflows ")).unwrap();
+    assert!(line.contains("1 stores had to wrap their value; 6 values of the text are not what it says"), "{line}");
+    let (code, report) = json(&path, &["--invariant", "x << 32 < 300"]);
+    assert_eq!((code, counts(&report)[0]), (Some(0), 2));
+    let numbers = ["overflows", "overflows_of_text", "warning_count"].map(|name| report[name].as_u64().unwrap());
+    assert_eq!(numbers, [7, 6, 8]);
+    let first = &report["warnings"][0];
+    assert!(first["place"].as_str().unwrap().ends_with("model.dve:1:16"), "{first}");
+    assert_eq!(first["message"], "300 does not fit a byte, which holds 0 to 255: becomes 44");
+    assert_eq!(report["warnings"].as_array().unwrap().len(), 8);
+
+    let output = explore(&path, ["--strict", "--json"]);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(2) && error.contains("model.dve:1:16: 300 does not fit a byte"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Error: a shift by 70"), "{output:?}");
+    let (_folder, path) = written("byte x = 255; process P { state s; init s; } system async;");
+    assert_eq!(json(&path, &["--strict"]).0, Some(0));
+    let output = explore(&path, ["--strict", "--goal", "1 << 70 == x"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    // There may be as many as there are values.
+    let (_folder, path) =
+        written(&UNFIT.replace("{1, 2, 3}", &format!("{{{}1}}", "300, ".repeat(999))).replace("a[2]", "a[1000]"));
+    let output = explore(&path, [""; 0]);
+    assert!(String::from_utf8_lossy(&output.stderr).ends_with("... and 985 more like these\n"), "{output:?}");
+}
+
+fn counts_say_what_they_rest_on() {
+    let (_, report) = json(&model("peterson"), &[]);
+    assert_eq!(report["basis"], "whole states compared, nothing hashed away");
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    assert!(text.contains("counts are of      whole states compared, nothing hashed away"), "{text}");
+}
+
+/// More states than anybody waits for.
+const ENDLESS: &str = "int x, y, z; process P { state s; init s; trans
+    s -> s { effect x = x + 1; }, s -> s { effect y = y + 1; }, s -> s { effect z = z + 1; }; } system async;";
+
+fn outputs_are_opened_before_the_search() {
+    let (folder, path) = written(ENDLESS);
+    let (missing, plain) = (folder.path().join("missing/file"), path.join("file"));
+    for option in ["--record", "--trace", "--emit"] {
+        for output in [&missing, &plain, &folder.path().to_owned()] {
+            let output = explore(&path, [option, output.to_str().unwrap(), "--timeout", "1h"]);
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+            assert!(text.contains(option) && text.contains("cannot be written"), "{text}");
+        }
+    }
+    // What is not written is as it was.
+    let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+    std::fs::write(&old, "before").unwrap();
+    for file in [&new, &old] {
+        assert_eq!(json(&model("peterson"), &["--deadlock", "--trace", file.to_str().unwrap()]).0, Some(0));
+    }
+    assert_eq!((new.exists(), std::fs::read_to_string(&old).unwrap().as_str()), (false, "before"));
+    assert_eq!(json(&model("river"), &["--goal", "goat", "--trace", old.to_str().unwrap()]).0, Some(1));
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&old).unwrap()).unwrap();
+    assert_eq!(trace["length"], 1);
+}
+
+fn outputs_do_not_overwrite_the_model_or_each_other() {
+    let text = std::fs::read_to_string(model("peterson_wrong")).unwrap();
+    let (folder, path) = written(&text);
+    let [link, hard, new] = ["link", "hard", "new"].map(|name| folder.path().join(name));
+    std::fs::hard_link(&path, &hard).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    #[cfg(not(unix))]
+    std::fs::hard_link(&path, &link).unwrap();
+    let dotted = folder.path().join(".").join("model.dve");
+    for option in ["--record", "--trace", "--emit"] {
+        for name in [&path, &link, &hard, &dotted] {
+            let output = explore(&path, [option, name.to_str().unwrap(), "--invariant", EXCLUSION]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("is the model, which would be lost"), "{output:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+    let output = explore(&path, ["--record", new.to_str().unwrap(), "--trace", new.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--trace and --record"), "{output:?}");
+    assert!(output.status.code() == Some(2) && !new.exists());
+    if cfg!(target_os = "linux") {
+        let output = explore(&path, ["--trace", "/dev/stdout", "--json"]);
+        assert!(only_object(&output)["error"].as_str().unwrap().contains("is standard output"), "{output:?}");
+    }
+}
+
+fn recording_has_a_limit() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("vectors.npz");
+    let arguments = ["--record", file.to_str().unwrap(), "--record-bytes", "402"];
+    // 583 are offered, of a few words.
+    let (code, report) = json(&model("mailbox"), &arguments);
+    let words = report["words"].as_u64().unwrap();
+    let taken = 402 / (4 * words);
+    assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![413, 582, 1, 25]));
+    assert_eq!((report["recorded"].as_u64(), report["not_recorded"].as_u64()), (Some(taken), Some(583 - taken)));
+    let text = String::from_utf8(explore(&model("mailbox"), arguments).stdout).unwrap();
+    assert!(text.contains(&format!("{} more left out (--record-bytes)", 583 - taken)), "{text}");
+}
+
+fn recordings_that_reached_their_limit_can_be_replayed(replay: &Path) {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("vectors.npz");
+    let (_, report) = json(&model("mailbox"), &["--record", file.to_str().unwrap(), "--record-bytes", "402"]);
+    let output = Command::new(replay).arg(&file).args(["--json", "--device", "cpu:2"]).output().unwrap();
+    let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!((&replayed["vectors"], &replayed["width"]), (&report["recorded"], &report["words"]));
+}
+
+fn models_that_are_no_files_or_too_long_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let fails = |path: &Path, part: &str| {
+        let output = explore(path, ["--json"]);
+        assert!(output.status.code() == Some(2) && only_object(&output)["error"].as_str().unwrap().contains(part), "{output:?}");
+    };
+    fails(folder.path(), "it is a directory");
+    let large = folder.path().join("large.dve");
+    std::fs::File::create(&large).unwrap().set_len((16 << 20) + 1).unwrap();
+    fails(&large, "(16,777,217 bytes), and a model at most 16.00 MiB (16,777,216 bytes)");
+    if cfg!(unix) {
+        fails(Path::new("/dev/zero"), "it is a device");
+    }
+    let empty = folder.path().join("empty.dve");
+    std::fs::write(&empty, "").unwrap();
+    fails(&empty, "the text ends here");
+    // A pipe has no length to be looked at.
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    let mut pipe = child.stdin.take().unwrap();
+    let blanks = vec![b' '; 1 << 20];
+    let written = (0..17).map(|_| pipe.write_all(&blanks)).find(Result::is_err);
+    drop((pipe, written));
+    let output = child.wait_with_output().unwrap();
+    assert!(only_object(&output)["error"].as_str().unwrap().contains("it goes on after 16.00 MiB"), "{output:?}");
+}
+
+fn models_come_from_standard_input_too() {
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    child.stdin.take().unwrap().write_all(&std::fs::read(model("river")).unwrap()).unwrap();
+    let report = only_object(&child.wait_with_output().unwrap());
+    assert_eq!((counts(&report)[..4].to_vec(), report["model"].as_str()), (vec![10, 20, 0, 8], Some("standard input")));
+}
+
+fn command_of(model: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(EXPLORE);
+    command.args([model, "--device", "cpu:2"]).args(arguments);
+    command
+}
+
+fn spawned(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the checker starts")
+}
+
+fn json_is_one_object_on_every_path() {
+    let (folder, path) = written("byte x; process P { state s; init t; } system async;");
+    let bad = path.to_str().unwrap();
+    let good = model("peterson");
+    let good = good.to_str().unwrap();
+    let missing = folder.path().join("missing");
+    let missing = missing.to_str().unwrap();
+    for arguments in [
+        &["--json"][..],
+        &[good, "--json", "--no-such-option"],
+        &[good, "--json", "--device", "cpu:100000"],
+        &[good, "--json", "--device", "tpu"],
+        &[good, "--json", "--capacity", "0"],
+        &[good, "--json", "--capacity", "2^50"],
+        &[good, "--json", "--cycles"],
+        &[good, "--json", "--invariant", "x +"],
+        &[good, "--json", "--record-bytes", "10"],
+        &[good, "--json", "--timeout", "0"],
+        &[good, "--json", "--trace", missing, "--record", missing],
+        &[missing, "--json"],
+        &[bad, "--json"],
+        &["--json", "--device", "gpu:99", good],
+    ] {
+        let mut command = Command::new(EXPLORE);
+        let output =
+            command.args(["--device=cpu:2"].iter().filter(|_| !arguments.contains(&"--device"))).args(arguments).output();
+        let output = output.unwrap();
+        let object = only_object(&output);
+        assert!(output.status.code() == Some(2) && object["error"].as_str().is_some_and(|error| !error.is_empty()), "{output:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    let output = Command::new(EXPLORE).arg("--version").output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"explore "), "{output:?}");
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = folder.path().join(OsStr::from_bytes(b"m\xff.dve"));
+        std::fs::copy(good, &odd).unwrap();
+        assert_eq!(counts(&json(&odd, &[]).1)[0], 20);
+    }
+}
+
+fn time_and_threads_have_limits() {
+    let (_folder, path) = written(ENDLESS);
+    // A slow machine may not get as far as the exploration.
+    let output = explore(&path, ["--timeout", "1.5", "--json", "--engine", "interpreted"]);
+    let object = only_object(&output);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let error = object["error"].as_str().unwrap_or_default();
+    assert!(object["end"] == "timeout" || error.contains("--timeout 1.5 s"), "{output:?}");
+    let output = explore_on("cpu:1025", &path, [""; 0]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("1025 threads are too many") && said.contains("at most 1024"),
+        "{said}"
+    );
+}
+
+/// Sends what Ctrl-C does.
+fn interrupt(child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("there is a shell").success());
+}
+
+fn interruption_ends_it_with_a_report(place: Place) {
+    if !cfg!(unix) {
+        return;
+    }
+    let (_folder, path) = written(ENDLESS);
+    for (engine, format) in [("auto", "--json"), ("compiled", "--json"), ("interpreted", "--progress=always")] {
+        let mut command = Command::new(EXPLORE);
+        command.arg(&path).args(["--device", place.device, "--table", place.table, "--memory", "8G", "--timeout", "30m"]);
+        command.args(["--progress", "always"].iter().filter(|_| format == "--json")).arg(format);
+        command.args(["--engine", engine].iter().filter(|_| !place.is_gpu()));
+        let mut child = spawned(&mut command);
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(" states, level "));
+        if line.is_none() && engine == "compiled" {
+            println!("skipped: there may be no C++ compiler");
+            continue;
+        }
+        assert!(line.is_some(), "{:?}", child.wait_with_output());
+        interrupt(&child);
+        // Nothing is to wait for somebody who reads.
+        std::thread::spawn(move || lines.for_each(drop));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        if format == "--json" {
+            let report = only_object(&output);
+            assert_eq!((report["end"].as_str(), &report["complete"]), (Some("interrupted"), &Value::Bool(false)));
+            assert!(counts(&report)[0] > 1, "{report}");
+        } else {
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("explored           in part: INTERRUPTED"), "{text}");
+        }
+    }
+}
+
+/// Waits until the child handles Ctrl-C by itself.
+#[cfg(target_os = "linux")]
+fn wait_until_it_listens(child: &mut Child) {
+    let id = child.id();
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    };
+    while caught().is_none_or(|signals| signals & 2 == 0) {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn interruption_while_reading_or_compiling_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    wait_until_it_listens(&mut child);
+    interrupt(&child);
+    let (_pipe, output) = with_open_pipe(child);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.starts_with("interrupted before"), "{output:?}");
+
+    let (folder, path) = written(ENDLESS);
+    let [compiler, marker] = ["compiler", "marker"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then exit; fi\ntouch '{}'\nexec sleep 1000\n", marker.display());
+    std::fs::write(&compiler, script).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let arguments = ["--json", "--engine", "compiled", "--progress", "always"];
+    let mut child = spawned(command_of(path.to_str().unwrap(), &arguments).env("CXX", &compiler));
+    while !marker.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
+        std::thread::yield_now();
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.contains("while the next-state functions were compiled"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: 0 s"), "{output:?}");
+}
+
+/// Its output, with nothing written to it and nothing closed.
+#[cfg(target_os = "linux")]
+fn with_open_pipe(mut child: Child) -> (std::process::ChildStdin, Output) {
+    let pipe = child.stdin.take().unwrap();
+    (pipe, child.wait_with_output().unwrap())
+}
+
+/// A path that no pipe takes as a whole.
+const LONG_REPORT: [&str; 2] = ["--goal", "x == 3000"];
+
+#[cfg(target_os = "linux")]
+fn a_second_interruption_ends_it_at_once() {
+    let (_folder, path) = written(&chain(6000));
+    let mut child = spawned(&mut command_of(path.to_str().unwrap(), &LONG_REPORT));
+    // It prints, and waits for somebody who reads.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let status = loop {
+        interrupt(&child);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+}
+
+#[cfg(unix)]
+fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
+    let (_folder, path) = written(&chain(6000));
+    let path = path.to_str().unwrap();
+    let mut child = spawned(&mut command_of(path, &LONG_REPORT));
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(1), 0), "{output:?}");
+    let Ok(full) = std::fs::File::create("/dev/full") else {
+        println!("skipped: there is no /dev/full");
+        return;
+    };
+    for arguments in [&[][..], &["--json"]] {
+        let output = command_of(path, arguments).stdout(full.try_clone().unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
+    }
+    for arguments in [&["--invariant", "y"][..], &["--no-such"], &["--record", "/"]] {
+        let output = command_of(path, arguments).stderr(full.try_clone().unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
+/// The columns of the list of models that are compared: states, transitions, deadlocks, levels, the widest level.
+const COLUMNS: [usize; 5] = [1, 2, 3, 4, 6];
+
+/// Models with more states take too long for a test.
+const MOST_STATES: u64 = 300_000;
+
+/// Models of the BEEM benchmark against what other tools count: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.
+fn beem_models_have_their_counts(folder: &Path) {
+    let list = std::fs::read_to_string(folder.join("open.csv")).unwrap();
+    let mut compared = 0;
+    for row in list.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let expected = COLUMNS.map(|column| fields[column].parse::<u64>().ok());
+        if expected[0].is_none_or(|states| states > MOST_STATES) {
+            continue;
+        }
+        let path = folder.join("open").join(format!("{}.dve", fields[0]));
+        for table in TABLES {
+            let (code, report) = json(&path, &["--table", table]);
+            assert_eq!((code, counts(&report).map(Some)), (Some(0), expected), "{} in a {table} table", fields[0]);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no model of {} is small enough", folder.display());
+}
