@@ -140,7 +140,7 @@ fn input(options: &Options) -> Result<Vectors> {
 
 fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
     let words = &vectors.words[..vectors.count().min(WARM_UP) * vectors.width];
-    table.find_or_put_many(words)?.complete(table)?;
+    let _ = table.find_or_put_many(words)?; // full or not: it is cleared next
     Ok(table.clear()?)
 }
 
