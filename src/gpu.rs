@@ -32,7 +32,7 @@ unsafe impl DeviceRepr for CompactView {}
 // SAFETY: as above, of tree_table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
 
-/// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`](crate::cudarc), or a [`ForeignSlice`].
+/// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`], or a [`ForeignSlice`].
 ///
 /// Sealed: what it says of itself is trusted.
 pub trait Buffer<T>: DevicePtr<T> + sealed::Buffer {}

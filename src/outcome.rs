@@ -164,7 +164,8 @@ pub struct Batch {
     pub stopped: bool,
     /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
     /// [settle](Table::settle), did not (out of memory, say), so that vectors went into the slots that were left, and are
-    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped).
+    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors again after
+    /// it had made the table grow, so that references are stale.
     pub error: Option<Error>,
 }
 
