@@ -68,3 +68,19 @@ impl fmt::Display for Stats {
         Ok(())
     }
 }
+
+#[cfg(all(test, feature = "serde", feature = "cpu"))]
+mod tests {
+    use crate::{Device, Outcome, Stats, Tally, TreeTable};
+
+    #[test]
+    fn what_is_reported_can_be_serialised() {
+        let table = TreeTable::new(&Device::cpu(), 4, 100).unwrap();
+        let batch = table.find_or_put_many(&[1, 2, 3, 4, 1, 2, 3, 4]).unwrap();
+        let stats = table.stats().unwrap();
+        let json = serde_json::to_string(&(&stats, batch.tally, &batch.outcomes)).unwrap();
+        let (stats_back, tally, outcomes): (Stats, Tally, Vec<Outcome>) = serde_json::from_str(&json).unwrap();
+        assert_eq!((stats_back, tally, outcomes), (stats, batch.tally, batch.outcomes));
+        assert!(serde_json::to_string(&table.spec()).unwrap().contains("\"width\":4"));
+    }
+}

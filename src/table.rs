@@ -31,8 +31,8 @@ use std::marker::PhantomData;
 ///
 /// # Small batches
 ///
-/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU some 30 microseconds (two copies and a kernel): offer
-/// vectors by the thousand.
+/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU two copies, a kernel and a wait: offer vectors by the
+/// thousand.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
