@@ -46,7 +46,10 @@ impl<'m> Switching<'m> {
     /// Does `explore`, and compiles meanwhile if it gets long.
     pub fn during<R>(&self, explore: impl FnOnce() -> R) -> R {
         std::thread::scope(|scope| {
-            scope.spawn(|| self.compile_if_large());
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_if_large()) {
+                let why = format!("no thread to compile on: {error}");
+                self.compiled.get_or_init(|| Err(why.into()));
+            }
             let _end = End(self);
             explore()
         })
