@@ -18,14 +18,14 @@ class Table:
     """A set of rows of `width` 32-bit words in the memory of a GPU."""
 
     def __init__(self, library, device, width, capacity):
-        self.library, self.device, self.width = library, device, width
+        self.lib, self.device, self.width = library, device, width
         self.table = ctypes.c_void_p()
         self._check(library.warpset_new(ctypes.c_size_t(device.index), ctypes.c_size_t(width), ctypes.c_uint64(capacity),
                                         ctypes.byref(self.table)))
 
     def _check(self, status):
         if status != 0:
-            raise RuntimeError(self.library.warpset_error().decode())
+            raise RuntimeError(self.lib.warpset_error().decode())
 
     def find_or_put(self, rows):
         """The outcome of each row of an int32 tensor (count, width), and its slot: tensors, ready when the current stream is."""
@@ -36,7 +36,7 @@ class Table:
         outcomes = torch.zeros(len(rows), dtype=torch.uint8, device=rows.device)
         slots = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
         stream = torch.cuda.current_stream(self.device)
-        self._check(self.library.warpset_find_or_put(
+        self._check(self.lib.warpset_find_or_put(
             self.table, ctypes.c_uint64(rows.data_ptr()), ctypes.c_size_t(len(rows)), ctypes.c_uint64(outcomes.data_ptr()),
             ctypes.c_uint64(slots.data_ptr()), ctypes.c_uint64(0), ctypes.c_void_p(stream.cuda_stream)))
         # The kernel reads the rows after this function has returned: PyTorch must not give their memory to others before.
@@ -45,11 +45,11 @@ class Table:
 
     def __len__(self):
         stored = ctypes.c_uint64()
-        self._check(self.library.warpset_len(self.table, ctypes.byref(stored)))
+        self._check(self.lib.warpset_len(self.table, ctypes.byref(stored)))
         return stored.value
 
     def close(self):
-        self.library.warpset_free(self.table)
+        self.lib.warpset_free(self.table)
 
 
 def main():

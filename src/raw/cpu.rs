@@ -1,7 +1,7 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
 use super::view::{BatchView, Counts, Geometry, ProbeTotals, Settled, Views};
-use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, SeedPair, zeroed};
+use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, SETTLING_ROUNDS, Search, SeedPair, zeroed};
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
@@ -31,9 +31,6 @@ unsafe extern "C" {
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
 const PIECE: usize = 4096;
-
-/// How often everything is settled again because a key that was left over finds no place in the second level.
-const SETTLING_ROUNDS: u64 = 64;
 
 /// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the system
 /// does not start are done without.

@@ -33,6 +33,9 @@ pub(crate) enum Search {
     Find,
 }
 
+/// How often everything is settled again because a key that was left over finds no place in the second level.
+pub(crate) const SETTLING_ROUNDS: u64 = 64;
+
 pub(crate) struct ProbeLengths {
     pub lengths: Vec<u64>,
     pub totals: view::ProbeTotals,

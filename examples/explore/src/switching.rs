@@ -48,7 +48,7 @@ impl<'m> Switching<'m> {
         std::thread::scope(|scope| {
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_if_large()) {
                 let why = format!("no thread to compile on: {error}");
-                self.compiled.get_or_init(|| Err(why.into()));
+                self.compiled.get_or_init(|| Err(why));
             }
             let _end = End(self);
             explore()

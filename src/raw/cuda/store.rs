@@ -5,7 +5,7 @@ use super::staging::{Stage, chunk_vectors};
 use super::workspace::Workspace;
 use super::{Gpu, Kernels};
 use crate::raw::view::{BatchView, Counts, ProbeTotals, Settled, Views};
-use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, Search, zeroed};
+use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, SETTLING_ROUNDS, Search, zeroed};
 use crate::{Error, Outcome, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::ops::Range;
@@ -45,9 +45,6 @@ struct Displaced {
 macro_rules! arguments {
     ($($argument:expr),* $(,)?) => { &mut [$((&raw const $argument).cast_mut().cast::<std::ffi::c_void>()),*] };
 }
-
-/// How often everything is settled again because a key that was left over finds no place in the second level.
-const SETTLING_ROUNDS: u64 = 64;
 
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
