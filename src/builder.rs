@@ -101,7 +101,7 @@ impl<K> TableBuilder<Root, K> {
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
     /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no place
     /// in its two buckets goes to a second level of about 1/256 of the slots. When that is full, a batch from host slices
-    /// [settles](Table::settle) the keys and offers again what was rejected. That voids references, as a growth does; those
+    /// [settles](Table::settle) the keys and offers again what was rejected. That makes references stale, as a growth does; those
     /// returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if settling makes hardly any room any more; it is then not stored, and all
     /// others are. For batches in device memory and in kernels of your own, call `settle` between them.
     ///
@@ -153,7 +153,7 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// Whether the table grows by itself, to twice its slots, before it is 85 % full. Default: no.
     ///
     /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
-    /// and so voids earlier references; those returned by the batch that made it grow are of the grown table. A vector that finds no
+    /// and so makes earlier references stale; those returned by the batch that made it grow are of the grown table. A vector that finds no
     /// place even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;

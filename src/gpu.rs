@@ -368,9 +368,10 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
     ///
-    /// Valid until the table grows or is dropped; a kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
-    /// `settle`, nor after an error of `settle` until another call has succeeded: that is part of what whoever launches it vouches for, by `unsafe`. (Dropping a table waits for all work of the GPU that was
-    /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What its threads put by `Table::find_or_put` is counted in [`len`](Self::len).
+    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
+    /// `settle`, nor after an error of `settle` until another call has succeeded: whoever launches it vouches for that, by `unsafe`.
+    /// (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads get are slot numbers
+    /// ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in [`len`](Self::len).
     ///
     /// # Errors
     ///

@@ -156,7 +156,15 @@ impl RawTable {
             let wanted = tally.full;
             tally = self.offer_again(rejected, outcomes, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
-            let made = settled + self.stored()?.saturating_sub(before);
+            let now = match self.stored() {
+                Ok(now) => now,
+                // What has been put by now is reported.
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    break;
+                }
+            };
+            let made = settled + now.saturating_sub(before);
             let is_little = |made: u64, of: u64| made <= of / SETTLE_FOR_ONE_IN;
             // What is little for a large table may be all that a few keys want, each of which may be offered many times.
             if is_little(made, self.second_slots()) && is_little(wanted - tally.full, wanted) && settled <= wanted {
