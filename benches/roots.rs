@@ -2,7 +2,7 @@
 //!
 //! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x {duplication 2
 //! into an empty table; the same again, all seen; lookups of the same, and of as many keys that are not stored}; and the placement floor
-//! (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact one with a second level also that; there are as many
+//! (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact one with a stash also that; there are as many
 //! keys as make it this full. `fill` is keys stored at the end x bytes a slot / bytes of the table. All in one process; medians of 5,
 //! by device events. Every count is checked; at the highest fill all keys of a compact table are read back, and are those that
 //! were put.
@@ -136,14 +136,16 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(&bench.device)?;
     println!("\n{}\n", table.spec());
-    println!("| fill | of the bytes | keys, M | dup 2 | settling included | settled | settling, ms | seen | found | absent |");
+    println!(
+        "| fill | of the bytes | keys, M | dup 2 | relocation included | relocated | relocation, ms | seen | found | absent |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let (mut stored, mut all) = (0, Vec::new());
     for fill in [0.9, 0.95, 0.97, 0.98, 0.99] {
         let (first_of_row, stored_before) = (all.len(), stored);
         let distinct = table.slots() as f64 * fill - stored as f64;
         let batches = (distinct / f64::from(1 << 23)).ceil();
-        let (mut offered, mut put, mut settling, mut passes) = (0, 0.0, 0.0, 0);
+        let (mut offered, mut put, mut relocation, mut passes) = (0, 0.0, 0.0, 0);
         for _ in 0..batches as u64 {
             // Numbers that no other keys have, `absent` ones included.
             let mut keys = Keys::new(bench, (all.len() as u64) << 32, distinct / batches, key_bits)?;
@@ -156,8 +158,8 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
                     break;
                 }
                 let start = Instant::now();
-                assert!(table.settle()? > 0, "{} keys of {} are rejected for good at {fill}", counts.full, counts.offered);
-                settling += start.elapsed().as_secs_f64() * 1e3;
+                assert!(table.relocate()? > 0, "{} keys of {} are rejected for good at {fill}", counts.full, counts.offered);
+                relocation += start.elapsed().as_secs_f64() * 1e3;
                 passes += 1;
             }
             all.push(keys);
@@ -178,12 +180,12 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
         assert_eq!(table.len()?, stored);
         let rate = |milliseconds: f64| offered as f64 / milliseconds / 1e6;
         println!(
-            "| {:.3} | {:.3} | {:.1} | {:.2} | {:.2} | {passes} times | {settling:.1} | {:.2} | {:.2} | {:.2} |",
+            "| {:.3} | {:.3} | {:.1} | {:.2} | {:.2} | {passes} times | {relocation:.1} | {:.2} | {:.2} | {:.2} |",
             stored as f64 / table.slots() as f64,
             (stored * 4) as f64 / table.bytes() as f64,
             (stored - stored_before) as f64 / 1e6,
             rate(put),
-            rate(put + settling),
+            rate(put + relocation),
             rate(seen),
             rate(found),
             rate(absent),

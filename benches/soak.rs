@@ -21,7 +21,7 @@
 mod numbered;
 mod support;
 
-use numbered::{Done, How, Random, Session, Settle, Shape};
+use numbered::{Done, How, Random, Relocate, Session, Shape};
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -141,7 +141,9 @@ fn soak() -> Result<()> {
     let only = variable("WARPSET_SOAK_ONLY", "");
     let setting = Setting { device, total, seed };
     println!("{}, {total:e} find-or-puts, seed {seed}\n", setting.device);
-    println!("| table | find-or-puts, M | seconds | G/s | judged, M | looked up, M | read back, M | cleared | grown | settled |");
+    println!(
+        "| table | find-or-puts, M | seconds | G/s | judged, M | looked up, M | read back, M | cleared | grown | relocated |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let (start, mut sum) = (Instant::now(), Done::default());
     for campaign in campaigns().iter().filter(|campaign| campaign.name.contains(&only)) {
@@ -166,7 +168,7 @@ fn print_row(name: &str, done: Done, start: Instant) {
         millions(done.read_back),
         done.cleared,
         done.grown,
-        done.settled
+        done.relocated
     );
 }
 
@@ -269,7 +271,7 @@ fn cuckoo(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     let (campaign, key_bits) = campaign.of_keys(setting);
     let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(campaign.slot_bits).cuckoo(true);
     let rules = Rules { fills: [0.9, 0.95, 0.97, 0.98], judged: false, overfilled: false, ..RULES };
-    rounds(&campaign, setting, campaign.shape(false, true, setting), rules, Some(VectorTable::settle), &|slots, seed| {
+    rounds(&campaign, setting, campaign.shape(false, true, setting), rules, Some(VectorTable::relocate), &|slots, seed| {
         builder.clone().capacity(slots).seed(seed).build(&setting.device)
     })
 }
@@ -280,13 +282,13 @@ fn rounds<S: Storage>(
     setting: &Setting,
     shape: Shape,
     rules: Rules,
-    settle: Option<Settle<S>>,
+    relocate: Option<Relocate<S>>,
     build: Build<'_, S>,
 ) -> Result<Done> {
     let (mut random, slots, target) = (campaign.random(setting), campaign.slots(setting), campaign.target(setting));
     let session = |slots: u64, random: &mut Random| -> Result<Session<S>> {
         let session = Session::new(build(slots, random.next())?, shape, campaign.from_host)?;
-        Ok(if let Some(settle) = settle { session.settling(settle) } else { session })
+        Ok(if let Some(relocate) = relocate { session.relocation(relocate) } else { session })
     };
     let mut sum = Done::default();
     let mut now = session(slots, &mut random)?;

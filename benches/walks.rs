@@ -86,7 +86,7 @@ impl System {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Offer {
     Whole,
-    Changes,
+    Incremental,
 }
 
 /// What a walk came to.
@@ -134,10 +134,10 @@ fn main() -> Result<()> {
             // How many nodes there will be is known afterwards; the node table is then half full.
             let nodes = 2 * walk_tree::<Tree>(&bench, &system, width, [slots, 2 * target], Offer::Whole, target)?.nodes;
             let tree = |offer| walk_tree::<Tree>(&bench, &system, width, [slots, nodes], offer, target);
-            let (whole, changes) = (tree(Offer::Whole)?, tree(Offer::Changes)?);
+            let (whole, changes) = (tree(Offer::Whole)?, tree(Offer::Incremental)?);
             let others = if compact {
                 let tree = |offer| walk_tree::<CompactTree>(&bench, &system, width, [slots, nodes], offer, target);
-                let (of_whole, of_changes) = (tree(Offer::Whole)?, tree(Offer::Changes)?);
+                let (of_whole, of_changes) = (tree(Offer::Whole)?, tree(Offer::Incremental)?);
                 let root_bytes = (of_changes.bytes - nodes * 8) as f64 / of_changes.stored as f64;
                 let ratio = of_changes.rate / changes.rate;
                 let rates = [of_whole.rate, of_changes.rate, whole.rate, changes.rate, ratio];
@@ -187,7 +187,7 @@ fn largest<S: Nodes>(bench: &Bench, target: u64) -> Result<()> {
     let (width, system) = (16, System::large());
     let slots = ((target + (CHUNK * 4) as u64) as f64 / 0.9) as u64;
     let table = VectorTable::<S>::builder(width).capacity(slots).nodes(1_000_000).build(&bench.device)?;
-    let walked = walk(bench, &system, &table, Offer::Changes, target)?;
+    let walked = walk(bench, &system, &table, Offer::Incremental, target)?;
     println!(
         "{}: {} distinct states of {width} words in one {}, {} bytes ({:.2} a state, {} nodes), {:.2} offered for each, {:.2} G/s",
         bench.device,
@@ -257,7 +257,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
             unsafe { launch.launch(EVERYWHERE)? };
             let batch = DeviceBatch::new(&vectors, count).outcomes(&mut outcomes).references(&mut references).counts(&mut counts);
             let batch = if offer == Offer::Whole { batch } else { batch.parents(&parents) };
-            let batch = if offer == Offer::Changes { batch.changed(&masks) } else { batch };
+            let batch = if offer == Offer::Incremental { batch.changed(&masks) } else { batch };
             let time = bench.time(|| Ok(table.find_or_put_device(stream, batch)?))?;
             if count >= TIMED {
                 (timed, milliseconds) = (timed + count as u64, milliseconds + time);

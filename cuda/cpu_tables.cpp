@@ -2,8 +2,8 @@
 //
 // Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled; wider vectors share kernels whose width
 // is a run-time value, where those loops are a small part of the work.
-#include "warpset/batch.cuh"
-#include "warpset/settle.cuh"
+#include "warpset/batch/batch.cuh"
+#include "warpset/compact/relocation.cuh"
 
 namespace warpset {
 namespace {
@@ -113,7 +113,7 @@ void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry
     });
 }
 
-// For tests: where a key is under a function of the first level (0) or the second, and which key that place is of.
+// For tests: where a key is under a function of the main level (0) or the second, and which key that place is of.
 void warpset_cpu_place(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     with_compact(*views, [&](const auto& table) {
@@ -124,7 +124,7 @@ void warpset_cpu_place(const Views* views, u32 level, u32 function, u64 key, u32
             *code = place.code;
             *key_back = table.hash.key(level.fraction(place, table.hash.bits()), in_family);
         };
-        level == 0 ? place_in(table.first) : place_in(table.second);
+        level == 0 ? place_in(table.main) : place_in(table.stash);
     });
 }
 
@@ -135,11 +135,11 @@ void warpset_cpu_clear(const Views* view, u64 thread, u64 threads)
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
-// `thread` of `threads` threads settles its part of the keys of a compact table.
-void warpset_cpu_settle(const Views* view, u64 thread, u64 threads, u64 seed, u64* keys, Settled* counts)
+// `thread` of `threads` threads relocates its part of the keys of a compact table.
+void warpset_cpu_relocate(const Views* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
 {
     play(thread, threads);
-    with_compact(*view, [&](const auto& table) { settle_keys(table, seed, keys, counts); });
+    with_compact(*view, [&](const auto& table) { relocate_keys(table, seed, keys, counts); });
 }
 
 // Of changes, if the batch has parents and the table gains by it.
@@ -148,8 +148,8 @@ void warpset_cpu_find_or_put(const Views* view, const BatchView* batch)
     play(0, 1);
     with_table(*view, [&](const auto& table) {
         using Table = std::decay_t<decltype(table)>;
-        if constexpr (Table::takes_changes) {
-            if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::run_thread(table, *batch);
+        if constexpr (Table::is_incremental) {
+            if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::run_thread(table, *batch);
         }
         SearchBatch<Table, Operation::FindOrPut>::run_thread(table, *batch);
     });

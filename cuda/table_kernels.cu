@@ -1,11 +1,11 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
-#include "warpset/batch.cuh"
-#include "warpset/change_intake.cuh"
-#include "warpset/recursive_intake.cuh"
-#include "warpset/row_intake.cuh"
-#include "warpset/settle.cuh"
+#include "warpset/batch/batch.cuh"
+#include "warpset/tree/incremental_builder.cuh"
+#include "warpset/tree/strategies/recursive_builder.cuh"
+#include "warpset/tree/strategies/row_builder.cuh"
+#include "warpset/compact/relocation.cuh"
 #include "warpset/table.cuh"
-#include "warpset/tree_intake.cuh"
+#include "warpset/tree/builder.cuh"
 
 using warpset::BatchView;
 using warpset::Operation;
@@ -36,10 +36,10 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, 
     warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), batch);
 }
 
-#if WARPSET_TREE && WARPSET_PAIRING != 1  // Table::takes_changes
-WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_changed(View view, BatchView batch)
+#if WARPSET_TREE && WARPSET_PAIRING != 1  // Table::is_incremental
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_incremental(View view, BatchView batch)
 {
-    warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Changes>::run_warps(Table::of(view), batch);
+    warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Incremental>::run_warps(Table::of(view), batch);
 }
 #endif
 
@@ -67,8 +67,8 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 }
 
 #if WARPSET_KEY_BITS && !WARPSET_TREE
-WARPSET_KERNEL(256, 1) warpset_settle(View view, u64 seed, u64* keys, warpset::Settled* counts)
+WARPSET_KERNEL(256, 1) warpset_relocate(View view, u64 seed, u64* keys, warpset::Relocated* counts)
 {
-    warpset::settle_keys(Table::of(view), seed, keys, counts);
+    warpset::relocate_keys(Table::of(view), seed, keys, counts);
 }
 #endif

@@ -1,6 +1,6 @@
-//! How a compact table is laid out: cuda/warpset/compact_table.cuh says why.
+//! How a compact table is laid out: cuda/warpset/compact/table.cuh says why.
 
-use crate::bijection::{Bijection, inverse_of_odd};
+use crate::permutation::{Permutation, inverse_of_odd};
 use crate::raw::view::{CompactView, HashView, LevelView};
 
 /// Bytes of a bucket, of every kind of slot.
@@ -15,9 +15,9 @@ const MOST_FUNCTIONS: u64 = 128;
 /// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
-/// Functions of a cuckoo table's second level, at most. To be told Full takes so many looks, and a batch may have many such keys before others
-/// settle: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
-const FUNCTIONS_UNTIL_SETTLING: u64 = 16;
+/// Functions of a cuckoo table's stash, at most. To be told Full takes so many looks, and a batch may have many such keys before others
+/// relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
+const STASH_FUNCTIONS: u64 = 16;
 
 /// One level of a compact table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Level {
     first_function: u64,
     /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
     limits: &'static [u64],
-    /// How many rounds at the end are for keys that are put back only (settle.cuh): of the second level of a cuckoo table one.
+    /// How many rounds at the end are for keys that are put back only (compact/relocation.cuh): of the stash of a cuckoo table one.
     kept_rounds: usize,
 }
 
@@ -59,11 +59,11 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a second level for the keys that find no place in this one while both are filled to 0.95; none if there are no such keys.
+    /// Slots of a stash for the keys that find no place in this one while both are filled to 0.95; none if there are no such keys.
     ///
     /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under way at
     /// once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five times
-    /// as many are left over then. So the second level has room for such a share of the first `AT_ONCE` slots, and for six
+    /// as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
     /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
     fn slots_for_the_rest(&self) -> Option<u64> {
         // One in so many: of all slots; of those whose keys may all be under way at once.
@@ -84,11 +84,11 @@ impl Level {
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
     }
 
-    /// Slots of the second level of a cuckoo table: for what finds no place before keys settle.
+    /// Slots of the stash of a cuckoo table: for what finds no place before keys are relocated.
     ///
     /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (benches/README.md,
-    /// "Compact tables", has how long it takes to settle).
-    fn slots_until_settling(&self) -> u64 {
+    /// "Compact tables", has how long it takes to relocate).
+    fn stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
 
@@ -124,49 +124,49 @@ impl Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub key_bits: u32,
-    pub first: Level,
-    /// Of 64-bit slots, for keys that find no place in the first level.
-    pub second: Level,
+    pub main: Level,
+    /// Of 64-bit slots, for keys that find no place in the main level.
+    pub stash: Level,
 }
 
 impl Layout {
-    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table settle (settle.cuh).
+    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table relocate (compact/relocation.cuh).
     pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64, cuckoo: bool) -> Option<Self> {
-        let first = Level::new(key_bits, slot_bits, buckets, 0)?;
+        let main = Level::new(key_bits, slot_bits, buckets, 0)?;
         if cuckoo {
-            let first = first.of_two_functions()?;
-            let buckets = first.slots_until_settling().div_ceil(BUCKET_BYTES / 8);
-            let second = Level::new(key_bits, 64, buckets, first.functions)?;
-            let functions = second.functions.min(FUNCTIONS_UNTIL_SETTLING);
-            return Some(Self { key_bits, first, second: Level { functions, limits: &[10, 16], kept_rounds: 1, ..second } });
+            let main = main.of_two_functions()?;
+            let buckets = main.stash_slots().div_ceil(BUCKET_BYTES / 8);
+            let stash = Level::new(key_bits, 64, buckets, main.functions)?;
+            let functions = stash.functions.min(STASH_FUNCTIONS);
+            return Some(Self { key_bits, main, stash: Level { functions, limits: &[10, 16], kept_rounds: 1, ..stash } });
         }
-        let Some(slots) = first.slots_for_the_rest() else {
-            return Some(Self { key_bits, first, second: Level::default() });
+        let Some(slots) = main.slots_for_the_rest() else {
+            return Some(Self { key_bits, main, stash: Level::default() });
         };
         let buckets = slots.div_ceil(BUCKET_BYTES / 8).max(2);
-        let second = Level::new(key_bits, 64, buckets, first.functions)?;
-        Some(Self { key_bits, first, second })
+        let stash = Level::new(key_bits, 64, buckets, main.functions)?;
+        Some(Self { key_bits, main, stash })
     }
 
     /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there are none.
     pub(crate) fn default_slot_bits(key_bits: u32, slots: u64, cuckoo: bool) -> u32 {
         let reaches = |slot_bits: &u32| {
             let buckets = buckets_for(slots, *slot_bits);
-            Self::new(key_bits, *slot_bits, buckets, cuckoo).is_some_and(|layout| cuckoo || layout.first.functions >= 3)
+            Self::new(key_bits, *slot_bits, buckets, cuckoo).is_some_and(|layout| cuckoo || layout.main.functions >= 3)
         };
         [16, 32].into_iter().find(reaches).unwrap_or(64)
     }
 
     pub(crate) fn slots(&self) -> u64 {
-        self.first.slots() + self.second.slots()
+        self.main.slots() + self.stash.slots()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.first.bytes() + self.second.bytes()
+        self.main.bytes() + self.stash.bytes()
     }
 
-    /// The view of a table whose slots are at `address`, those of the second level after those of the first.
-    pub(crate) fn view(&self, family: &Bijection<u64>, address: u64, stored: u64) -> CompactView {
+    /// The view of a table whose slots are at `address`, those of the stash after those of the main level.
+    pub(crate) fn view(&self, family: &Permutation<u64>, address: u64, stored: u64) -> CompactView {
         let hash = HashView {
             multipliers: family.multipliers,
             inverses: family.multipliers.map(inverse_of_odd),
@@ -174,11 +174,11 @@ impl Layout {
             bits: self.key_bits,
             width: 2,
         };
-        CompactView { first: self.first.view(address), second: self.second.view(address + self.first.bytes()), hash, stored }
+        CompactView { main: self.main.view(address), stash: self.stash.view(address + self.main.bytes()), hash, stored }
     }
 }
 
-/// Buckets for so many slots of the first level, or more: a kibibyte at least, as few of few buckets can be evenly full.
+/// Buckets for so many slots of the main level, or more: a kibibyte at least, as few of few buckets can be evenly full.
 pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
     slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(LEAST_BUCKETS)
 }
@@ -197,8 +197,8 @@ mod tests {
     /// As the header's table says.
     #[test]
     fn layouts_of_known_sizes() {
-        // Bits of keys and slots, slots; functions, rounds, slots of the second level.
-        for (key_bits, slot_bits, slots, functions, rounds, second) in [
+        // Bits of keys and slots, slots; functions, rounds, slots of the stash.
+        for (key_bits, slot_bits, slots, functions, rounds, stash) in [
             (45, 32, 1 << 28, 128, 1, 0),
             (54, 32, 1 << 28, 4, 2, (1 << 20) + 8920),
             (54, 32, 1 << 29, 8, 1, (1 << 21) + 6192),
@@ -210,8 +210,8 @@ mod tests {
             (64, 64, 10, 16, 1, 16),
         ] {
             let layout = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits), false).expect("it fits");
-            let found = (layout.first.functions, layout.first.limits.len(), layout.second.slots());
-            assert_eq!(found, (functions, rounds, second), "{key_bits} bits in {slots} slots of {slot_bits}");
+            let found = (layout.main.functions, layout.main.limits.len(), layout.stash.slots());
+            assert_eq!(found, (functions, rounds, stash), "{key_bits} bits in {slots} slots of {slot_bits}");
         }
         assert_eq!(Layout::new(64, 32, 1 << 24, false), None);
     }
@@ -226,7 +226,7 @@ mod tests {
                         assert!((1u128 << key_bits) > u128::from(buckets) << slot_bits);
                         continue;
                     };
-                    for (level, slot_bits) in [(layout.first, slot_bits), (layout.second, 64)] {
+                    for (level, slot_bits) in [(layout.main, slot_bits), (layout.stash, 64)] {
                         let codes = |functions: u64| u128::from(functions) * u128::from(level.window);
                         assert!(codes(level.functions) <= 1 << slot_bits, "{key_bits}, {level:?}");
                         let more = level.functions + 1;
@@ -239,8 +239,8 @@ mod tests {
     }
 
     /// Keys put into a table that does nothing but count: how many find no place. `under_way` at a time, each of which takes a step in turn.
-    fn rejected(layout: &Layout, family: &Bijection<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
-        let mut taken = [layout.first, layout.second].map(|level| vec![0; level.buckets as usize]);
+    fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
+        let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();
         // Of each its level, round and function.
         let mut walks: Vec<(u64, usize, usize, u64)> = Vec::new();
@@ -251,7 +251,7 @@ mod tests {
                 return rejected;
             }
             walks.retain_mut(|(key, at, round, function)| {
-                let level = [layout.first, layout.second][*at];
+                let level = [layout.main, layout.stash][*at];
                 if *round == level.limits.len() {
                     (*at, *round) = (*at + 1, 0);
                     rejected += u64::from(*at == 2);
@@ -287,13 +287,13 @@ mod tests {
                 for slots in few.chain([1, 40, 100, 300, 1000, 3000, 10_000, 1 << 16]).filter(|slots| *slots <= 1 << 16) {
                     let Some(layout) = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits), false) else { continue };
                     let count = (layout.slots() as f64 * 0.95) as u64;
-                    if layout.first.functions < 2 || count > (1 << key_bits.min(63)) / 2 {
+                    if layout.main.functions < 2 || count > (1 << key_bits.min(63)) / 2 {
                         continue;
                     }
                     for _ in 0..(20_000 / count).clamp(1, 20) {
-                        let family = Bijection::random(key_bits, &mut random);
+                        let family = Permutation::random(key_bits, &mut random);
                         // A bijection gives distinct keys.
-                        let distinct = Bijection::<u64>::random(key_bits, &mut random);
+                        let distinct = Permutation::<u64>::random(key_bits, &mut random);
                         let under_way = [1, count, random.random_range(1..=count)];
                         for under_way in under_way {
                             let rejected =
@@ -306,14 +306,14 @@ mod tests {
         }
     }
 
-    /// The second level of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
-    struct SecondLevel<'a> {
+    /// The stash of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
+    struct Stash<'a> {
         level: &'a Level,
         taken: Vec<u64>,
         random: rand::rngs::StdRng,
     }
 
-    impl<'a> SecondLevel<'a> {
+    impl<'a> Stash<'a> {
         fn new(level: &'a Level) -> Self {
             use rand::SeedableRng;
 
@@ -324,8 +324,8 @@ mod tests {
         fn put(&mut self, rounds: usize) -> bool {
             use rand::RngExt;
 
-            assert_eq!(self.level.functions, FUNCTIONS_UNTIL_SETTLING);
-            let buckets: [usize; FUNCTIONS_UNTIL_SETTLING as usize] =
+            assert_eq!(self.level.functions, STASH_FUNCTIONS);
+            let buckets: [usize; STASH_FUNCTIONS as usize] =
                 std::array::from_fn(|_| self.random.random_range(0..self.taken.len()));
             let walk = (0..rounds).flat_map(|round| buckets.iter().map(move |bucket| (round, *bucket)));
             let free = walk.into_iter().find(|(round, bucket)| self.taken[*bucket] < self.level.limit(*round));
@@ -338,38 +338,38 @@ mod tests {
         slots.map(|slots| Layout::new(30, 32, buckets_for(slots, 32), true).expect("30 bits fit"))
     }
 
-    /// Nearly all slots that find-or-put may take are taken before keys must settle.
+    /// Nearly all slots that find-or-put may take are taken before keys must be relocated.
     #[test]
-    fn a_second_level_is_filled_before_keys_settle() {
-        for Layout { second, .. } in cuckoo_layouts() {
-            let mut counted = SecondLevel::new(&second);
-            let may_take = second.buckets * second.limit(0);
+    fn a_stash_is_filled_before_keys_are_relocated() {
+        for Layout { stash, .. } in cuckoo_layouts() {
+            let mut counted = Stash::new(&stash);
+            let may_take = stash.buckets * stash.limit(0);
             let before_full = (0..).take_while(|_| counted.put(1)).count() as u64;
-            assert!(before_full as f64 > 0.7 * may_take as f64, "{before_full} of {may_take}, {second:?}");
+            assert!(before_full as f64 > 0.7 * may_take as f64, "{before_full} of {may_take}, {stash:?}");
             let after = (before_full + 1..may_take).filter(|_| counted.put(1)).count() as u64;
-            assert!((before_full + after) as f64 > 0.95 * may_take as f64, "{before_full} and {after} of {may_take}, {second:?}");
+            assert!((before_full + after) as f64 > 0.95 * may_take as f64, "{before_full} and {after} of {may_take}, {stash:?}");
         }
     }
 
-    /// However often all keys of a second level are left over, and as many put after them as find-or-put may.
+    /// However often all keys of a stash are left over, and as many put after them as find-or-put may.
     #[test]
     fn keys_that_are_put_back_find_places() {
-        for Layout { second, .. } in cuckoo_layouts() {
-            let may_take = second.buckets * second.limit(0);
-            let (mut counted, mut kept) = (SecondLevel::new(&second), 0);
+        for Layout { stash, .. } in cuckoo_layouts() {
+            let may_take = stash.buckets * stash.limit(0);
+            let (mut counted, mut kept) = (Stash::new(&stash), 0);
             let keys = if cfg!(debug_assertions) { 50_000 } else { 10_000_000 };
-            for pass in 0..keys / second.slots() {
+            for pass in 0..keys / stash.slots() {
                 counted.taken.fill(0);
                 for _ in 0..may_take + kept {
-                    assert!(counted.put(2), "pass {pass}, {kept} kept, {second:?}");
+                    assert!(counted.put(2), "pass {pass}, {kept} kept, {stash:?}");
                 }
-                kept = counted.taken.iter().map(|taken| taken.saturating_sub(second.limit(0))).sum();
+                kept = counted.taken.iter().map(|taken| taken.saturating_sub(stash.limit(0))).sum();
             }
-            assert!(kept <= second.buckets * 3 / 2, "{kept} kept, {second:?}");
+            assert!(kept <= stash.buckets * 3 / 2, "{kept} kept, {stash:?}");
         }
     }
 
-    /// Where a table is large, its second level is a small part of it, slots of twice the size or not.
+    /// Where a table is large, its stash is a small part of it, slots of twice the size or not.
     #[test]
     fn large_tables_are_filled_to_95_percent_of_their_bytes() {
         use rand::{SeedableRng, rngs::StdRng};
@@ -379,8 +379,8 @@ mod tests {
         for (key_bits, slots) in [(49, 1 << 22), (48, 3 << 20), (48, 1 << 22), (47, 1 << 22), (46, 1 << 22)] {
             let layout = Layout::new(key_bits, 32, buckets_for(slots, 32), false).expect("it fits");
             let count = (layout.bytes() as f64 / 4.0 * 0.95) as u64;
-            let family = Bijection::random(key_bits, &mut random);
-            let distinct = Bijection::<u64>::random(key_bits, &mut random);
+            let family = Permutation::random(key_bits, &mut random);
+            let distinct = Permutation::<u64>::random(key_bits, &mut random);
             let rejected = rejected(&layout, &family, (0..count).map(|key| distinct.hash(0, key)), 1 << 18);
             assert_eq!(rejected, 0, "{key_bits} bits, {count} keys, {layout:?}");
         }
@@ -406,19 +406,19 @@ mod tests {
         use rand::{SeedableRng, rngs::StdRng};
 
         /// Bucket and code by the definition, from the host's hash.
-        fn by_definition(layout: &Layout, level: &Level, family: &Bijection<u64>, function: u64, key: u64) -> (u64, u64) {
+        fn by_definition(layout: &Layout, level: &Level, family: &Permutation<u64>, function: u64, key: u64) -> (u64, u64) {
             let hash = u128::from(family.hash((level.first_function + function) as u32, key));
             let (buckets, mask) = (u128::from(level.buckets), (1u128 << layout.key_bits) - 1);
-            let rest = (((hash * buckets) & mask) * u128::from(level.window)) >> layout.key_bits;
-            (((hash * buckets) >> layout.key_bits) as u64, function * level.window + rest as u64)
+            let remainder = (((hash * buckets) & mask) * u128::from(level.window)) >> layout.key_bits;
+            (((hash * buckets) >> layout.key_bits) as u64, function * level.window + remainder as u64)
         }
 
-        fn check(layout: &Layout, family: &Bijection<u64>, key: u64) -> Result<(), TestCaseError> {
+        fn check(layout: &Layout, family: &Permutation<u64>, key: u64) -> Result<(), TestCaseError> {
             let view = layout.view(family, 0, 0);
-            for (number, level) in [layout.first, layout.second].iter().enumerate().filter(|(_, level)| level.buckets > 0) {
+            for (number, level) in [layout.main, layout.stash].iter().enumerate().filter(|(_, level)| level.buckets > 0) {
                 for function in [0, 1, level.functions / 2, level.functions - 1] {
                     let function = function.min(level.functions - 1);
-                    let slot_bits = (BUCKET_BYTES * 8 / layout.first.slots_per_bucket) as u32;
+                    let slot_bits = (BUCKET_BYTES * 8 / layout.main.slots_per_bucket) as u32;
                     let (bucket, code, back) = place(view, slot_bits, number as u32, function as u32, key);
                     prop_assert_eq!((bucket.into(), code), by_definition(layout, level, family, function, key));
                     prop_assert_eq!(back, key, "level {}, function {}", number, function);
@@ -433,7 +433,7 @@ mod tests {
             fn device_hashes_are_those_of_the_host_and_give_keys_back(
                 key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, cuckoo: bool, seed: u64, key: u64,
             ) {
-                let family = Bijection::random(key_bits, &mut StdRng::seed_from_u64(seed));
+                let family = Permutation::random(key_bits, &mut StdRng::seed_from_u64(seed));
                 if let Some(layout) = Layout::new(key_bits, [16, 32, 64][which], (buckets >> scale).max(2), cuckoo) {
                     let mask = u64::MAX >> (64 - key_bits);
                     for key in [key & mask, 0, mask, key & mask & 1, mask - (key & 1)] {
@@ -446,7 +446,7 @@ mod tests {
         /// All keys of 20 bits: the first and the last hashes of every window are among them.
         #[test]
         fn every_key_of_20_bits_has_a_place_of_its_own() {
-            let family = Bijection::random(20, &mut StdRng::seed_from_u64(4));
+            let family = Permutation::random(20, &mut StdRng::seed_from_u64(4));
             let all = [17, 4097, (1 << 20) + 7, 16, 1000, 65_535, 1 << 20];
             for buckets in all.into_iter().take(if cfg!(debug_assertions) { 3 } else { 7 }) {
                 let layout = Layout::new(20, 16, buckets, false).expect("16 buckets are enough");
@@ -454,7 +454,7 @@ mod tests {
                 let mut met = std::collections::HashSet::new();
                 for key in 0..1 << 20 {
                     let (bucket, code, back) = place(view, 16, 0, 0, key);
-                    assert!(back == key && code < layout.first.window && u64::from(bucket) < buckets, "{key}: {bucket}, {code}");
+                    assert!(back == key && code < layout.main.window && u64::from(bucket) < buckets, "{key}: {bucket}, {code}");
                     assert!(met.insert((bucket, code)), "{buckets} buckets: two keys at {bucket}, {code}");
                 }
             }

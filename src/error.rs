@@ -89,10 +89,10 @@ pub enum Error {
         /// Of how many.
         count: usize,
     },
-    /// References of an earlier generation (the table has grown, was cleared or has settled since), or of another table. Nothing was done with
+    /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table. Nothing was done with
     /// the others either.
     #[error(
-        "{stale} of {count} references are stale: of before the table last grew, was cleared or settled, or of another table"
+        "{stale} of {count} references are stale: of before the table last grew, was cleared or relocated keys, or of another table"
     )]
     StaleReferences {
         /// How many.
@@ -115,7 +115,7 @@ pub enum Error {
         name: String,
     },
     /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a place, however often
-    /// all were moved again. By calculation this does not happen (cuda/warpset/settle.cuh); if it does, here they are.
+    /// all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does, here they are.
     #[error("{} keys, {keys:x?}, have lost their places and are not stored any more", keys.len())]
     KeysWithoutPlace {
         /// All of them.
@@ -150,8 +150,8 @@ pub enum Error {
         /// Slots of the table.
         slots: u64,
     },
-    /// The table grew, was cleared or settled while its vectors were being iterated over.
-    #[error("the table grew, was cleared or settled during the iteration, so the references it gave are stale")]
+    /// The table grew, was cleared or relocated keys while its vectors were being iterated over.
+    #[error("the table grew, was cleared or relocated keys during the iteration, so the references it gave are stale")]
     ChangedDuringIteration,
     /// What was given with a batch is not as long as the batch.
     #[error("{given} {what} were given, but the batch needs {needed}")]

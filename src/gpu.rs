@@ -23,13 +23,13 @@ pub const HEADERS: &[(&str, &str)] = &crate::raw::cuda::nvrtc::HEADERS;
 unsafe impl DeviceRepr for Counts {}
 // SAFETY: as above; all zeros are counts of nothing.
 unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
-// SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket_table.cuh; sizes are compared when kernels are loaded.
+// SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket/table.cuh; sizes are compared when kernels are loaded.
 unsafe impl DeviceRepr for TableView {}
-// SAFETY: as above, of tree_table.cuh.
+// SAFETY: as above, of tree/table.cuh.
 unsafe impl DeviceRepr for TreeView {}
-// SAFETY: as above, of compact_table.cuh.
+// SAFETY: as above, of compact/table.cuh.
 unsafe impl DeviceRepr for CompactView {}
-// SAFETY: as above, of tree_table.cuh.
+// SAFETY: as above, of tree/table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
 
 /// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`], or a [`ForeignSlice`].
@@ -128,7 +128,7 @@ impl<'a, E> DeviceBatch<'a, E> {
 
     /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
     ///
-    /// Slots of this generation of the table: a number from before it grew, was cleared or settled is another vector's by now, which
+    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by now, which
     /// nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
@@ -320,7 +320,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         references.iter().for_each(|buffer| owned(buffer.owner()));
         new_references.iter().for_each(|buffer| owned(buffer.owner()));
         counts.iter().for_each(|buffer| owned(buffer.owner()));
-        let new_room = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        let new_capacity = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let sized = &sized;
         gpu.recorded(move || {
             let (vectors_at, _read) = vectors.device_ptr(stream);
@@ -346,7 +346,7 @@ impl<K: Key, S: Storage> Table<K, S> {
                 outcomes: outcomes_at,
                 references: references_at,
                 new_references: new_references_at,
-                new_room,
+                new_capacity,
                 counts: counts_at,
                 parents: parents_at,
                 changed: changed_at,
@@ -357,7 +357,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was done to them
             //   (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign one is as its owner has
             //   promised); the work is not kept in a graph, to be launched after that;
-            // - new references are written below `new_room` only, whatever the counts were;
+            // - new references are written below `new_capacity` only, whatever the counts were;
             // - vectors are aligned (checked above);
             // - a table waits for its GPU before it is dropped or replaced.
             let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream()) };
@@ -369,7 +369,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
     ///
     /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
-    /// `settle`, nor after an error of `settle` until another call has succeeded: whoever launches it vouches for that, by `unsafe`.
+    /// `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for that, by `unsafe`.
     /// (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads get are slot numbers
     /// ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in [`len`](Self::len).
     ///

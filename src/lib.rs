@@ -39,7 +39,7 @@
 //! # Chapters
 //!
 //! - [Choosing a table](choosing_a_table): the kinds, bytes and speed, what to use instead.
-//! - [Memory and growth](memory_and_growth): capacity, fill, growing, settling, what happens when memory ends.
+//! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
@@ -61,8 +61,6 @@
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
-#[doc(hidden)] // for tests and benches
-pub mod bijection;
 mod builder;
 mod compact;
 mod device;
@@ -71,6 +69,8 @@ mod error;
 pub mod faults;
 mod key;
 mod outcome;
+#[doc(hidden)] // for tests and benches
+pub mod permutation;
 mod raw;
 mod request;
 mod spec;

@@ -29,7 +29,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Where a stored vector is: the number of its slot, and the *generation* of the table, which every growth, every clear and every
-/// settling of keys ends.
+/// relocation of keys ends.
 ///
 /// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a call
 /// that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is given a
@@ -47,7 +47,7 @@ unsafe impl ZeroableInOption for Reference {}
 unsafe impl PodInOption for Reference {}
 
 impl Reference {
-    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of batch.cuh.
+    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of batch/batch.cuh.
     pub(crate) const SLOT_BITS: u32 = 40;
 
     /// The number of the slot, by which kernels know it: less than 2^40.
@@ -163,7 +163,7 @@ pub struct Batch {
     /// offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have not been looked at.
     pub stopped: bool,
     /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
-    /// [settle](Table::settle), did not (out of memory, say), so that vectors went into the slots that were left, and are
+    /// [relocate](Table::relocate), did not (out of memory, say), so that vectors went into the slots that were left, and are
     /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors again after
     /// it had made the table grow, so that references are stale.
     pub error: Option<Error>,

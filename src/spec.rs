@@ -39,7 +39,7 @@ impl Spec {
         if !(1..=Self::MAX_WIDTH).contains(&width) {
             return Err(Error::Width { width });
         }
-        // Measured on an H200 (cuda/warpset/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
+        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         let (tree, strategy) = (false, Strategy::Default);
         Ok(Self { tree, strategy, width: width as u32, chunk_bytes, line_bytes, key_bits: 0, slot_bits: 0, cuckoo: false })
@@ -106,9 +106,9 @@ impl Spec {
         self.strategy
     }
 
-    /// Whether the kernels gain by knowing what has changed (`Table::takes_changes` in tree_table.cuh).
+    /// Whether the kernels gain by knowing what has changed (`Table::is_incremental` in tree/table.cuh).
     #[cfg(feature = "cuda")]
-    pub(crate) fn takes_changes(&self) -> bool {
+    pub(crate) fn is_incremental(&self) -> bool {
         self.tree && self.strategy.pairing() != crate::Pairing::Interleaved
     }
 
@@ -195,7 +195,7 @@ impl fmt::Display for Spec {
     }
 }
 
-/// The number of buckets for `slots` slots or more: a prime, so that a probe sequence visits every bucket (probe.cuh).
+/// The number of buckets for `slots` slots or more: a prime, so that a probe sequence visits every bucket (core/probe.cuh).
 pub(crate) fn buckets_for(slots: u64, slots_per_bucket: u32) -> u64 {
     let mut buckets = slots.div_ceil(u64::from(slots_per_bucket)).max(2);
     while !is_prime(buckets) {

@@ -75,7 +75,7 @@ pub enum Pairing {
     Halved,
 }
 
-/// `warpset::Lanes` of tree_strategy.cuh.
+/// `warpset::Lanes` of tree/strategies/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
     Stream,
@@ -85,7 +85,7 @@ pub(crate) enum Lanes {
     ShrinkingGroup,
 }
 
-/// `warpset::Workspace` of tree_strategy.cuh.
+/// `warpset::Workspace` of tree/strategies/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workspace {
     Shared,

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 /// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
 /// effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
 /// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
-/// those under way and hold up those that come (as does [`settle`](Self::settle)), and that on a GPU reading back, iterating and statistics free
+/// those under way and hold up those that come (as does [`relocate`](Self::relocate)), and that on a GPU reading back, iterating and statistics free
 /// buffers at their end, for which the driver waits until work under way is done. A lookup that overlaps with the put of the same vector may or
 /// may not see it.
 ///
@@ -127,7 +127,7 @@ pub type TreeTable = VectorTable<Tree>;
 /// A table of `u64` keys of few bits, in slots of fewer: of each key only what its place does not tell is stored (Cleary 1984).
 ///
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
-/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the second level is
+/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the stash is
 /// larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key, references that are stable; keys never
 /// move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)). Words of a key: two, the low one first.
 ///
@@ -537,7 +537,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has given since the
-    /// table last grew, was cleared or settled. `None` if there is no such slot. Whether a vector is stored there shows when it is used.
+    /// table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored there shows when it is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -651,12 +651,12 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 impl<K: Key> Table<K, Root> {
-    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its second level has room again, and gives how many it has moved out of it.
+    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has room again, and gives how many it has moved out of it.
     /// Nothing, at once, in other tables.
     ///
     /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory, have had keys
     /// rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on a GPU,
-    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of the second level.
+    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of the stash.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -664,8 +664,8 @@ impl<K: Key> Table<K, Root> {
     /// let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).build(&Device::cpu())?;
     /// let keys: Vec<u64> = (0..4000).map(|key| key * key).collect();
     /// table.find_or_put_many(&keys)?.complete(&table)?;
-    /// table.settle()?;
-    /// assert_eq!(table.settle()?, 0); // all have found places
+    /// table.relocate()?;
+    /// assert_eq!(table.relocate()?, 0); // all have found places
     /// assert_eq!(table.len()?, 4000);
     /// # Ok(()) }
     /// ```
@@ -675,8 +675,8 @@ impl<K: Key> Table<K, Root> {
     /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host that looks at
     /// keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
     /// [`KeysWithoutPlace`](crate::Error::KeysWithoutPlace).
-    pub fn settle(&self) -> Result<u64> {
-        self.raw.settle()
+    pub fn relocate(&self) -> Result<u64> {
+        self.raw.relocate()
     }
 }
 

@@ -124,7 +124,7 @@ mod headers {
             ("probe_limit", offset_of!(TableView, probe_limit)),
             ("width", offset_of!(TableView, width)),
         ]);
-        assert_eq!(fields(header("warpset/bucket_table.cuh"), "struct TableView {"), (expected, size_of::<TableView>()));
+        assert_eq!(fields(header("warpset/bucket/table.cuh"), "struct TableView {"), (expected, size_of::<TableView>()));
     }
 
     #[test]
@@ -138,10 +138,10 @@ mod headers {
             ("hash_mask", offset_of!(NodeView, hash_mask)),
             ("width", offset_of!(NodeView, width)),
         ]);
-        assert_eq!(fields(header("warpset/node_table.cuh"), "struct NodeView {"), (expected, size_of::<NodeView>()));
+        assert_eq!(fields(header("warpset/tree/nodes.cuh"), "struct NodeView {"), (expected, size_of::<NodeView>()));
         // A tree's view is that of its roots and that of its nodes.
         let parts: Vec<String> =
-            body(header("warpset/tree_table.cuh"), "struct TreeView {").split_whitespace().map(String::from).collect();
+            body(header("warpset/tree/table.cuh"), "struct TreeView {").split_whitespace().map(String::from).collect();
         assert_eq!(parts, ["TableView", "roots;", "NodeView", "nodes;"]);
         assert_eq!((offset_of!(TreeView, roots), offset_of!(TreeView, nodes)), (0, size_of::<TableView>()));
     }
@@ -155,7 +155,7 @@ mod headers {
             ("bits", offset_of!(HashView, bits)),
             ("width", offset_of!(HashView, width)),
         ]);
-        assert_eq!(fields(header("warpset/bijection.cuh"), "struct HashView {"), (expected, size_of::<HashView>()));
+        assert_eq!(fields(header("warpset/compact/permutation.cuh"), "struct HashView {"), (expected, size_of::<HashView>()));
         let expected = named(&[
             ("slots", offset_of!(LevelView, slots)),
             ("window", offset_of!(LevelView, window)),
@@ -169,14 +169,14 @@ mod headers {
             ("rounds", offset_of!(LevelView, rounds)),
             ("all_rounds", offset_of!(LevelView, all_rounds)),
         ]);
-        let compact = header("warpset/compact_table.cuh");
+        let compact = header("warpset/compact/table.cuh");
         assert_eq!(fields(compact, "struct LevelView {"), (expected, size_of::<LevelView>()));
         let parts: Vec<String> = body(compact, "struct CompactView {").split_whitespace().map(String::from).collect();
-        assert_eq!(parts, ["LevelView", "first,", "second;", "HashView", "hash;", "u64*", "stored;"]);
+        assert_eq!(parts, ["LevelView", "main,", "stash;", "HashView", "hash;", "u64*", "stored;"]);
         let (level, hash) = (size_of::<LevelView>(), size_of::<HashView>());
-        let offsets = (offset_of!(CompactView, first), offset_of!(CompactView, second), offset_of!(CompactView, hash));
+        let offsets = (offset_of!(CompactView, main), offset_of!(CompactView, stash), offset_of!(CompactView, hash));
         assert_eq!((offsets, offset_of!(CompactView, stored)), ((0, level, 2 * level), 2 * level + hash));
-        let tree = body(header("warpset/tree_table.cuh"), "struct CompactTreeView {");
+        let tree = body(header("warpset/tree/table.cuh"), "struct CompactTreeView {");
         assert_eq!(tree.split_whitespace().collect::<Vec<_>>(), ["CompactView", "roots;", "NodeView", "nodes;"]);
         let offsets = (offset_of!(CompactTreeView, roots), offset_of!(CompactTreeView, nodes));
         assert_eq!(offsets, (0, size_of::<CompactView>()));
@@ -191,12 +191,12 @@ mod headers {
             ("new_references", offset_of!(Counts, new_references)),
             ("full_nodes", offset_of!(Counts, full_nodes)),
         ]);
-        assert_eq!(fields(header("warpset/batch.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
+        assert_eq!(fields(header("warpset/batch/batch.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
     }
 
     #[test]
     fn outcomes_have_the_numbers_of_the_header() {
-        let outcomes = body(header("warpset/bucket_table.cuh"), "enum class Outcome : u8 {");
+        let outcomes = body(header("warpset/bucket/table.cuh"), "enum class Outcome : u8 {");
         let outcomes: Vec<&str> = outcomes.split(',').map(str::trim).collect();
         assert_eq!(outcomes, ["Unwritten = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
     }

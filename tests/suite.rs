@@ -9,7 +9,6 @@ mod common;
 
 /// In tests/suite/.
 mod suite {
-    pub mod changes;
     pub mod compact_keys;
     pub mod compact_roots;
     pub mod cuckoo;
@@ -19,6 +18,7 @@ mod suite {
     pub mod growth;
     pub mod helpers;
     pub mod histories;
+    pub mod incremental;
     pub mod lookalikes;
     pub mod many_offers;
     pub mod nodes;
@@ -47,7 +47,7 @@ use std::time::Duration;
 
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[
-    suite::changes::TESTS,
+    suite::incremental::TESTS,
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,

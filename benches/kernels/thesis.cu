@@ -18,7 +18,7 @@
 //   |                                |                  | rest on its way |                                 |                 |
 //
 // A group that finds a slot marked with another hash goes on: another vector is being written there. Marked with its own hash, it
-// waits: it looks at the bucket again until the slot is settled. The same if it loses a claim; the thesis looks at the word that the
+// waits: it looks at the bucket again until the slot is decided. The same if it loses a claim; the thesis looks at the word that the
 // compare-and-swap returned first, which here the next look at the bucket does.
 //
 // Why it is right. Every access to the table is a strong, relaxed one of 4 bytes: single and coherent, never a stale line of L1. A

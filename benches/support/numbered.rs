@@ -285,7 +285,7 @@ pub struct Done {
     pub read_back: u64,
     pub cleared: u64,
     pub grown: u64,
-    pub settled: u64,
+    pub relocated: u64,
 }
 
 impl std::ops::AddAssign for Done {
@@ -296,12 +296,12 @@ impl std::ops::AddAssign for Done {
         self.read_back += other.read_back;
         self.cleared += other.cleared;
         self.grown += other.grown;
-        self.settled += other.settled;
+        self.relocated += other.relocated;
     }
 }
 
-/// Settles the keys of a table.
-pub type Settle<S> = fn(&VectorTable<S>) -> warpset::Result<u64>;
+/// Relocates the keys of a table.
+pub type Relocate<S> = fn(&VectorTable<S>) -> warpset::Result<u64>;
 
 /// Streams, buffers and compiled kernels of a session on a GPU whose batches are in its memory.
 struct OnGpu {
@@ -317,7 +317,7 @@ pub struct Session<S: Storage> {
     shape: Shape,
     stored: Ranges,
     gpu: Option<OnGpu>,
-    settle: Option<Settle<S>>,
+    relocate: Option<Relocate<S>>,
 }
 
 impl<S: Storage> Session<S> {
@@ -331,12 +331,12 @@ impl<S: Storage> Session<S> {
             }
             _ => None,
         };
-        Ok(Self { table, done: Done::default(), shape, stored: Ranges::default(), gpu, settle: None })
+        Ok(Self { table, done: Done::default(), shape, stored: Ranges::default(), gpu, relocate: None })
     }
 
     /// Rejected vectors are offered again after this.
-    pub fn settling(self, settle: Settle<S>) -> Self {
-        Self { settle: Some(settle), ..self }
+    pub fn relocation(self, relocate: Relocate<S>) -> Self {
+        Self { relocate: Some(relocate), ..self }
     }
 
     /// The numbers stored of a side.
@@ -399,13 +399,13 @@ impl<S: Storage> Session<S> {
         let times = 1 + u64::from(how.twice);
         let mut tally = self.offer_once(&offers, end, how)?;
         let mut offered = tally.offered();
-        if let Some(settle) = self.settle {
+        if let Some(relocate) = self.relocate {
             while tally.full > 0 {
-                let moved = settle(&self.table)?;
+                let moved = relocate(&self.table)?;
                 if moved == 0 {
                     return self.fails(&format!("{} keys rejected for good", tally.full));
                 }
-                self.done.settled += 1;
+                self.done.relocated += 1;
                 let again = self.offer_once(&offers, end, How { judged: false, ..how })?;
                 offered += again.offered();
                 tally = of(tally.new + again.new, again.seen, again.full);

@@ -4,8 +4,8 @@
 //
 //   1. Of rows that are equal one is kept: the first to claim its place in an index, by compare-and-swap.
 //   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch.cuh). Of a tree table that is find-or-put of changes: a lane for every
-//      changed word, leaves first, then the pairs above as their halves become known (change_intake.cuh).
+//   3. The warps share the rows, and search as for any batch (batch/batch.cuh). Of a tree table that is find-or-put of changes: a lane for every
+//      changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
 //
@@ -27,7 +27,7 @@
 //   }
 #pragma once
 
-#include "warpset/change_intake.cuh"
+#include "warpset/tree/incremental_builder.cuh"
 #include "warpset/table.cuh"
 
 namespace warpset {
@@ -50,10 +50,10 @@ template <class Table, u32 rows>
 class BlockCache {
     using Block = platform::Block;
     using Warp = platform::Warp;
-    static constexpr bool takes_changes = Table::takes_changes;
-    using Search = SearchBatch<Table, Operation::FindOrPut, takes_changes ? Offer::Changes : Offer::Vectors>;
+    static constexpr bool is_incremental = Table::is_incremental;
+    using Search = SearchBatch<Table, Operation::FindOrPut, is_incremental ? Offer::Incremental : Offer::Whole>;
     static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
-    static_assert(takes_changes || !Table::has_nodes, "interleaved trees take no changes (tree_strategy.cuh)");
+    static_assert(is_incremental || !Table::has_nodes, "interleaved trees take no changes (tree/strategies/strategy.cuh)");
 
     static constexpr u32 width = Table::static_width;
     static constexpr u32 mask_words = (width + 31) / 32;
@@ -61,12 +61,12 @@ class BlockCache {
     static constexpr u32 none = ~0u;
     // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one word of their rows each
     // spread over the banks of shared memory.
-    static constexpr u32 unit = takes_changes || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
+    static constexpr u32 unit = is_incremental || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
     static constexpr u32 row_words = (width / unit | 1) * unit;
     // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
     static constexpr u32 parents_at = rows * row_words * 4;  // a multiple of 128
-    static constexpr u32 changed_at = parents_at + takes_changes * rows * 8;
-    static constexpr u32 kept_at = changed_at + takes_changes * rows * mask_words * 4;
+    static constexpr u32 changed_at = parents_at + is_incremental * rows * 8;
+    static constexpr u32 kept_at = changed_at + is_incremental * rows * mask_words * 4;
     static constexpr u32 taken_at = kept_at + rows / 8;
     static constexpr u32 index_at = (taken_at + 4 + 15) / 16 * 16;
 
@@ -120,7 +120,7 @@ public:
         if (row >= rows) return false;
         WARPSET_UNROLL_BY(32)  // a vector in registers stays there
         for (u32 word = 0; word < width; ++word) words_of(row)[word] = vector.word(word);
-        if constexpr (takes_changes) {
+        if constexpr (is_incremental) {
             parents()[row] = parent;
             WARPSET_UNROLL
             for (u32 i = 0; i < mask_words; ++i) changed()[row * mask_words + i] = vector.mask(i);
@@ -160,8 +160,8 @@ public:
 
 private:
     WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * row_words; }
-    WARPSET_FN u64* parents() const { return takes_changes ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
-    WARPSET_FN u32* changed() const { return takes_changes ? reinterpret_cast<u32*>(shared + changed_at) : nullptr; }
+    WARPSET_FN u64* parents() const { return is_incremental ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
+    WARPSET_FN u32* changed() const { return is_incremental ? reinterpret_cast<u32*>(shared + changed_at) : nullptr; }
     WARPSET_FN u32* kept() const { return reinterpret_cast<u32*>(shared + kept_at); }  // a bit a row
     WARPSET_FN u32* taken() const { return reinterpret_cast<u32*>(shared + taken_at); }  // how many rows; more if some got none
     WARPSET_FN u32* index() const { return reinterpret_cast<u32*>(shared + index_at); }
@@ -196,7 +196,7 @@ private:
         }
     }
 
-    // A polynomial in an odd number, its bits then mixed as those of a node's hash (node_table.cuh): there is one set of rows, and no adversary.
+    // A polynomial in an odd number, its bits then mixed as those of a node's hash (tree/nodes.cuh): there is one set of rows, and no adversary.
     WARPSET_FN u32 hash(u32 row) const
     {
         u32 hash = 0;
@@ -233,7 +233,7 @@ private:
     WARPSET_FN void move(u32 from, u32 to) const
     {
         for (u32 word = 0; word < width; ++word) words_of(to)[word] = words_of(from)[word];
-        if constexpr (takes_changes) {
+        if constexpr (is_incremental) {
             parents()[to] = parents()[from];
             for (u32 i = 0; i < mask_words; ++i) changed()[to * mask_words + i] = changed()[from * mask_words + i];
         }

@@ -2,7 +2,7 @@
 //
 // Compile with -D WARPSET_TREE=0 or 1, -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D
 // WARPSET_LINE_BYTES=32, 64 or 128, -D WARPSET_KEY_BITS=0, or of a compact table the bits of its keys, -D WARPSET_SLOT_BITS=16, 32 or 64, and
-// -D WARPSET_LANES, WARPSET_PAIRING and WARPSET_WORKSPACE=0, or of a tree table's strategy the numbers in tree_strategy.cuh, equal to those of
+// -D WARPSET_LANES, WARPSET_PAIRING and WARPSET_WORKSPACE=0, or of a tree table's strategy the numbers in tree/strategies/strategy.cuh, equal to those of
 // the table whose view the kernel gets; `compile` of the table in Rust passes them.
 // (The roots of a tree table are a bucket table of two words, with these chunks and lines; or a compact table, if there are key bits.) Then
 //
@@ -13,12 +13,12 @@
 //       if (found.outcome == warpset::Outcome::New) ...
 //   }
 //
-// find-or-puts by a thread. A whole warp does it faster with WarpSearch (warp_search.cuh).
+// find-or-puts by a thread. A whole warp does it faster with WarpSearch (bucket/warp_search.cuh).
 #pragma once
 
-#include "warpset/bucket_table.cuh"
-#include "warpset/compact_table.cuh"
-#include "warpset/tree_table.cuh"
+#include "warpset/bucket/table.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 

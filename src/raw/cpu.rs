@@ -1,7 +1,7 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, ProbeTotals, Settled, Views};
-use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, SETTLING_ROUNDS, Search, SeedPair, zeroed};
+use super::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, Views};
+use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, RELOCATION_ROUNDS, Search, SeedPair, zeroed};
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::thread;
 unsafe extern "C" {
     fn warpset_cpu_geometry(tree: u32, width: u32, slot_bits: u32, geometry: *mut Geometry);
     fn warpset_cpu_clear(view: *const Views, thread: u64, threads: u64);
-    fn warpset_cpu_settle(view: *const Views, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Settled);
+    fn warpset_cpu_relocate(view: *const Views, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
     fn warpset_cpu_find_or_put(view: *const Views, batch: *const BatchView);
     fn warpset_cpu_find(view: *const Views, batch: *const BatchView);
     fn warpset_cpu_get(view: *const Views, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
@@ -171,7 +171,7 @@ impl CpuStore {
             outcomes: output.outcomes.as_mut().map_or(0, |o| o.as_mut_ptr() as u64),
             references: output.references.as_mut().map_or(0, |r| r.as_mut_ptr() as u64),
             new_references: output.new_references.as_mut().map_or(0, |n| n.as_mut_ptr() as u64),
-            new_room: output.new_references.as_ref().map_or(0, |n| n.len() as u64),
+            new_capacity: output.new_references.as_ref().map_or(0, |n| n.len() as u64),
             counts: &raw mut counts as u64,
             parents: input.parents.map_or(0, |parents| parents.as_ptr() as u64),
             changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
@@ -201,7 +201,7 @@ impl CpuStore {
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
                 //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `new_room`;
+                // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `new_capacity`;
                 // - `counts` outlives the threads and is changed atomically;
                 // - the table's memory is accessed by atomics only.
                 unsafe {
@@ -223,21 +223,21 @@ impl CpuStore {
     }
 
     /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing fails after it.
-    pub(crate) fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
-        let slots = self.view.compact.roots.second.buckets as usize * 8;
+    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        let slots = self.view.compact.roots.stash.buckets as usize * 8;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
         begin();
         let (mut moved, mut left) = (0, 0);
-        for round in 0..SETTLING_ROUNDS {
-            let mut counts = Settled { taken: 0, left_over: left };
+        for round in 0..RELOCATION_ROUNDS {
+            let mut counts = Relocated { taken: 0, left_over: left };
             let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
-                // SAFETY: `keys` has an element for each slot of the second level, of which each share has others, and for no more keys than it had
+                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys than it had
                 // there are places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
                 unsafe {
-                    let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Settled);
-                    warpset_cpu_settle(&self.view, share, shares, seed.wrapping_mul(SETTLING_ROUNDS) + round, keys, counts);
+                    let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
+                    warpset_cpu_relocate(&self.view, share, shares, seed.wrapping_mul(RELOCATION_ROUNDS) + round, keys, counts);
                 }
             });
             moved += counts.taken - (counts.left_over - left);
@@ -260,7 +260,7 @@ impl CpuStore {
         Err(Error::KeysWithoutPlace { keys })
     }
 
-    /// Settling never leaves any.
+    /// Relocation never leaves any.
     pub(crate) fn has_displaced(&self) -> bool {
         false
     }

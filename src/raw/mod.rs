@@ -5,13 +5,13 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod generation;
+mod growth;
 pub(crate) mod results;
-mod room;
 pub(crate) mod view;
 
-use crate::bijection::Bijection;
 use crate::compact;
 use crate::device::{Device, Machine};
+use crate::permutation::Permutation;
 use crate::spec::{MAX_NODE_BUCKETS, Spec, buckets_for, probe_limit};
 use crate::{Batch, Error, Outcome, Reference, Result, Stats, Strategy, Tally};
 use bytemuck::{Pod, Zeroable};
@@ -33,15 +33,15 @@ pub(crate) enum Search {
     Find,
 }
 
-/// How often everything is settled again because a key that was left over finds no place in the second level.
-pub(crate) const SETTLING_ROUNDS: u64 = 64;
+/// How often everything is relocated again because a key that was left over finds no place in the stash.
+pub(crate) const RELOCATION_ROUNDS: u64 = 64;
 
 pub(crate) struct ProbeLengths {
     pub lengths: Vec<u64>,
     pub totals: view::ProbeTotals,
 }
 
-/// The seeds of both hash instances for one word: one 16-byte access in hash.cuh.
+/// The seeds of both hash instances for one word: one 16-byte access in core/hash.cuh.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct SeedPair([u64; 2]);
@@ -58,7 +58,7 @@ pub(crate) struct Parameters {
     pub node_seeds: [u64; 3],
     pub node_hash_mask: u32,
     /// Of a compact table.
-    pub family: Option<Bijection<u64>>,
+    pub family: Option<Permutation<u64>>,
 }
 
 /// Where the parts of a table are, on its device.
@@ -186,11 +186,11 @@ impl Options {
     }
 
     /// The hash family of a compact table.
-    fn family(&self, spec: Spec, seed: u64) -> Option<Bijection<u64>> {
+    fn family(&self, spec: Spec, seed: u64) -> Option<Permutation<u64>> {
         let (key_bits, _) = spec.key_and_slot_bits()?;
         Some(match self.hash_mask {
-            0 => Bijection::new(key_bits, [1; 3], 0),
-            _ => Bijection::random(key_bits, &mut StdRng::seed_from_u64(seed)),
+            0 => Permutation::new(key_bits, [1; 3], 0),
+            _ => Permutation::random(key_bits, &mut StdRng::seed_from_u64(seed)),
         })
     }
 }
@@ -255,13 +255,13 @@ impl Store {
         on_store!(self.search(search, tag, input, output, progress))
     }
 
-    /// Settles the keys of a cuckoo table's second level (settle.cuh). Calls `begin` when there is memory for it, and before a key moves.
-    /// Gives how many have left the second level.
-    fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
-        on_store!(self.settle(seed, begin))
+    /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` when there is memory for it, and before a key moves.
+    /// Gives how many have left the stash.
+    fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        on_store!(self.relocate(seed, begin))
     }
 
-    /// Whether keys are in no slot, because settling has met an error: nothing may be looked for before they are put back.
+    /// Whether keys are in no slot, because relocation has met an error: nothing may be looked for before they are put back.
     fn has_displaced(&self) -> bool {
         on_store!(self.has_displaced())
     }
@@ -476,7 +476,7 @@ impl RawTable {
         let (mut tally, mut no_room, mut stopped_by) = (Tally::default(), None, None);
         let mut first = 0;
         while first < count && !progress.stopped {
-            let len = if self.options.grows { self.make_room(count - first, &mut no_room) } else { count - first };
+            let len = if self.options.grows { self.grow_for(count - first, &mut no_room) } else { count - first };
             let part = first..first + len;
             progress.begin_part(first);
             let output = results.part(&part, tally.new);
@@ -494,7 +494,7 @@ impl RawTable {
             let done = first..first + of_part.offered() as usize;
             if of_part.full > 0 && moves {
                 let outcomes = &mut results.outcomes[done.clone()];
-                of_part = self.make_room_and_offer_again(offered.vectors, outcomes, of_part, &mut no_room)?;
+                of_part = self.retry_rejected(offered.vectors, outcomes, of_part, &mut no_room)?;
             }
             tally += of_part;
             first = done.end;

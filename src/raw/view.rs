@@ -3,7 +3,7 @@
 use crate::{Spec, Tally};
 use bytemuck::{Pod, Zeroable};
 
-/// `warpset::TableView` of bucket_table.cuh. Addresses are of the table's device.
+/// `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TableView {
@@ -25,7 +25,7 @@ pub struct TableView {
     pub width: u32,
 }
 
-/// `warpset::NodeView` of node_table.cuh.
+/// `warpset::NodeView` of tree/nodes.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NodeView {
@@ -45,7 +45,7 @@ pub struct NodeView {
     pub width: u32,
 }
 
-/// `warpset::TreeView` of tree_table.cuh. A bucket table has the first part only.
+/// `warpset::TreeView` of tree/table.cuh. A bucket table has the first part only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TreeView {
@@ -55,7 +55,7 @@ pub struct TreeView {
     pub nodes: NodeView,
 }
 
-/// `warpset::HashView` of bijection.cuh.
+/// `warpset::HashView` of compact/permutation.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HashView {
@@ -71,7 +71,7 @@ pub struct HashView {
     pub width: u32,
 }
 
-/// `warpset::LevelView` of compact_table.cuh.
+/// `warpset::LevelView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct LevelView {
@@ -99,21 +99,21 @@ pub struct LevelView {
     pub all_rounds: u32,
 }
 
-/// `warpset::CompactView` of compact_table.cuh.
+/// `warpset::CompactView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactView {
     /// Where most keys are.
-    pub first: LevelView,
+    pub main: LevelView,
     /// Where those are that find no place there.
-    pub second: LevelView,
+    pub stash: LevelView,
     /// The hash family.
     pub hash: HashView,
     /// Where the number of stored keys is.
     pub stored: u64,
 }
 
-/// `warpset::ProbeTotals` of batch.cuh.
+/// `warpset::ProbeTotals` of batch/batch.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ProbeTotals {
@@ -121,15 +121,15 @@ pub(crate) struct ProbeTotals {
     pub node_probes: u64,
 }
 
-/// `warpset::Settled` of settle.cuh.
+/// `warpset::Relocated` of compact/relocation.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Settled {
+pub(crate) struct Relocated {
     pub taken: u64,
     pub left_over: u64,
 }
 
-/// `warpset::CompactTreeView` of tree_table.cuh. A compact table that is no tree's has the first part only; of vectors of one or two words,
+/// `warpset::CompactTreeView` of tree/table.cuh. A compact table that is no tree's has the first part only; of vectors of one or two words,
 /// which are no trees, it begins with a [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -149,7 +149,7 @@ pub struct Views {
     pub compact: CompactTreeView,
     /// Of a compact table; else 0.
     pub slot_bits: u32,
-    /// Of a tree table: `warpset::Pairing` of tree_shape.cuh.
+    /// Of a tree table: `warpset::Pairing` of tree/shape.cuh.
     pub pairing: u32,
 }
 
@@ -157,13 +157,13 @@ impl Views {
     /// The kernels' argument begins here.
     #[cfg(feature = "cuda")]
     pub(crate) fn argument(&self) -> &u64 {
-        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.roots.first.slots }
+        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.roots.main.slots }
     }
 
-    /// Of a cuckoo table: the same for a find-or-put of keys that are put back (settle.cuh). Nothing else may use the table at the same time.
+    /// Of a cuckoo table: the same for a find-or-put of keys that are put back (compact/relocation.cuh). Nothing else may use the table at the same time.
     pub(crate) fn to_put_back(mut self) -> Self {
-        let second = &mut self.compact.roots.second;
-        second.rounds = second.all_rounds;
+        let stash = &mut self.compact.roots.stash;
+        stash.rounds = stash.all_rounds;
         self
     }
 
@@ -203,7 +203,7 @@ impl From<Views> for CompactTreeView {
     }
 }
 
-/// `warpset::BatchView` of batch.cuh.
+/// `warpset::BatchView` of batch/batch.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BatchView {
@@ -212,7 +212,7 @@ pub(crate) struct BatchView {
     pub outcomes: u64,
     pub references: u64,
     pub new_references: u64,
-    pub new_room: u64,
+    pub new_capacity: u64,
     pub counts: u64,
     pub parents: u64,
     pub changed: u64,
@@ -220,7 +220,7 @@ pub(crate) struct BatchView {
     pub tag: u64,
 }
 
-/// What the compiled kernels of a spec know of it: layout.cuh is the only place where it is computed.
+/// What the compiled kernels of a spec know of it: core/layout.cuh is the only place where it is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Geometry {
@@ -260,7 +260,7 @@ impl Geometry {
     }
 }
 
-/// Counts that kernels add to: `warpset::BatchCounts` of batch.cuh.
+/// Counts that kernels add to: `warpset::BatchCounts` of batch/batch.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counts {

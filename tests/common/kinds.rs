@@ -51,7 +51,7 @@ impl Kind for CompactTree {
     const SEARCHES_ALL: bool = false;
 
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
-        // The smallest table has 512 slots and a second level.
+        // The smallest table has 512 slots and a stash.
         builder.nodes(2 * (capacity + 600) * width as u64)
     }
 

@@ -128,7 +128,7 @@ using u64 = unsigned long long;
 
 WARPSET_ENTRY(warpset_cpu_geometry, (u32 a, u32 b, u32 c, void* d), (a, b, c, d))
 WARPSET_ENTRY(warpset_cpu_clear, (const void* a, u64 b, u64 c), (a, b, c))
-WARPSET_ENTRY(warpset_cpu_settle, (const void* a, u64 b, u64 c, u64 d, u64* e, void* f), (a, b, c, d, e, f))
+WARPSET_ENTRY(warpset_cpu_relocate, (const void* a, u64 b, u64 c, u64 d, u64* e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_find_or_put, (const void* a, const void* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_find, (const void* a, const void* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_get, (const void* a, const u64* b, u64 c, u32* d, u64* e), (a, b, c, d, e))

@@ -17,7 +17,7 @@ tests![
     filled_to_95_percent_without_a_rejection,
     no_key_is_rejected_up_to_95_percent_whatever_the_size,
     filled_to_the_last_slot_and_beyond,
-    one_function_and_a_second_level,
+    one_function_and_a_stash,
     callers_race_in_a_nearly_full_table,
     tables_of_keys_grow_by_themselves,
     keys_of_too_many_bits,
@@ -82,7 +82,7 @@ fn keys_that_look_alike(device: &Device) {
     }
 }
 
-/// All functions agree, and hashes are as near to each other as keys are: one bucket and the second level, then Full.
+/// All functions agree, and hashes are as near to each other as keys are: one bucket and the stash, then Full.
 fn keys_whose_hashes_are_alike(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (37, 32, 1 << 12), (45, 64, 1 << 10)] {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).hash_mask(0);
@@ -190,8 +190,8 @@ fn filled_to_the_last_slot_and_beyond(device: &Device) {
     }
 }
 
-/// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no place in the first level.
-fn one_function_and_a_second_level(device: &Device) {
+/// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no place in the main level.
+fn one_function_and_a_stash(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(21, 16, 1 << 10), (36, 32, 1 << 8), (42, 32, 1 << 14)] {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity);
         // Hashes are folded keys: all keys of a window, its first and its last.
@@ -215,7 +215,7 @@ fn one_function_and_a_second_level(device: &Device) {
     }
 }
 
-/// Equal keys from many callers, on their way through several rounds and into the second level.
+/// Equal keys from many callers, on their way through several rounds and into the stash.
 fn callers_race_in_a_nearly_full_table(device: &Device) {
     for (key_bits, slot_bits, capacity) in
         [(36, 32, 1 << 10), (37, 32, 1 << 10), (30, 32, 1 << 10), (22, 16, 1 << 12), (60, 64, 1 << 9)]

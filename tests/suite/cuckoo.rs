@@ -16,10 +16,10 @@ tests![
     a_full_table_is_offered_more_and_more,
     keys_that_share_both_buckets,
     keys_that_have_one_place_only,
-    callers_race_while_keys_settle,
+    callers_race_while_keys_are_relocated,
     hot_keys_before_a_full_table,
     tables_grow_by_themselves_and_late,
-    settling_moves_nothing_in_other_tables,
+    relocation_moves_nothing_in_other_tables,
     half_the_slots_fit_the_same_keys,
 ];
 
@@ -69,7 +69,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     }
 }
 
-/// Of all slots, those of the second level included.
+/// Of all slots, those of the stash included.
 fn filled_to_99_percent(device: &Device) {
     let (log2, share) = if fast() { (12, 0.98) } else { (17, 0.99) };
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
@@ -77,7 +77,7 @@ fn filled_to_99_percent(device: &Device) {
         let key_bits: u32 = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
         for key_bits in [key_bits, (key_bits - 5).max(20)] {
             let table = builder(key_bits, slot_bits, 1 << log2).build(device).unwrap();
-            // Without settling it would be full before.
+            // Without relocation it would be full before.
             fill(&table, &keys(key_bits, (table.slots() as f64 * share) as usize), parts);
         }
     }
@@ -113,7 +113,7 @@ fn filled_until_it_is_full_and_beyond(device: &Device) {
     }
 }
 
-/// Each batch settles in vain, again and again, and none of it costs a key.
+/// Each batch relocates in vain, again and again, and none of it costs a key.
 fn a_full_table_is_offered_more_and_more(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(22, 16, 1 << 12), (38, 32, 1 << 12), (64, 64, 20)] {
         let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
@@ -133,7 +133,7 @@ fn a_full_table_is_offered_more_and_more(device: &Device) {
     }
 }
 
-/// Whichever way a chain goes, it comes back: nearly all that settles is left over, again and again.
+/// Whichever way a chain goes, it comes back: nearly all that relocates is left over, again and again.
 fn keys_that_share_both_buckets(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (45, 64, 1 << 10)] {
         let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
@@ -142,7 +142,7 @@ fn keys_that_share_both_buckets(device: &Device) {
         for part in keys.chunks(100) {
             let batch = table.find_or_put_many(&words(part)).unwrap();
             stored.extend(part.iter().zip(&batch.outcomes).filter(|(_, outcome)| **outcome == Outcome::New).map(|(key, _)| *key));
-            table.settle().unwrap();
+            table.relocate().unwrap();
             assert_eq!(table.len().unwrap(), stored.len() as u64);
             let contained = table.contains_many(&words(&keys)).unwrap();
             for (key, contained) in keys.iter().zip(contained) {
@@ -166,7 +166,7 @@ fn keys_that_have_one_place_only(device: &Device) {
     let batch = table.find_or_put_many(&words(&keys)).unwrap();
     let mut stored: Vec<bool> = batch.outcomes.iter().map(|outcome| *outcome == Outcome::New).collect();
     for _ in 0..3 {
-        table.settle().unwrap();
+        table.relocate().unwrap();
         assert_eq!(table.contains_many(&words(&keys)).unwrap(), stored);
         let batch = table.find_or_put_many(&words(&keys)).unwrap();
         for ((stored, outcome), key) in stored.iter_mut().zip(batch.outcomes).zip(&keys) {
@@ -176,8 +176,8 @@ fn keys_that_have_one_place_only(device: &Device) {
     }
 }
 
-/// Callers put equal keys, look them up, and settle, all at once.
-fn callers_race_while_keys_settle(device: &Device) {
+/// Callers put equal keys, look them up, and relocate, all at once.
+fn callers_race_while_keys_are_relocated(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(36, 32, 1 << 10), (22, 16, 1 << 12), (60, 64, 1 << 9)] {
         for round in 0..scaled(6, 2) {
             let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
@@ -205,7 +205,7 @@ fn callers_race_while_keys_settle(device: &Device) {
                 barrier.wait();
                 // Not for as long as they are at work: whoever waits to change a table goes before those who read it.
                 for _ in 0..scaled(100, 10) {
-                    table.settle().unwrap();
+                    table.relocate().unwrap();
                 }
                 callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<Vec<_>>()
             });
@@ -272,15 +272,15 @@ fn tables_grow_by_themselves_and_late(device: &Device) {
     assert_eq!(table.slots(), slots);
 }
 
-fn settling_moves_nothing_in_other_tables(device: &Device) {
+fn relocation_moves_nothing_in_other_tables(device: &Device) {
     let table = VectorTable::<Root>::builder(2).key_bits(36).slot_bits(32).capacity(1 << 10).build(device).unwrap();
     let put = words(&keys(36, 900));
     let before = table.find_or_put_many_with(&put, everything()).unwrap();
-    assert_eq!(table.settle().unwrap(), 0);
+    assert_eq!(table.relocate().unwrap(), 0);
     assert_eq!(table.locate_many(&put).unwrap(), before.references);
-    // Nor in one whose second level is empty.
+    // Nor in one whose stash is empty.
     let table = builder(36, 32, 1 << 12).build(device).unwrap();
-    assert_eq!(table.settle().unwrap(), 0);
+    assert_eq!(table.relocate().unwrap(), 0);
     assert!(table.find_or_put_many(&put).unwrap().tally.full == 0 && table.spec().is_cuckoo());
 }
 

@@ -16,7 +16,7 @@ tests_of_all_kinds![
     distinct_vectors_each_offered_256_times_by_threads,
     distinct_vectors_each_offered_256_times_by_warps,
     device_batches_report_what_host_batches_do,
-    walks_by_changes,
+    incremental_walks,
     blocks_gather_vectors_and_drop_duplicates,
     device_lookups_put_nothing,
     batches_on_several_streams_and_from_the_host,
@@ -35,7 +35,7 @@ pub mod once {
         sources_that_do_not_compile,
         kernels_compile_for_other_architectures,
         device_batches_while_others_clear_and_grow,
-        rejected_keys_are_offered_again_when_others_have_settled,
+        rejected_keys_are_offered_again_when_others_have_been_relocated,
         a_batch_of_more_than_2_to_the_31_vectors,
         a_table_of_more_than_2_to_the_32_slots,
         counts_of_several_batches,
@@ -211,7 +211,7 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
 
 /// A breadth-first walk of ten counters with eight values each that stays on the GPU: batches of changes, by whole warps, and a kernel of
 /// the user's own, by single threads. Both must visit what there is, each once.
-fn walks_by_changes<S: Kind>(device: &Device) {
+fn incremental_walks<S: Kind>(device: &Device) {
     const STEPS: usize = 6;
     // Of `STEPS` steps that each add one to one of the counters: how many places they reach.
     let mut reached = HashSet::from([vec![0u32; 10]]);
@@ -384,7 +384,7 @@ fn device_batches_while_others_clear_and_grow(device: &Device) {
 }
 
 /// What a host batch does by itself.
-fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
+fn rejected_keys_are_offered_again_when_others_have_been_relocated(device: &Device) {
     let (log2, stream) = (scaled(20, 13), stream(device));
     // As many bits as slots have room for.
     let key_bits = 31 + log2 - 4;
@@ -397,7 +397,7 @@ fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
         .collect();
     let distinct: HashSet<&[u32]> = words.chunks(2).collect();
     let buffer = stream.clone_htod(&words).unwrap();
-    let (mut new, mut settled) = (0, 0);
+    let (mut new, mut relocated) = (0, 0);
     loop {
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
         let batch = DeviceBatch::new(&buffer, keys).counts(&mut counts);
@@ -407,11 +407,11 @@ fn rejected_keys_are_offered_again_when_others_have_settled(device: &Device) {
         if counts.full == 0 {
             break;
         }
-        let moved = table.settle().unwrap();
+        let moved = table.relocate().unwrap();
         assert!(moved > 0, "{} keys rejected for good, {new} stored in {} slots", counts.full, table.slots());
-        settled += moved;
+        relocated += moved;
     }
-    assert!(settled > 0 && new == distinct.len() as u64, "{new} New, {settled} settled");
+    assert!(relocated > 0 && new == distinct.len() as u64, "{new} New, {relocated} relocated");
     assert_eq!(table.len().unwrap(), new);
     assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
 }

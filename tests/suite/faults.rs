@@ -281,9 +281,9 @@ fn batches_that_are_stopped<S: Kind>(device: &Device) {
 pub mod of_cuckoo_tables {
     use super::*;
 
-    tests![settling, settling_again_at_once, clearing_after_settling, batches_that_settle, growing_beyond_any_capacity];
+    tests![relocation, relocating_again_at_once, clearing_after_relocation, batches_that_relocate, growing_beyond_any_capacity];
 
-    /// A cuckoo table whose second level has keys in it.
+    /// A cuckoo table whose stash has keys in it.
     fn crowded(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
         let table = VectorTable::<Root>::builder(2).key_bits(30).capacity(1 << 12).cuckoo(true).seed(5).build(device).unwrap();
         let keys: Vec<u32> =
@@ -299,21 +299,21 @@ pub mod of_cuckoo_tables {
         assert_eq!(table.iter().filter(|row| row.is_ok()).count(), contained.len(), "{about}");
     }
 
-    fn settling(device: &Device) {
+    fn relocation(device: &Device) {
         with_each_failure(
             || crowded(device),
-            |(table, _)| table.settle(),
+            |(table, _)| table.relocate(),
             |(table, keys), _, about| {
                 let stored = stored_keys(table, keys);
                 holds_exactly(table, &stored, about);
                 assert_eq!(stored.len(), keys.len(), "{about}: all were stored before");
-                table.settle().unwrap();
+                table.relocate().unwrap();
                 holds_exactly(table, keys, about);
             },
         );
     }
 
-    /// As full as it gets, so that settling leaves keys over.
+    /// As full as it gets, so that relocation leaves keys over.
     fn full(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
         let (table, _) = crowded(device);
         let keys: Vec<u32> =
@@ -325,22 +325,22 @@ pub mod of_cuckoo_tables {
     }
 
     /// Nothing looks at the table between the two.
-    fn settling_again_at_once(device: &Device) {
+    fn relocating_again_at_once(device: &Device) {
         with_each_failure(
             || full(device),
-            |(table, _)| table.settle(),
+            |(table, _)| table.relocate(),
             |(table, keys), _, about| {
-                table.settle().unwrap();
+                table.relocate().unwrap();
                 holds_exactly(table, keys, about);
             },
         );
     }
 
     /// Keys that are in no slot when the table is cleared do not come back.
-    fn clearing_after_settling(device: &Device) {
+    fn clearing_after_relocation(device: &Device) {
         with_each_failure(
             || full(device),
-            |(table, _)| table.settle(),
+            |(table, _)| table.relocate(),
             |(table, keys), _, about| {
                 table.clear().unwrap();
                 assert_eq!(table.len().unwrap(), 0, "{about}");
@@ -362,8 +362,8 @@ pub mod of_cuckoo_tables {
         keys.chunks(2).zip(contained).filter(|(_, contained)| *contained).flat_map(|(key, _)| key).copied().collect()
     }
 
-    /// A batch that has to settle keys, and is not lost if it cannot.
-    fn batches_that_settle(device: &Device) {
+    /// A batch that has to relocate keys, and is not lost if it cannot.
+    fn batches_that_relocate(device: &Device) {
         let keys_for = |table: &VectorTable<Root>| -> Vec<u32> {
             (0..table.slots() as u32 * 97 / 100).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect()
         };

@@ -107,7 +107,7 @@ fn run<S: Kind>(
 ) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
-    // (bucket_table.cuh), and the vectors here are barred from half of the classes at most.
+    // (bucket/table.cuh), and the vectors here are barred from half of the classes at most.
     let capacity = match history.luck {
         Luck::Empty(_) => 600 * slots_per_bucket::<S>(device, width),
         _ if history.grows => 1,

@@ -1,5 +1,5 @@
 // Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
-#include "warpset/batch.cuh"
+#include "warpset/batch/batch.cuh"
 #include "warpset/table.cuh"
 
 using warpset::Found;
@@ -77,7 +77,7 @@ extern "C" __global__ void put_successors(warpset::View view, const u32* vectors
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count; i += threads) {
         warpset::ChangedVector vector{vectors + i * WARPSET_WIDTH, masks == nullptr ? nullptr : masks + i};
-        Found found = warpset::table(view).find_or_put_changed(parents[i], vector);
+        Found found = warpset::table(view).find_or_put_incremental(parents[i], vector);
         if (found.outcome == Outcome::New) fresh[atomicAdd(&counts->new_references, 1ull)] = found.reference;
         if (found.outcome == Outcome::Full) atomicAdd(&counts->full, 1ull);
     }

@@ -1,4 +1,4 @@
-//! References of before a growth, a clearing or a settling, and of other tables: an error wherever they are given, before anything is done.
+//! References of before a growth, a clearing or a relocation, and of other tables: an error wherever they are given, before anything is done.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::tests_of_all_kinds;
@@ -103,20 +103,20 @@ fn from_slot_numbers<S: Kind>(device: &Device) {
     assert_eq!(size_of::<Option<Reference>>(), 8);
 }
 
-/// Keys that settle.
+/// Keys that are relocated.
 pub mod of_cuckoo_tables {
     use super::*;
     use crate::common::tests;
 
-    tests![after_settling];
+    tests![after_relocation];
 
-    fn after_settling(device: &Device) {
+    fn after_relocation(device: &Device) {
         let table = VectorTable::<Root>::builder(2).key_bits(30).capacity(1 << 12).cuckoo(true).build(device).unwrap();
         let keys: Vec<u32> = (0..1000u32).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect();
         let batch = table.find_or_put_many_with(&keys, Request::new().references(true)).unwrap();
         let before: Vec<Reference> = batch.references.into_iter().flatten().collect();
         assert!(table.get_many(&before).unwrap() == keys);
-        table.settle().unwrap();
+        table.relocate().unwrap();
         assert_eq!(table.get_many(&before), Err(Error::StaleReferences { stale: 1000, count: 1000 }));
     }
 }

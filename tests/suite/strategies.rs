@@ -1,6 +1,6 @@
 //! Build strategies of tree tables: all of them are the same set. On a CPU only the pairing has an effect.
 
-use super::{changes, histories};
+use super::{histories, incremental};
 use crate::common::checker::{Checker, OrFail};
 use crate::common::histories::{play, thorough};
 use crate::common::vectors::{Family, Pool, all_widths, distinct};
@@ -11,7 +11,7 @@ use warpset::{Device, Pairing, Strategy, Tree, TreeTable};
 tests![
     thorough_histories_of_every_strategy,
     random_histories_of_every_pairing,
-    changes_in_trees_of_every_pairing,
+    incremental_in_trees_of_every_pairing,
     nodes_are_those_of_the_pairing,
     too_few_nodes_for_every_strategy,
     narrow_vectors_of_every_strategy,
@@ -54,10 +54,10 @@ fn random_histories_of_every_pairing(device: &Device) {
     }
 }
 
-fn changes_in_trees_of_every_pairing(device: &Device) {
+fn incremental_in_trees_of_every_pairing(device: &Device) {
     for strategy in PAIRINGS {
         let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
-        changes::walks::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
+        incremental::walks::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
     }
 }
 

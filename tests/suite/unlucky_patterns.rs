@@ -2,7 +2,7 @@
 //! chunk, in several, or in all.
 //!
 //! The EMPTY pattern of a slot is the table's, with the low bits of the first word XORed with the slot's class
-//! (cuda/warpset/bucket_table.cuh). The tests choose the table's pattern such that a chunk of a vector is the pattern of a class.
+//! (cuda/warpset/bucket/table.cuh). The tests choose the table's pattern such that a chunk of a vector is the pattern of a class.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random};
@@ -19,7 +19,7 @@ tests![
     every_vector_of_a_tail_is_legal,
 ];
 
-/// Where the chunks of a vector are, as (first word, words): the same rule as in layout.cuh, stated anew.
+/// Where the chunks of a vector are, as (first word, words): the same rule as in core/layout.cuh, stated anew.
 fn chunks(device: &Device, width: usize) -> Vec<(usize, usize)> {
     let chunk_bytes = BucketTable::new(device, width, 1).expect("a small table").spec().chunk_bytes();
     let main = match width {

@@ -214,7 +214,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 }
                 let bytes = kept_bytes + level.bytes() + next.bytes();
                 list_bytes = bytes.max(list_bytes);
-                if !self.make_room([&mut level, &mut next], bytes, wants_references)? {
+                if !self.grow_for([&mut level, &mut next], bytes, wants_references)? {
                     break 'levels End::Memory;
                 }
                 let round = done..(done + self.round(&counts)?).min(size);
@@ -359,7 +359,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
 
     /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost. `bytes` are
     /// those of all lists.
-    fn make_room(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
+    fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
         if self.table.bytes() + bytes > self.limits.bytes {
             return Ok(false);
         }

@@ -39,14 +39,14 @@ pub(crate) struct Kernels {
     pub geometry: Geometry,
     pub find_or_put: SearchKernel,
     /// Of a table that gains by knowing parents.
-    pub find_or_put_changed: Option<SearchKernel>,
+    pub find_or_put_incremental: Option<SearchKernel>,
     pub find: SearchKernel,
     pub clear: CudaFunction,
     pub get: CudaFunction,
     pub export: CudaFunction,
     pub measure: CudaFunction,
     /// Of a cuckoo table.
-    pub settle: Option<CudaFunction>,
+    pub relocate: Option<CudaFunction>,
 }
 
 pub(crate) struct SearchKernel {
@@ -401,13 +401,13 @@ impl Kernels {
         Ok(Self {
             geometry,
             find_or_put: search("warpset_find_or_put")?,
-            find_or_put_changed: if spec.takes_changes() { Some(search("warpset_find_or_put_changed")?) } else { None },
+            find_or_put_incremental: if spec.is_incremental() { Some(search("warpset_find_or_put_incremental")?) } else { None },
             find: search("warpset_find")?,
             clear: function("warpset_clear")?,
             get: function("warpset_get")?,
             export: function("warpset_export")?,
             measure: function("warpset_measure")?,
-            settle: if spec.cuckoo { Some(function("warpset_settle")?) } else { None },
+            relocate: if spec.cuckoo { Some(function("warpset_relocate")?) } else { None },
         })
     }
 

@@ -150,7 +150,7 @@ impl Stage {
             outcomes: at(output.outcomes.is_some(), parts.outcomes),
             references: at(output.references.is_some(), parts.references),
             new_references: at(output.new_references.is_some(), parts.new_references),
-            new_room: if output.new_references.is_some() { count as u64 } else { 0 },
+            new_capacity: if output.new_references.is_some() { count as u64 } else { 0 },
             counts: at(true, parts.counts),
             parents: at(input.parents.is_some(), parts.parents),
             changed: at(input.changed.is_some(), parts.changed),

@@ -4,8 +4,8 @@ use super::memory::DeviceMemory;
 use super::staging::{Stage, chunk_vectors};
 use super::workspace::Workspace;
 use super::{Gpu, Kernels};
-use crate::raw::view::{BatchView, Counts, ProbeTotals, Settled, Views};
-use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, SETTLING_ROUNDS, Search, zeroed};
+use crate::raw::view::{BatchView, Counts, ProbeTotals, Relocated, Views};
+use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, RELOCATION_ROUNDS, Search, zeroed};
 use crate::{Error, Outcome, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::ops::Range;
@@ -24,21 +24,21 @@ pub(crate) struct CudaStore {
     /// Vectors, and nodes.
     stored: DeviceMemory,
     /// Whether touching only the ways to changed words is faster than looking for all nodes.
-    changes_pay: bool,
+    incremental_pays: bool,
     /// Of a strategy that works in global memory.
     workspace: Option<Workspace>,
-    /// Keys that settling has taken out of the table and not put back, because it met an error.
+    /// Keys that relocation has taken out of the table and not put back, because it met an error.
     displaced: Mutex<Option<Displaced>>,
 }
 
 /// Keys of a cuckoo table that are in no slot while others are moved.
 struct Displaced {
-    /// Room for as many as the second level has slots, of which `settled.left_over` are there. Others behind them are in slots again.
+    /// Room for as many as the stash has slots, of which `relocated.left_over` are there. Others behind them are in slots again.
     keys: DeviceMemory,
     /// An outcome for each, of being put back; and the counts of that.
     outcomes: DeviceMemory,
     counts: DeviceMemory,
-    settled: DeviceMemory,
+    relocated: DeviceMemory,
 }
 
 /// The addresses of a kernel's arguments, which a launch copies.
@@ -71,7 +71,7 @@ impl CudaStore {
         let spec = parameters.spec;
         // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words 13.2 / 11.2; 6 words 13.5 / 12.2,
         // 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes that are not in L2 cost a random access each.
-        let changes_pay = spec.width() > 8 || node_bytes > gpu.l2_bytes;
+        let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
         let store = Self {
             gpu: gpu.clone(),
             kernels,
@@ -82,7 +82,7 @@ impl CudaStore {
             _seeds: seeds,
             _nodes: nodes,
             stored,
-            changes_pay,
+            incremental_pays,
             workspace,
             displaced: Mutex::new(None),
         };
@@ -151,9 +151,9 @@ impl CudaStore {
     ///
     /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
     unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
-        let kernel = match (search, &self.kernels.find_or_put_changed) {
+        let kernel = match (search, &self.kernels.find_or_put_incremental) {
             // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
-            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.changes_pay => changed,
+            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.incremental_pays => changed,
             (Search::FindOrPut | Search::PutBack, _) => &self.kernels.find_or_put,
             (Search::Find, _) => &self.kernels.find,
         };
@@ -223,16 +223,16 @@ impl CudaStore {
     /// Of a cuckoo table; nothing else may use it at the same time. Waits for all work on the GPU first.
     ///
     /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
-    pub(crate) fn settle(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
-        let slots = u64::from(self.view.compact.roots.second.buckets) * 8;
+    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        let slots = u64::from(self.view.compact.roots.stash.buckets) * 8;
         let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
-        let settled = memory(size_of::<Settled>() as u64)?;
-        settled.zero_async(0, size_of::<Settled>(), self.stream())?;
+        let relocated = memory(size_of::<Relocated>() as u64)?;
+        relocated.zero_async(0, size_of::<Relocated>(), self.stream())?;
         let new = Displaced {
             keys: memory(slots * 8)?,
             outcomes: memory(slots)?,
             counts: memory(size_of::<Counts>() as u64)?,
-            settled,
+            relocated,
         };
         self.gpu.synchronize()?;
         begin();
@@ -261,32 +261,32 @@ impl CudaStore {
         self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes all keys out of the second level, finds places for them in the first, and adds those that are left over to the displaced ones.
+    /// Takes all keys out of the stash, finds places for them in the first, and adds those that are left over to the displaced ones.
     fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
-        let Some(kernel) = &self.kernels.settle else { return Ok(()) };
-        let slots = u64::from(self.view.compact.roots.second.buckets) * 8;
-        let (keys, settled) = (displaced.keys.address(), displaced.settled.address());
-        // SAFETY: the arguments of `warpset_settle`; there is room for the keys of all slots of the second level, which no more are displaced
+        let Some(kernel) = &self.kernels.relocate else { return Ok(()) };
+        let slots = u64::from(self.view.compact.roots.stash.buckets) * 8;
+        let (keys, relocated) = (displaced.keys.address(), displaced.relocated.address());
+        // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are displaced
         // and in it together than were in it at first.
         unsafe {
-            let arguments = arguments![*self.view.argument(), seed, keys, settled];
+            let arguments = arguments![*self.view.argument(), seed, keys, relocated];
             self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)
         }
     }
 
-    /// Puts displaced keys back into the second level; those that find no place there after all others have been moved once more. Then there
-    /// are none. Gives how many keys have left the second level since they were displaced.
+    /// Puts displaced keys back into the stash; those that find no place there after all others have been moved once more. Then there
+    /// are none. Gives how many keys have left the stash since they were displaced.
     ///
     /// May be called again after an error: a key that is back already is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
         let Some(keys) = &*displaced else { return Ok(0) };
         let (mut back, mut without_place) = (0, Vec::new());
-        for round in 1..=SETTLING_ROUNDS {
-            let mut settled = [Settled::default()];
+        for round in 1..=RELOCATION_ROUNDS {
+            let mut relocated = [Relocated::default()];
             // SAFETY: waited for in the next statement.
-            unsafe { keys.settled.read_async(0, &mut settled, self.stream())? };
+            unsafe { keys.relocated.read_async(0, &mut relocated, self.stream())? };
             self.wait("moving keys")?;
-            let [Settled { taken, left_over }] = settled;
+            let [Relocated { taken, left_over }] = relocated;
             if self.put_keys_back(keys, left_over)? == 0 {
                 *displaced = None;
                 return Ok(taken.saturating_sub(back + left_over));
@@ -298,7 +298,7 @@ impl CudaStore {
             // behind them count too, which are in slots.
             unsafe {
                 keys.keys.write_async(0, &without_place, self.stream())?;
-                keys.settled.write_async(0, &[Settled { taken, left_over: count }], self.stream())?;
+                keys.relocated.write_async(0, &[Relocated { taken, left_over: count }], self.stream())?;
             }
             self.wait("moving keys")?;
             self.displace(keys, seed.wrapping_add(round))?;

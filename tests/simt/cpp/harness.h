@@ -8,7 +8,7 @@ extern "C" {
 // `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was; `scan` reads
 // what a slot holds, if anything; `change` puts a vector as a change of the one of the lane's operation before, with a mask, or if that
 // one is not stored, of whatever is in slot `parent`, without.
-enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_change };
+enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_incremental };
 
 // One operation of a lane, and how it went. In memory that the simulator does not watch.
 struct warpset_simt_operation {
@@ -31,8 +31,8 @@ struct warpset_simt_table_kernels {
     const char* strategy;  // for names
     const warpset::u32* geometry;
     warpset::u32 cache_bytes[2];  // shared memory for a block of one and of two warps that put by blocks
-    warpset_simt_kernel *find_or_put, *find_or_put_changed, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script,
-        *settle, *put_back;  // of compact tables
+    warpset_simt_kernel *find_or_put, *find_or_put_incremental, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script,
+        *relocate, *put_back;  // of compact tables
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
 };

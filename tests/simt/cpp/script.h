@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness.h"
-#include "warpset/tree_table.cuh"
+#include "warpset/tree/table.cuh"
 
 // The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored by `View`
 // in src/table.rs.
@@ -69,11 +69,11 @@ warpset::Found change(const warpset::TreeTable<Roots, width, Strategy>& table, c
     const bool about_vector = before != nullptr && before->kind != warpset_simt_scan && before->kind != warpset_simt_take;
     const auto outcome = about_vector ? static_cast<Outcome>(before->outcome) : Outcome::Unwritten;
     if (outcome != Outcome::New && outcome != Outcome::Seen)
-        return table.find_or_put_changed(operation.parent, warpset::ChangedVector{vector, nullptr});
+        return table.find_or_put_incremental(operation.parent, warpset::ChangedVector{vector, nullptr});
     u32 mask[8] = {};
     for (u32 word = 0; word < table.width(); ++word)
         if (vector[word] != script.vectors[before->vector * table.width() + word]) mask[word / 32] |= 1u << word % 32;
-    return table.find_or_put_changed(before->reference, warpset::ChangedVector{vector, mask});
+    return table.find_or_put_incremental(before->reference, warpset::ChangedVector{vector, mask});
 }
 
 template <class Table>
@@ -95,7 +95,7 @@ void run_script(const Table& table, const Script& script, warpset::simt::Order g
         } else {
             const warpset::WordVector vector{script.vectors + operation.vector * table.width()};
             const warpset::Found found = operation.kind == warpset_simt_find     ? table.find(vector)
-                                         : operation.kind == warpset_simt_change ? change(table, script, operation, i == 0 ? nullptr : &operation - 1)
+                                         : operation.kind == warpset_simt_incremental ? change(table, script, operation, i == 0 ? nullptr : &operation - 1)
                                                                                  : table.find_or_put(vector);
             operation.ended = warpset_simt_steps();
             operation.outcome = static_cast<warpset::u32>(found.outcome);

@@ -14,7 +14,7 @@ namespace {
 using warpset::WordVector;
 
 #if WARPSET_TREE && WARPSET_PAIRING != 1
-void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_changed(view, batch); }
+void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_incremental(view, batch); }
 #else
 void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
 #endif
@@ -38,7 +38,7 @@ struct Batch {
 };
 
 // Interleaved trees have none.
-constexpr bool has_cache = Table::takes_changes || !Table::has_nodes;
+constexpr bool has_cache = Table::is_incremental || !Table::has_nodes;
 template <u32 rows>
 using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows>;
 using Cache = CacheOf<64>;  // as many rows as two warps have lanes
@@ -101,30 +101,30 @@ struct Measure {
     u32 bins;
 };
 
-struct Settle {
+struct Relocate {
     Views view;
     u64 seed;
     u64* keys;
-    warpset::Settled* counts;
+    warpset::Relocated* counts;
 };
 
-void settle([[maybe_unused]] const Settle& argument)
+void relocate([[maybe_unused]] const Relocate& argument)
 {
 #if WARPSET_KEY_BITS && !WARPSET_TREE
-    warpset_settle(view_of(argument.view), argument.seed, argument.keys, argument.counts);
+    warpset_relocate(view_of(argument.view), argument.seed, argument.keys, argument.counts);
 #endif
 }
 
-// A batch whose vectors are the keys that settling has left over: it has counted them.
+// A batch whose vectors are the keys that relocation has left over: it has counted them.
 struct PutBack {
     Batch batch;
-    const warpset::Settled* settled;
+    const warpset::Relocated* relocated;
 };
 
 void put_back(const PutBack& argument)
 {
     BatchView batch = argument.batch.batch;
-    batch.count = argument.settled->left_over;
+    batch.count = argument.relocated->left_over;
     warpset_find_or_put(view_of(argument.batch.view), batch);
 }
 
@@ -197,7 +197,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         using warpset::simt::Order;
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
     },
-    [](const void* a) { settle(as<Settle>(a)); },
+    [](const void* a) { relocate(as<Relocate>(a)); },
     [](const void* a) { put_back(as<PutBack>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },

@@ -1,6 +1,6 @@
 //! What must be true of a table after any number of operations on it.
 
-use crate::hunt::Wrong;
+use crate::explorer::Wrong;
 use crate::memory::Memory;
 use crate::table::{ABSENT, CHANGE, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
 use crate::tree::Nodes;

@@ -1,7 +1,7 @@
-//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact_table.cuh. It shares nothing with
+//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It shares nothing with
 //! the kernels: numbers of 128 bits, divisions, and walks written out as lists.
 
-/// See `LevelView` in cuda/warpset/compact_table.cuh.
+/// See `LevelView` in cuda/warpset/compact/table.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LevelView {
@@ -18,7 +18,7 @@ pub struct LevelView {
     pub all_rounds: u32,
 }
 
-/// See cuda/warpset/bijection.cuh.
+/// See cuda/warpset/compact/permutation.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HashView {
@@ -29,12 +29,12 @@ pub struct HashView {
     pub width: u32,
 }
 
-/// See cuda/warpset/compact_table.cuh.
+/// See cuda/warpset/compact/table.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CompactView {
-    pub first: LevelView,
-    pub second: LevelView,
+    pub main: LevelView,
+    pub stash: LevelView,
     pub hash: HashView,
     pub stored: *mut u64,
 }
@@ -117,17 +117,18 @@ impl Layout {
     /// Bucket and code of a key under a function of a level.
     fn place(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
         let hash = u128::from(self.hash(self.first_function(level) + function, key)) * u128::from(self.levels[level].buckets);
-        let rest = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
-        ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + rest) as u64)
+        let remainder = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
+        ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + remainder) as u64)
     }
 
     /// The key that has this place, if there is one.
     pub fn key_at(&self, level: usize, bucket: u64, code: u64) -> Option<u64> {
-        let (function, rest) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
+        let (function, remainder) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
         let buckets = u128::from(self.levels[level].buckets);
         let first = (u128::from(bucket) << self.key_bits).div_ceil(buckets);
-        let hashes =
-            (0..3u128).filter_map(|before| Some(first + rest.checked_sub(before)?)).filter(|hash| *hash >> self.key_bits == 0);
+        let hashes = (0..3u128)
+            .filter_map(|before| Some(first + remainder.checked_sub(before)?))
+            .filter(|hash| *hash >> self.key_bits == 0);
         let keys = hashes.map(|hash| self.key(self.first_function(level) + function as u64, hash as u64));
         let fits = |key: &u64| {
             function < self.levels[level].functions.into() && self.place(level, function as u64, *key) == (bucket, code)
@@ -137,7 +138,7 @@ impl Layout {
 
     /// Level, bucket and place there of a slot.
     fn at(&self, slot: u64) -> (usize, u64, u64) {
-        let first = self.first_slots();
+        let first = self.main_slots();
         let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
         (level, slot / self.slots_per_bucket(level), slot % self.slots_per_bucket(level))
     }
@@ -192,8 +193,8 @@ impl Layout {
         steps
     }
 
-    /// Slots of the first level; those of the second are numbered after them.
-    pub fn first_slots(&self) -> u64 {
+    /// Slots of the main level; those of the stash are numbered after them.
+    pub fn main_slots(&self) -> u64 {
         self.levels[0].buckets * self.slots_per_bucket(0)
     }
 
@@ -217,10 +218,10 @@ impl Layout {
                 all_rounds: (rounds + kept_rounds) as u32,
             }
         };
-        let second = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
+        let stash = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
         let (multipliers, inverses) = (self.multipliers, self.multipliers.map(inverse));
         let hash = HashView { multipliers, inverses, step: self.step, bits: self.key_bits, width: 2 };
-        CompactView { first: level(0, slots), second: level(1, second), hash, stored }
+        CompactView { main: level(0, slots), stash: level(1, stash), hash, stored }
     }
 }
 
@@ -236,9 +237,9 @@ mod tests {
     #[test]
     fn places_give_their_keys_back() {
         for key_bits in [8, 12, 20, 33, 64] {
-            for (buckets, second) in [(2, 2), (3, 2), (5, 3)] {
+            for (buckets, stash) in [(2, 2), (3, 2), (5, 3)] {
                 let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, kept_rounds: 0 };
-                let levels = [level(buckets), level(second)];
+                let levels = [level(buckets), level(stash)];
                 let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
                 let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };
                 for number in 0..1000u64 {

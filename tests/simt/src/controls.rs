@@ -3,7 +3,7 @@
 //! one, which must survive all that the wrong one is subjected to.
 
 use crate::checks::{Contents, Pool, check_scripts};
-use crate::hunt::{Program, Wrong};
+use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
@@ -55,7 +55,7 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// Right, with the functions of `claim.cuh`.
+    /// Right, with the functions of `core/claim.cuh`.
     CHAINED: warpset_simt_control_chained, One, false;
     GPUEXPLORE_1: warpset_simt_control_gpuexplore1, One, false;
     GPUEXPLORE_2: warpset_simt_control_gpuexplore2, OneAChunk, false;

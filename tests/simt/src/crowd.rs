@@ -1,12 +1,12 @@
-//! Compact cuckoo tables before a crowd: a first level that is full, a second level that takes few more keys or none, and keys that many lanes offer
+//! Compact cuckoo tables before a crowd: a main level that is full, a stash that takes few more keys or none, and keys that many lanes offer
 //! at once.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
-use crate::hunt::{Program, Wrong};
+use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
-use crate::storm::batch_view;
+use crate::stress::batch_view;
 use crate::table::{
     BatchArgument, Config, FIND, FULL, Kernels, NEW, Operation, PUT, SEEN, ScriptArgument, Table, argument, wrong,
 };
@@ -41,7 +41,7 @@ impl Crowd {
         Self { kernels, stale, case: None }
     }
 
-    /// Few slots of the first level may be taken; of the second some by find-or-put, others by keys that are put back only.
+    /// Few slots of the main level may be taken; of the stash some by find-or-put, others by keys that are put back only.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let (multipliers, step) = ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1);
@@ -56,7 +56,7 @@ impl Crowd {
         layout
     }
 
-    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the second level. Gives the keys.
+    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Gives the keys.
     fn fill(&self, memory: &mut Memory, table: &Table, rng: &mut Pcg64Mcg) -> Vec<u64> {
         let layout = table.layout.expect("a compact table");
         let put_back = if rng.random() { 0 } else { rng.random_range(1..80) };
@@ -66,10 +66,10 @@ impl Crowd {
         for number in 0..1000 {
             let key = self.key(rng);
             let of_find_or_put = layout.walk_of_find_or_put(key);
-            let is_second = |slot: u64| slot >= layout.first_slots();
-            let accepts = |slot| number < put_back || of_find_or_put.contains(&slot) && !(is_second(slot) && open <= left);
+            let in_stash = |slot: u64| slot >= layout.main_slots();
+            let accepts = |slot| number < put_back || of_find_or_put.contains(&slot) && !(in_stash(slot) && open <= left);
             if let Some(slot) = met.insert(key).then(|| table.fill(memory, key, accepts)).flatten() {
-                open -= u64::from(is_second(slot) && of_find_or_put.contains(&slot));
+                open -= u64::from(in_stash(slot) && of_find_or_put.contains(&slot));
                 keys.push(key);
             }
         }

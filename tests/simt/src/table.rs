@@ -1,7 +1,7 @@
 //! Tables in simulated memory, of all kinds: their kernels, and what a test can see of them from outside.
 
 use crate::compact::{CompactView, Layout};
-use crate::hunt::Wrong;
+use crate::explorer::Wrong;
 use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
 use std::ffi::{CStr, c_char, c_void};
@@ -26,7 +26,7 @@ pub struct Kernels {
     cache_bytes: [u32; 2],
     pub find_or_put: Kernel,
     /// The same but for the batch's parents, which a bucket table has no use for.
-    pub find_or_put_changed: Kernel,
+    pub find_or_put_incremental: Kernel,
     /// Of blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
     pub put_by_blocks: Kernel,
     pub find: Kernel,
@@ -36,7 +36,7 @@ pub struct Kernels {
     pub measure: Kernel,
     pub script: Kernel,
     /// Of compact tables.
-    pub settle: Kernel,
+    pub relocate: Kernel,
     pub put_back: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
@@ -59,7 +59,7 @@ struct Geometry {
     search_workspace_bytes: u32,
 }
 
-/// See cuda/warpset/bucket_table.cuh.
+/// See cuda/warpset/bucket/table.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TableView {
@@ -73,7 +73,7 @@ pub struct TableView {
     pub width: u32,
 }
 
-/// See cuda/warpset/node_table.cuh. Of a bucket table: all zero.
+/// See cuda/warpset/tree/nodes.cuh. Of a bucket table: all zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NodeView {
@@ -95,7 +95,7 @@ pub struct View {
     pub compact: CompactView,
 }
 
-/// See cuda/warpset/batch.cuh.
+/// See cuda/warpset/batch/batch.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView {
@@ -104,7 +104,7 @@ pub struct BatchView {
     pub outcomes: *mut u8,
     pub references: *mut u64,
     pub new_references: *mut u64,
-    pub new_room: u64,
+    pub new_capacity: u64,
     pub counts: *mut [u64; 5],
     pub parents: *const u64,
     pub changed: *const u32,
@@ -154,20 +154,20 @@ pub struct MeasureArgument {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct SettleArgument {
+pub struct RelocateArgument {
     pub view: View,
     pub seed: u64,
     pub keys: *mut u64,
-    /// Keys that were taken from the second level, and keys that are left over.
+    /// Keys that were taken from the stash, and keys that are left over.
     pub counts: *mut [u64; 2],
 }
 
-/// A batch of the keys that settling has left over, as many as it has counted.
+/// A batch of the keys that relocation has left over, as many as it has counted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PutBackArgument {
     pub batch: BatchArgument,
-    pub settled: *const [u64; 2],
+    pub relocated: *const [u64; 2],
 }
 
 /// See cpp/script.h.
@@ -421,7 +421,7 @@ impl Table {
     /// Of a cuckoo table: the view for keys that are put back.
     pub fn view_to_put_back(&self) -> View {
         let mut view = self.view;
-        view.compact.second.rounds = view.compact.second.all_rounds;
+        view.compact.stash.rounds = view.compact.stash.all_rounds;
         view
     }
 

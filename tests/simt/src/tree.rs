@@ -1,10 +1,10 @@
 //! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down, where
-//! `tree_shape.cuh` mostly goes up.
+//! `tree/shape.cuh` mostly goes up.
 //!
 //! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there, rounded up.
 
 use crate::checks::Pool;
-use crate::hunt::Wrong;
+use crate::explorer::Wrong;
 use crate::memory::Memory;
 use crate::table::{Table, wrong};
 use std::collections::{HashMap, HashSet};
@@ -112,7 +112,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Of so many words, by the number of a pairing in tree_shape.cuh.
+    /// Of so many words, by the number of a pairing in tree/shape.cuh.
     fn new(pairing: u32, width: usize) -> Self {
         match pairing {
             0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),

@@ -9,8 +9,8 @@ mod support;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use support::{Few, layouts, share, storms, trial};
-use warpset_simt::duel::{Alike, Call, Duel};
-use warpset_simt::hunt::{Program, Strategy};
+use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
+use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::table::{BUCKETS, FIND, PUT, bucket};
 
 fn main() -> ExitCode {
@@ -30,7 +30,7 @@ const C: u32 = 2;
 /// lanes for one slot; two warps with a vector each.
 fn duels() -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut add = |name: String, make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
+    let mut add = |name: String, make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("duel::{name}");
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
@@ -48,13 +48,13 @@ fn duels() -> Vec<Trial> {
         for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
             for stale in [false, true] {
                 for players in two_lanes() {
-                    let make = move || Duel::of_lanes(kernels, alike, players.clone(), stale);
+                    let make = move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale);
                     add(make().name(), Box::new(make), u64::MAX);
                 }
                 for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
                     // Two vectors a warp have too many schedules for wide vectors.
                     let limit = if batches[0].len() == 1 { share(400, u64::MAX) } else { share(50, 20_000) };
-                    let make = move || Duel::of_warps(kernels, alike, batches.clone(), stale);
+                    let make = move || Exhaustive::of_warps(kernels, alike, batches.clone(), stale);
                     add(make().name(), Box::new(make), limit);
                 }
             }
@@ -65,7 +65,7 @@ fn duels() -> Vec<Trial> {
             for stale in [false, true] {
                 for vectors in [[A, A, A], [A, B, A], [A, B, C]] {
                     let players: Vec<Vec<Call>> = vectors.iter().map(|vector| vec![(PUT, *vector)]).collect();
-                    let make = move || Duel::of_lanes(kernels, alike, players.clone(), stale);
+                    let make = move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale);
                     // Three that share all but the last of three chunks: about a million schedules each.
                     let limit = if stale && alike == Alike::AllButLast { share(20_000, u64::MAX) } else { u64::MAX };
                     add(make().name(), Box::new(make), limit);

@@ -9,9 +9,9 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use support::{Few, layouts, share, storms, trial};
 use warpset_simt::crowd::Crowd;
-use warpset_simt::duel::{Alike, Call, Duel, Second};
-use warpset_simt::hunt::{Program, Strategy};
-use warpset_simt::settlement::Settlement;
+use warpset_simt::exhaustive::{Alike, Call, Exhaustive, Stash};
+use warpset_simt::explorer::{Program, Strategy};
+use warpset_simt::relocation::Relocation;
 use warpset_simt::table::{COMPACTS, FIND, Kernels, PUT, compact};
 
 fn main() -> ExitCode {
@@ -19,9 +19,9 @@ fn main() -> ExitCode {
     for kernels in COMPACTS {
         trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
-    // Codes have room for a second function.
+    // Codes have room for a stash function.
     for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
-        trials.extend(settlements(kernels));
+        trials.extend(relocations(kernels));
         trials.extend(crowds(kernels));
     }
     trials.extend(duels());
@@ -29,11 +29,11 @@ fn main() -> ExitCode {
 }
 
 /// For each scheduler.
-fn settlements(kernels: &'static Kernels) -> Vec<Trial> {
+fn relocations(kernels: &'static Kernels) -> Vec<Trial> {
     let strategies = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
     let make = |strategy| {
-        let name = format!("settlement::{}::{strategy}", Settlement::new(kernels).name());
-        trial(name, move || (Box::new(Settlement::new(kernels)), strategy, share(40, 20_000)))
+        let name = format!("relocation::{}::{strategy}", Relocation::new(kernels).name());
+        trial(name, move || (Box::new(Relocation::new(kernels)), strategy, share(40, 20_000)))
     };
     strategies.into_iter().map(make).collect()
 }
@@ -55,10 +55,10 @@ const B: u32 = 1;
 const C: u32 = 2;
 
 /// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One slot a
-/// bucket, in one round, or two rounds; two buckets, and a second level of one slot, and one for keys that are put back.
+/// bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
 fn duels() -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut add = |make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
+    let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("duel::{}", make().name());
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
@@ -66,26 +66,26 @@ fn duels() -> Vec<Trial> {
         for rounds in [Alike::Nothing, Alike::AllButLast] {
             for stale in [false, true] {
                 for players in players() {
-                    let make = move || Duel::of_lanes(kernels, rounds, players.clone(), stale);
+                    let make = move || Exhaustive::of_lanes(kernels, rounds, players.clone(), stale);
                     add(Box::new(make), share(20_000, 5_000_000));
                 }
                 for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
-                    let make = move || Duel::of_warps(kernels, rounds, batches.clone(), stale);
+                    let make = move || Exhaustive::of_warps(kernels, rounds, batches.clone(), stale);
                     add(Box::new(make), share(40, 20_000));
                 }
             }
         }
     }
-    // A second level that is nearly full, or full; equal keys, and others.
+    // A stash that is nearly full, or full; equal keys, and others.
     for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)] {
-        for second in [Second::Nearly, Second::Full, Second::PutBack] {
+        for stash in [Stash::Nearly, Stash::Full, Stash::PutBack] {
             for stale in [false, true] {
                 for players in players() {
-                    let make = move || Duel::of_lanes(kernels, Alike::Nothing, players.clone(), stale).with_second(second);
+                    let make = move || Exhaustive::of_lanes(kernels, Alike::Nothing, players.clone(), stale).with_stash(stash);
                     add(Box::new(make), share(5_000, 5_000_000));
                 }
                 let batches = vec![vec![A, A, B], vec![B, A]];
-                let make = move || Duel::of_warps(kernels, Alike::Nothing, batches.clone(), stale).with_second(second);
+                let make = move || Exhaustive::of_warps(kernels, Alike::Nothing, batches.clone(), stale).with_stash(stash);
                 add(Box::new(make), share(40, 20_000));
             }
         }

@@ -4,12 +4,12 @@
 //! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
 
 use warpset_simt::controls::*;
-use warpset_simt::duel::{Alike, Duel};
-use warpset_simt::hunt::{Catch, Cause, Program, Strategy, hunt};
+use warpset_simt::exhaustive::{Alike, Exhaustive};
+use warpset_simt::explorer::{Catch, Cause, Program, Strategy, hunt};
 use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
-use warpset_simt::storm::{Scale, Storm};
+use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::{GIVE, PUT, SCAN, TAKE, bucket, tree};
 
 const RANDOM: Strategy = Strategy::Random;
@@ -178,20 +178,20 @@ fn chained_torn() {
     for stale in [true, false] {
         let torn = loads(Loads { torn: true, stale, ..Loads::default() });
         for alike in [Alike::Nothing, Alike::AllButLast] {
-            let duel = Duel::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
+            let duel = Exhaustive::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
             caught(duel, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
             // A replica; where there is room for none, Full; and Seen at a place where the vector is not, when the look that confirms it is torn too.
             caught(
-                Storm::new(kernels, Scale::Lanes, stale),
+                Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
                 SAMPLING,
                 &["replication", "Full but stored", "unequal references"],
             );
         }
         // Chunks of 8 bytes cannot be torn.
-        survives(Storm::new(bucket(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);
+        survives(Stress::new(bucket(4, 8, 32), Scale::Lanes, stale), &torn, SAMPLING);
     }
 }
 
@@ -200,8 +200,8 @@ fn chained_torn() {
 fn chained_stale() {
     let weak = loads(Loads { weak: true, ..Loads::default() });
     for kernels in [bucket(4, 16, 64), bucket(4, 8, 32)] {
-        caught(Storm::new(kernels, Scale::Lanes, true), &weak, SAMPLING, &["forgotten vector", "misread"]);
-        caught(Storm::new(kernels, Scale::Lanes, true), &Rules { races: true, ..weak }, SAMPLING, &["data race"]);
+        caught(Stress::new(kernels, Scale::Lanes, true), &weak, SAMPLING, &["forgotten vector", "misread"]);
+        caught(Stress::new(kernels, Scale::Lanes, true), &Rules { races: true, ..weak }, SAMPLING, &["data race"]);
     }
 }
 
@@ -260,7 +260,7 @@ fn cuckoo_find() {
 fn trees() {
     let duel = |control: TreeControl, alike, players: &[&[Call]], stale| {
         let players = players.iter().map(|calls| calls.to_vec()).collect();
-        Duel::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
+        Exhaustive::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
     };
     let scanned: &[&[Call]] = &[&[(PUT, 0)], &[(SCAN, 0), (SCAN, 0)]];
     let given: &[&[Call]] = &[&[(GIVE, 0)], &[(TAKE, 0), (TAKE, 0)]];

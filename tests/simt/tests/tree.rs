@@ -8,9 +8,9 @@ mod support;
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use support::{Few, layouts, share, storms, storms_of_lanes, storms_of_warps, trial};
-use warpset_simt::duel::{Alike, Call, Duel};
-use warpset_simt::hunt::{Program, Strategy};
+use support::{Few, layouts, share, storms, stress_of_lanes, stress_of_warps, trial};
+use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
+use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     trials.push(Trial::test("layouts_of_strategies", || layouts(STRATEGY_TREES)));
     for kernels in STRATEGY_TREES {
         let wide = 1 + u64::from(kernels.width) / 8;
-        trials.extend(storms_of_warps(kernels, 30 / wide));
+        trials.extend(stress_of_warps(kernels, 30 / wide));
     }
     // What a lane does by itself depends on the pairing alone.
     for pairing in [1, 2] {
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         let widths: BTreeSet<u32> = kernels.iter().map(|kernels| kernels.width).collect();
         for width in widths.into_iter().filter(|width| *width < 32) {
             let kernels = kernels.iter().find(|kernels| kernels.width == width).expect("one of them");
-            trials.extend(storms_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8)));
+            trials.extend(stress_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8)));
         }
     }
     trials.extend(duels());
@@ -45,7 +45,7 @@ const B: u32 = 1;
 /// bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
 fn duels() -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut add = |make: Box<dyn Fn() -> Duel + Send>, limit: u64| {
+    let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("duel::{}", make().name());
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
@@ -54,12 +54,14 @@ fn duels() -> Vec<Trial> {
             for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
                 for stale in [false, true] {
                     for players in two_lanes() {
-                        let make = move || Duel::of_lanes(kernels, alike, players.clone(), stale).with_node_buckets(node_buckets);
+                        let make =
+                            move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale).with_node_buckets(node_buckets);
                         // Two puts each of vectors that share nothing have up to a few millions.
                         add(Box::new(make), share(2000, 5_000_000));
                     }
                     for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
-                        let make = move || Duel::of_warps(kernels, alike, batches.clone(), stale).with_node_buckets(node_buckets);
+                        let make =
+                            move || Exhaustive::of_warps(kernels, alike, batches.clone(), stale).with_node_buckets(node_buckets);
                         add(Box::new(make), share(20, 5_000));
                     }
                 }

@@ -18,7 +18,7 @@
 //   Block                                           this thread's number in its block and how many there are, barrier, scratch memory
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
-// Atomics. All are relaxed, device scope (`.gpu`): chained claiming (claim.cuh) reads no data *through* a chunk, the data
+// Atomics. All are relaxed, device scope (`.gpu`): chained claiming (core/claim.cuh) reads no data *through* a chunk, the data
 // read is the data compared, so nothing needs to be ordered between locations. What it does need is that an access is a
 // single access of the declared size and is coherent:
 //   - `ld.relaxed.gpu` is a strong operation served by the L2, so it can never return a stale line of an L1;

@@ -5,7 +5,7 @@
 
 namespace controls {
 
-// Chained claiming, with the functions of claim.cuh: the control of the controls.
+// Chained claiming, with the functions of core/claim.cuh: the control of the controls.
 struct Chained : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
     {

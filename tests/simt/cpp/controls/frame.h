@@ -4,7 +4,7 @@
 #pragma once
 
 #include "harness.h"
-#include "warpset/claim.cuh"
+#include "warpset/core/claim.cuh"
 
 namespace controls {
 

@@ -1,9 +1,9 @@
 //! What the tests of both kinds of tables have in common.
 
 use libtest_mimic::{Failed, Trial};
-use warpset_simt::hunt::{Program, Strategy, hunt};
+use warpset_simt::explorer::{Program, Strategy, hunt};
 use warpset_simt::machine::Rules;
-use warpset_simt::storm::{Scale, Storm};
+use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
 /// How many schedules: few in a test run, many in the full run.
@@ -19,7 +19,7 @@ pub fn layouts(specs: &[&Kernels]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Storms of each kind in a test run, for each scheduler.
+/// Stress of each kind in a test run, for each scheduler.
 #[derive(Clone, Copy)]
 pub struct Few {
     pub lanes: u64,
@@ -29,28 +29,28 @@ pub struct Few {
 
 pub fn storms(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
     // Where loads see only the newest value, operations are also checked to be linearizable.
-    let mut trials = storms_of_lanes(kernels, few.lanes);
-    trials.extend(storms_of(kernels, Scale::Lanes, false, few.sequential, 100_000));
-    trials.extend(storms_of_warps(kernels, few.warps));
+    let mut trials = stress_of_lanes(kernels, few.lanes);
+    trials.extend(stress_of(kernels, Scale::Lanes, false, few.sequential, 100_000));
+    trials.extend(stress_of_warps(kernels, few.warps));
     trials
 }
 
 /// Lanes that act each for itself.
-pub fn storms_of_lanes(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
-    storms_of(kernels, Scale::Lanes, true, few, 100_000)
+pub fn stress_of_lanes(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
+    stress_of(kernels, Scale::Lanes, true, few, 100_000)
 }
 
 /// Warps with batches, and all that may go on beside them.
-pub fn storms_of_warps(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
-    storms_of(kernels, Scale::Warps, true, few, 20_000)
+pub fn stress_of_warps(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
+    stress_of(kernels, Scale::Warps, true, few, 20_000)
 }
 
 /// For each scheduler.
-fn storms_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) -> Vec<Trial> {
+fn stress_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
-        let name = format!("storm::{}::{strategy}", Storm::new(kernels, scale, stale).name());
-        trials.push(trial(name, move || (Box::new(Storm::new(kernels, scale, stale)), strategy, share(few, many))));
+        let name = format!("stress::{}::{strategy}", Stress::new(kernels, scale, stale).name());
+        trials.push(trial(name, move || (Box::new(Stress::new(kernels, scale, stale)), strategy, share(few, many))));
     }
     trials
 }

@@ -3,10 +3,10 @@
 // Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs and
 // Osama (2024), section 6.
 //
-//   vector --(tree_shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
+//   vector --(tree/shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
 //                                1 root pair in the root table: its slot is the vector's reference
 //
-// The root table is a bucket table of 2-word vectors, or a compact table (compact_table.cuh), whose key is the root pair without the bits
+// The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh), whose key is the root pair without the bits
 // that no reference to a node has: a node table of fewer than 2^r slots makes keys of 2 r bits (or r + 32, if the right half is a word).
 //
 // The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70, 12 and 33:
@@ -21,7 +21,7 @@
 // New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to nodes
 // keep 32 bits, and there may be as many roots as memory holds.
 //
-// Order. Searching compares what it reads, so relaxed accesses are enough (claim.cuh). *Reading back* goes through references:
+// Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through references:
 //   1. Whoever was told New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
 //      Warp::sync since; by coherence its later relaxed loads see them too. (Of a change with a mask: each node on the ways to changed words. The
 //      others are those of the parent, whose reference must have come to it as in 2.)
@@ -33,11 +33,11 @@
 // H200 8 % at 4 words, 7 % at 8, less for wider vectors.
 #pragma once
 
-#include "warpset/bucket_table.cuh"
-#include "warpset/compact_table.cuh"
-#include "warpset/node_table.cuh"
-#include "warpset/tree_change.cuh"
-#include "warpset/tree_strategy.cuh"
+#include "warpset/bucket/table.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/tree/nodes.cuh"
+#include "warpset/tree/incremental.cuh"
+#include "warpset/tree/strategies/strategy.cuh"
 
 namespace warpset {
 
@@ -54,7 +54,7 @@ struct CompactTreeView {
 };
 
 // `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at
-// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see tree_strategy.cuh.
+// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see tree/strategies/strategy.cuh.
 template <class RootTable, u32 width_words, class Strategy = DefaultStrategy>
 struct TreeTable {
     using Roots = RootTable;
@@ -66,7 +66,7 @@ struct TreeTable {
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
     // Of stored vectors, and gains by it: the ways to changed words are gone in their order in the tree, which must be that of the words.
-    static constexpr bool takes_changes = Shape::in_word_order;
+    static constexpr bool is_incremental = Shape::in_word_order;
 
     Roots roots;
     NodeTable nodes;
@@ -132,16 +132,16 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // The root pair of a vector that is a change of the stored vector at `parent` (tree_change.cuh); false if the node table is full. Of an
+    // The root pair of a vector that is a change of the stored vector at `parent` (tree/incremental.cuh); false if the node table is full. Of an
     // interleaved tree: as for any vector.
     template <class Vector>
-    WARPSET_FN bool key_of_changed(u64 parent, const Vector& vector, Key& key) const
+    WARPSET_FN bool incremental_key(u64 parent, const Vector& vector, Key& key) const
     {
-        if constexpr (takes_changes) {
+        if constexpr (is_incremental) {
             u64 pairs[Shape::levels(most_words)];
             u64 root;
             u32 fresh = 0;
-            const bool complete = warpset::key_of_changed(*this, parent, vector, OpenPairs<1>{pairs}, root, fresh);
+            const bool complete = warpset::incremental_key(*this, parent, vector, OpenPairs<1>{pairs}, root, fresh);
             key = pack(root);
             if (fresh != 0) platform::add_relaxed(nodes.view.stored, fresh);
             return complete;
@@ -153,10 +153,10 @@ struct TreeTable {
     // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. As find_or_put, and cheaper. Whatever
     // `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the parent's.
     template <class Vector>
-    WARPSET_FN Found find_or_put_changed(u64 parent, const Vector& vector) const
+    WARPSET_FN Found find_or_put_incremental(u64 parent, const Vector& vector) const
     {
         Key root{};
-        return key_of_changed(parent, vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
+        return incremental_key(parent, vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
     // Is the vector stored? Seen or Absent.

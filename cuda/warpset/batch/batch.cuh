@@ -1,16 +1,16 @@
 // Batch kernels: loops over the vectors of a batch, or over the slots of a table, and nothing else.
 //
-// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (warp_search.cuh); on a machine with one
+// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh); on a machine with one
 // lane a warp, a thread has several searches under way that take turns.
 #pragma once
 
-#include "warpset/bucket_table.cuh"
-#include "warpset/compact_search.cuh"
-#include "warpset/compact_table.cuh"
-#include "warpset/thread_search.cuh"
-#include "warpset/tree_change.cuh"
-#include "warpset/tree_table.cuh"
-#include "warpset/warp_search.cuh"
+#include "warpset/bucket/table.cuh"
+#include "warpset/compact/search.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/bucket/thread_search.cuh"
+#include "warpset/tree/incremental.cuh"
+#include "warpset/tree/table.cuh"
+#include "warpset/bucket/warp_search.cuh"
 
 namespace warpset {
 
@@ -34,9 +34,9 @@ struct BatchView {
     u8* outcomes;         // count, by position
     u64* references;      // count, by position
     u64* new_references;  // of the New vectors, in no order, appended at counts->new_references; needs counts
-    u64 new_room;         // elements of new_references: what finds no room is counted, and not written
+    u64 new_capacity;         // elements of new_references: what finds no room is counted, and not written
     BatchCounts* counts;  // added to
-    const u64* parents;   // count, or null: of which stored vector each is a change (tree_change.cuh); no_reference: of none
+    const u64* parents;   // count, or null: of which stored vector each is a change (tree/incremental.cuh); no_reference: of none
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // of each warp of the grid search_workspace_bytes, aligned to 16 bytes; nobody else's until the kernel has ended
     u64 tag;              // of references read and written: 0, or the generation of the table, in the bits above slot_bits
@@ -75,7 +75,7 @@ struct ChangeOf {
     WARPSET_FN u32 mask(u32 i) const { return batch.changed == nullptr ? ~0u : batch.load(batch.changed + index * ((width + 31) / 32) + i); }
 };
 
-// Writes out what a warp has settled: vector by vector, and its counts at the end.
+// Writes out what a warp has resolved: vector by vector, and its counts at the end.
 template <Operation operation>
 struct Results {
     u64* stored;
@@ -114,17 +114,17 @@ private:
             start = platform::fetch_add_relaxed(&batch.counts->new_references, platform::population_count(fresh));
         start = platform::Warp::shuffle(start, leader);
         const u64 at = start + platform::population_count(fresh & ((1u << lane) - 1));
-        if ((fresh >> lane & 1) && at < batch.new_room) batch.new_references[at] = reference;
+        if ((fresh >> lane & 1) && at < batch.new_capacity) batch.new_references[at] = reference;
     }
 };
 
 // What the vectors of a batch are given as: whole, or as changes of stored ones.
-enum class Offer { Vectors, Changes };
+enum class Offer { Whole, Incremental };
 
-// How a warp takes vectors of a batch into a search: here, as they are. A tree table's intakes take root pairs (tree_strategy.cuh,
-// change_intake.cuh).
+// How a warp takes vectors of a batch into a search: here, as they are. A tree table's builders take root pairs (tree/strategies/strategy.cuh,
+// tree/incremental_builder.cuh).
 template <class Table, Operation operation, Offer offer>
-struct Intake {
+struct Builder {
     using Search = WarpSearch<Table, operation>;
     using Warp = platform::Warp;
     static constexpr u32 width = Search::layout.width();
@@ -135,7 +135,7 @@ struct Intake {
     static constexpr u32 scratch_bytes = 32;
     u8* lane_of_rank;
 
-    WARPSET_FN Intake(const Table&, u8* scratch) : lane_of_rank(scratch) {}
+    WARPSET_FN Builder(const Table&, u8* scratch) : lane_of_rank(scratch) {}
 
     // How many of the vectors `next .. next + count` can be taken: here, all.
     template <class Batch>
@@ -146,7 +146,7 @@ struct Intake {
     WARPSET_FN void make_alone(const Batch&, u32) const {}
 
     // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of them
-    // are then to be searched for: no vector is settled by being taken.
+    // are then to be searched for: no vector is resolved by being taken.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch& batch, u32 next, u32 count, u32 takers)
     {
@@ -181,19 +181,19 @@ struct Intake {
     WARPSET_FN void finish() const {}
 };
 
-template <class Table, Operation operation, Offer offer = Offer::Vectors>
+template <class Table, Operation operation, Offer offer = Offer::Whole>
 struct SearchBatch {
     using Warp = platform::Warp;
     using Roots = typename Table::Roots;
     static constexpr Outcome not_stored = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
 
-    // Scratch memory of one warp: what it searches for, and what its intake wants.
+    // Scratch memory of one warp: what it searches for, and what its builder wants.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
         if constexpr (Warp::size == 1)
             return 0;
         else
-            return Intake<Table, operation, offer>::Search::scratch_bytes + Intake<Table, operation, offer>::scratch_bytes;
+            return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
     }
 
     // By the warps of a grid, which share the batch.
@@ -208,38 +208,38 @@ struct SearchBatch {
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
-        using Search = typename Intake<Table, operation, offer>::Search;
-        // When half the lanes are idle (warp_search.cuh); for trees a little later: making root pairs costs the same instructions
+        using Search = typename Builder<Table, operation, offer>::Search;
+        // When half the lanes are idle (bucket/warp_search.cuh); for trees a little later: making root pairs costs the same instructions
         // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
         constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
-        Intake<Table, operation, offer> intake(table, scratch + Search::scratch_bytes);
+        Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
         Results<operation> results{table.root_table().stored_count(), batch};
         u32 index = 0;
         while (true) {
             u32 idle = Warp::ballot(search.is_idle());
             u32 count = platform::population_count(idle);
-            count = count < refill_at ? 0 : intake.ready(batch, next, end - next < count ? end - next : count, end);
-            bool settled = false;  // by the intake, as not stored
+            count = count < refill_at ? 0 : builder.ready(batch, next, end - next < count ? end - next : count, end);
+            bool resolved = false;  // by the builder, as not stored
             if (count > 0) {
                 u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
                 bool takes = search.is_idle() && rank < count;
-                settled = intake.take(search, batch, next, count, Warp::ballot(takes));
+                resolved = builder.take(search, batch, next, count, Warp::ballot(takes));
                 if (takes) index = next + rank;
-                if (takes && !settled) search.begin();
+                if (takes && !resolved) search.begin();
                 next += count;
             } else if (idle == ~0u) {
                 if (next == end) break;
-                intake.make_alone(batch, end);
+                builder.make_alone(batch, end);
             }
             Outcome outcome = search.step();
-            if (settled) outcome = not_stored;
+            if (resolved) outcome = not_stored;
             bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
             results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
-            if (settled && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
+            if (resolved && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
             Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
         }
-        intake.finish();
+        builder.finish();
         results.finish();
     }
 
@@ -257,7 +257,7 @@ struct SearchBatch {
         const Roots& roots = table.root_table();
         Results<operation> results{roots.stored_count(), batch};
         u64 next = 0;
-        // The next vector that is not settled by its nodes; false if there is none.
+        // The next vector that is not resolved by its nodes; false if there is none.
         const auto begin = [&](Turn& turn) {
             for (; next < batch.count; ++next) {
                 if (key(table, batch, next, turn.key)) {
@@ -291,14 +291,14 @@ private:
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
 
-    // What is to be looked for among the roots; false if the vector is settled without.
+    // What is to be looked for among the roots; false if the vector is resolved without.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {
         const u32 width = table.width();
-        if constexpr (offer == Offer::Vectors)
+        if constexpr (offer == Offer::Whole)
             return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
         else
-            return table.key_of_changed(parent_slot(batch, index), ChangeOf<BatchView>{batch, width, index}, key);
+            return table.incremental_key(parent_slot(batch, index), ChangeOf<BatchView>{batch, width, index}, key);
     }
 
     // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
@@ -314,8 +314,8 @@ template <class Table>
 WARPSET_FN constexpr u32 search_scratch_bytes()
 {
     constexpr u32 vectors = SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
-    if constexpr (Table::takes_changes) {
-        constexpr u32 changes = SearchBatch<Table, Operation::FindOrPut, Offer::Changes>::scratch_bytes();
+    if constexpr (Table::is_incremental) {
+        constexpr u32 changes = SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::scratch_bytes();
         return vectors > changes ? vectors : changes;
     }
     return vectors;
@@ -325,7 +325,7 @@ WARPSET_FN constexpr u32 search_scratch_bytes()
 template <class Table>
 WARPSET_FN constexpr u32 search_workspace_bytes()
 {
-    return Intake<Table, Operation::FindOrPut, Offer::Vectors>::workspace_bytes;
+    return Builder<Table, Operation::FindOrPut, Offer::Whole>::workspace_bytes;
 }
 
 // Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
@@ -364,8 +364,8 @@ template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
 {
     // The levels lie one after another.
-    const u64 bytes = (table.first.view.buckets + static_cast<u64>(table.second.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
-    u64* words = reinterpret_cast<u64*>(table.first.view.slots);
+    const u64 bytes = (table.main.view.buckets + static_cast<u64>(table.stash.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
+    u64* words = reinterpret_cast<u64*>(table.main.view.slots);
     const auto share = platform::Grid::share(bytes / sizeof(u64));
     for (u64 at = share.first; at < share.last; at += share.step) words[at] = CompactLevel<slot_bits>::empty;
     if (platform::Grid::thread() == 0) *table.stored = 0;

@@ -1,6 +1,6 @@
 // How a warp takes changes of stored vectors into a search: as root pairs, made by a lane for every changed word.
 //
-// As in tree_change.cuh only the pairs on the ways to changed words matter, but here each *way* has a lane of its own, and the lanes of a warp, whose
+// As in tree/incremental.cuh only the pairs on the ways to changed words matter, but here each *way* has a lane of its own, and the lanes of a warp, whose
 // vectors have 32 changed words together, open their ways and close them in step, a level at a time:
 //
 //                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
@@ -14,27 +14,27 @@
 // above, its own or that of the lane which it joins. So no lane waits for another with more to do.
 //
 // H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s: this 11.2 / 9.5 / 8.5;
-// a lane a vector, one pair after another (key_of_changed), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four
+// a lane a vector, one pair after another (incremental_key), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four
 // ways of it level by level, 8.4 / 6.9 / 5.8. What binds is instructions: 83 of a warp a vector with 17 of 32 lanes active in the second of these, 56 and 25
 // in this, after looking for one node had got a loop of its own (12.6 / 10.8 / 9.1 with that and a node table half full). 32 and 40 resident warps
 // instead of 36: 12.2 / 10.4 / 9.0 and 12.2 / 10.1 / 8.9.
 //
 // A vector with more than 32 changed words, or without a parent that can be read, interrupts this: when the search has run dry, 32 vectors from it on
-// are made a lane each (key_of_changed). That is apart from the search, as it would cost it registers.
+// are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
 //
 // Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there are lanes.
 #pragma once
 
-#include "warpset/batch.cuh"
-#include "warpset/tree_table.cuh"
+#include "warpset/batch/batch.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 
 template <class RootTable, u32 width, class Strategy, Operation operation>
-struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> {
+struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremental> {
     static_assert(operation == Operation::FindOrPut, "changes are put");
     using Table = TreeTable<RootTable, width, Strategy>;
-    static_assert(Table::takes_changes, "the way to the next changed word is to the right of the one before");
+    static_assert(Table::is_incremental, "the way to the next changed word is to the right of the one before");
     using Search = WarpSearch<typename Table::Roots, operation, true>;
     using Warp = platform::Warp;
     using Shape = typename Table::Shape;
@@ -55,7 +55,7 @@ struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> 
     u32 read = 0;   // of the vectors whose parents' are read, to `made[room + i % room]`; the left half is `missing` if there is none
     u32 fresh = 0;  // nodes that this lane has put
 
-    WARPSET_FN Intake(const Table& table, u8* scratch)
+    WARPSET_FN Builder(const Table& table, u8* scratch)
         : table(table), halves(reinterpret_cast<u32*>(scratch)), made(reinterpret_cast<u64*>(scratch) + levels * Warp::size)
     {
     }
@@ -100,11 +100,11 @@ struct Intake<TreeTable<RootTable, width, Strategy>, operation, Offer::Changes> 
             u64 root;
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            const bool complete = key_of_changed(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
+            const bool complete = incremental_key(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        // They are taken after the barrier at the end of this step of the batch (batch.cuh).
+        // They are taken after the barrier at the end of this step of the batch (batch/batch.cuh).
     }
 
     WARPSET_FN void finish() const

@@ -5,9 +5,9 @@
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
 //     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
 //     which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (claim.cuh), while other lanes of the warp
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the warp
 //     look or claim for theirs. The long chains of wide vectors so overlap with each other.
-//   - An owner whose vector is settled takes the next one (batch.cuh), so that the lanes of a warp do not wait for the longest
+//   - An owner whose vector is resolved takes the next one (batch/batch.cuh), so that the lanes of a warp do not wait for the longest
 //     probe sequence among 32.
 //
 // Why: find-or-put on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7, one-page prototypes of each:
@@ -29,7 +29,7 @@
 // All functions are called by all 32 lanes, converged. Whoever uses this adds the number of its New vectors to `*view.stored`.
 #pragma once
 
-#include "warpset/bucket_table.cuh"
+#include "warpset/bucket/table.cuh"
 
 namespace warpset {
 
@@ -87,7 +87,7 @@ struct WarpSearch {
         chunk = look;
     }
 
-    // One look or one claim for every lane that is not idle. A lane whose vector is settled by it becomes idle and gets the
+    // One look or one claim for every lane that is not idle. A lane whose vector is resolved by it becomes idle and gets the
     // outcome (and `reference()`); all others get Outcome::Unwritten.
     WARPSET_FN Outcome step()
     {

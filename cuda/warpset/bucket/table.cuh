@@ -1,16 +1,16 @@
 // The bucket table: a set of vectors of one width, stored in place, with find-or-put as its one writing operation.
 //
-// This header has the table as one thread uses it; warp_search.cuh lets the 32 lanes of a warp work together on the same
+// This header has the table as one thread uses it; bucket/warp_search.cuh lets the 32 lanes of a warp work together on the same
 // table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
 // included.
 //
-// Sources: claiming is claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch. 5).
+// Sources: claiming is core/claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch. 5).
 //
 // EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4)
 // with the low bits of the first word XORed with the slot's *class*: a scrambled number of its bucket plus its place there, modulo
 // `empty_classes`, a power of two greater than the number of chunks of a vector.
 //   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over
-//     that slot, as do all vectors equal to it, so invariant 3 of claim.cuh holds, and no decided chunk ever equals EMPTY.
+//     that slot, as do all vectors equal to it, so invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
 //   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
 //     classes: no vector is illegal, whatever its bits.
 //   - Real vectors hold one of the patterns with a probability of about 2^-100 a chunk (16 bytes; 2^-25 for a tail of 4), so the
@@ -20,10 +20,10 @@
 // Full: the search gave up after `probe_limit` buckets. The table is unchanged by it, and so is every stored vector.
 #pragma once
 
-#include "warpset/claim.cuh"
-#include "warpset/hash.cuh"
-#include "warpset/layout.cuh"
-#include "warpset/probe.cuh"
+#include "warpset/core/claim.cuh"
+#include "warpset/core/hash.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/probe.cuh"
 
 namespace warpset {
 
@@ -41,7 +41,7 @@ constexpr u64 no_reference = ~0ull;
 struct TableView {
     u8* slots;
     u64 buckets;           // prime
-    const u128* seeds;     // width + 1, see hash.cuh
+    const u128* seeds;     // width + 1, see core/hash.cuh
     u64* stored;           // how many vectors the table holds
     u64 hash_mask;         // all ones
     u32 empty[4];          // the table's EMPTY pattern
@@ -103,7 +103,7 @@ struct BucketTable {
     using View = TableView;
     static constexpr bool is_compact = false;
     static constexpr bool has_nodes = false;
-    static constexpr bool takes_changes = false;
+    static constexpr bool is_incremental = false;
     static constexpr u32 static_width = Shape::static_width;  // 0: known at run time
 
     TableView view;
@@ -199,7 +199,7 @@ struct BucketTable {
         return forbidden.has(empty_class(bucket, place));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of claim.cuh), but
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh), but
     // relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
     WARPSET_FN bool is_complete(u64 bucket, u32 place) const
     {
@@ -243,9 +243,9 @@ struct BucketTable {
         return found;
     }
 
-    // The same, for what tree tables make of it (tree_table.cuh). Here the vector is all that counts.
+    // The same, for what tree tables make of it (tree/table.cuh). Here the vector is all that counts.
     template <class Vector>
-    WARPSET_FN Found find_or_put_changed(u64, const Vector& vector) const
+    WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
         return find_or_put(WordVector{vector.words});
     }
@@ -296,7 +296,7 @@ struct BucketTable {
     }
 
     // Word `word` of the vector in a slot; false if there is none. Of a slot whose last chunk is decided all are (invariant 2 of
-    // claim.cuh), but only a chunk that was itself seen decided may be read: relaxed loads of others may be older.
+    // core/claim.cuh), but only a chunk that was itself seen decided may be read: relaxed loads of others may be older.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const u64 bucket = slot / layout.slots_per_bucket();

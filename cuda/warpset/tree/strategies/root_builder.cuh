@@ -1,13 +1,13 @@
-// What the intakes of the build strategies share: root pairs that a warp has made on their way to the lanes that search for them.
+// What the builders of the build strategies share: root pairs that a warp has made on their way to the lanes that search for them.
 #pragma once
 
-#include "warpset/batch.cuh"
-#include "warpset/tree_table.cuh"
+#include "warpset/batch/batch.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 
 template <class Table, Operation operation>
-struct RootIntake {
+struct RootBuilder {
     using Search = WarpSearch<typename Table::Roots, operation>;
     using Warp = platform::Warp;
     static constexpr u32 roots_bytes = Warp::size * 8;
@@ -16,7 +16,7 @@ struct RootIntake {
     u64* roots;     // of the r-th vector taken, number r; its left half is `missing` if there is none
     u32 fresh = 0;  // nodes that this lane has put
 
-    WARPSET_FN RootIntake(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}
+    WARPSET_FN RootBuilder(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}
 
     // All vectors can be taken.
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }

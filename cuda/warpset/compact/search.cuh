@@ -1,15 +1,15 @@
 // Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
 //
-// The division of work in a warp is that of warp_search.cuh: each lane owns a key and its walk; a tile of four lanes reads the bucket of each
+// The division of work in a warp is that of bucket/warp_search.cuh: each lane owns a key and its walk; a tile of four lanes reads the bucket of each
 // of its owners in turn, 16 bytes a lane, in one request; a slot is claimed by the owner alone. What differs:
 //   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the key's; it is
 //     EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
-//   - Few keys get to the second level (compact_table.cuh), so it is searched by its owner alone while the others wait.
+//   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
 #pragma once
 
-#include "warpset/compact_table.cuh"
-#include "warpset/thread_search.cuh"
-#include "warpset/warp_search.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/bucket/thread_search.cuh"
+#include "warpset/bucket/warp_search.cuh"
 
 namespace warpset {
 
@@ -17,7 +17,7 @@ template <u32 slot_bits, u32 static_bits, Operation operation, bool with_nodes>
 struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     using Warp = platform::Warp;
     using Table = CompactTable<slot_bits, static_bits>;
-    using Level = typename Table::First;
+    using Level = typename Table::Main;
     using Word = typename Level::Word;
     using Code = typename Level::Code;
     static constexpr typename Table::Layout layout{};
@@ -56,21 +56,21 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     {
         const u64 key = *reinterpret_cast<const u64*>(vector_of(Warp::lane()));
         scrambled = table.hash.scramble(key);
-        walk = table.first.start(table.hash, scrambled);
+        walk = table.main.start(table.hash, scrambled);
         if (!table.hash.has(key)) walk.round = too_wide;
         slot = look;
     }
 
-    // One look or one claim for every lane that is not idle. A lane whose key is settled by it becomes idle and gets the
+    // One look or one claim for every lane that is not idle. A lane whose key is resolved by it becomes idle and gets the
     // outcome (and `reference()`); all others get Outcome::Unwritten.
     WARPSET_FN Outcome step()
     {
-        const bool over = !is_idle() && table.first.is_over(walk);
+        const bool over = !is_idle() && table.main.is_over(walk);
         const bool looks = slot == look && !over, claims = slot < look;
         const u32 looking = Warp::ballot(looks);
         // The claims are under way while the buckets are read: nothing is done with `seen` before.
         Code seen = Level::empty;
-        if (operation == Operation::FindOrPut && claims) seen = table.first.claim(walk.place.bucket, slot, walk.place.code);
+        if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.place.bucket, slot, walk.place.code);
         Outcome outcome = Outcome::Unwritten;
         if (looking != 0) {
             const Report report = look_at_buckets(looking);
@@ -100,7 +100,7 @@ private:
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
                 const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.place.bucket, owner);
-                if (looking >> owner & 1) platform::load_row_relaxed(table.first.bucket(bucket) + in_tile * row_bytes, row[i]);
+                if (looking >> owner & 1) platform::load_row_relaxed(table.main.bucket(bucket) + in_tile * row_bytes, row[i]);
             }
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
@@ -128,12 +128,12 @@ private:
     // The owner has seen all slots of its bucket; the first EMPTY one of its round is where the key would be.
     WARPSET_FN Outcome judge(const Report& report)
     {
-        if (report.same != 0) return settle(Outcome::Seen, platform::lowest_bit(report.same));
-        const u32 taken_before = (1u << table.first.first_slot(walk.round)) - 1;
-        const u32 taken_by_now = ~0u >> (32 - table.first.last_slot(walk.round));
+        if (report.same != 0) return finish(Outcome::Seen, platform::lowest_bit(report.same));
+        const u32 taken_before = (1u << table.main.first_slot(walk.round)) - 1;
+        const u32 taken_by_now = ~0u >> (32 - table.main.last_slot(walk.round));
         const u32 free = report.empty & taken_by_now & ~taken_before;
         if (free == 0) {
-            table.first.advance(walk, table.hash, scrambled);
+            table.main.advance(walk, table.hash, scrambled);
             return Outcome::Unwritten;
         }
         if (operation == Operation::Find) return Outcome::Absent;
@@ -143,25 +143,25 @@ private:
 
     WARPSET_FN Outcome finish_claim(Code seen)
     {
-        if (seen == Level::empty) return settle(Outcome::New, slot);
-        if (seen == walk.place.code) return settle(Outcome::Seen, slot);
+        if (seen == Level::empty) return finish(Outcome::New, slot);
+        if (seen == walk.place.code) return finish(Outcome::Seen, slot);
         slot = look;  // at the bucket again: later slots of it may be EMPTY
         return Outcome::Unwritten;
     }
 
-    WARPSET_FN Outcome settle(Outcome outcome, u32 in_slot)
+    WARPSET_FN Outcome finish(Outcome outcome, u32 in_slot)
     {
         found = Level::reference(walk.place.bucket, in_slot);
         return outcome;
     }
 
-    // There is no more of the walk through the first level.
+    // There is no more of the walk through the main level.
     WARPSET_FN Outcome leave()
     {
         if (walk.round == too_wide) return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
-        const Found in_second = table.template search_second<operation>(scrambled);
-        found = in_second.reference;
-        return in_second.outcome;
+        const Found in_stash = table.template search_stash<operation>(scrambled);
+        found = in_stash.reference;
+        return in_stash.outcome;
     }
 };
 
@@ -170,7 +170,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
     using Table = CompactTable<slot_bits, static_bits>;
 
     u64 scrambled;
-    typename Table::First::Walk walk;
+    typename Table::Main::Walk walk;
     bool too_wide;
 
     template <class Vector>
@@ -179,7 +179,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
         const u64 key = vector.pair(0);
         too_wide = !table.hash.has(key);
         scrambled = table.hash.scramble(key);
-        walk = table.first.start(table.hash, scrambled);
+        walk = table.main.start(table.hash, scrambled);
         prefetch(table);
     }
 
@@ -187,10 +187,10 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
     WARPSET_FN Found step(const Table& table, const Vector&)
     {
         if (too_wide) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
-        if (table.first.is_over(walk)) return table.template search_second<operation>(scrambled);
-        const Found found = table.first.template look<operation>(walk);
+        if (table.main.is_over(walk)) return table.template search_stash<operation>(scrambled);
+        const Found found = table.main.template look<operation>(walk);
         if (found.outcome != Outcome::Unwritten) return found;
-        table.first.advance(walk, table.hash, scrambled);
+        table.main.advance(walk, table.hash, scrambled);
         prefetch(table);
         return found;
     }
@@ -198,7 +198,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
 private:
     WARPSET_FN void prefetch(const Table& table) const
     {
-        platform::prefetch(table.first.bucket(walk.place.bucket), Table::First::bucket_bytes);
+        platform::prefetch(table.main.bucket(walk.place.bucket), Table::Main::bucket_bytes);
     }
 };
 

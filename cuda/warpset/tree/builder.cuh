@@ -4,7 +4,7 @@
 // lane; a lane goes on to its next task as soon as it is done with one. They are independent of each other, so the warp has up to 32 *
 // in_flight requests under way, and the leaves of consecutive vectors are consecutive words of the input. References go to a row in
 // shared memory, from which the next level reads its pairs.
-// Searching for the roots (warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes
+// Searching for the roots (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes
 // mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73, G/s.
@@ -23,13 +23,13 @@
 // half lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
-#include "warpset/batch.cuh"
-#include "warpset/tree_table.cuh"
+#include "warpset/batch/batch.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 
 template <class RootTable, u32 width, Operation operation>
-struct Intake<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::Vectors> {
+struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::Whole> {
     using Table = TreeTable<RootTable, width, DefaultStrategy>;
     using Shape = typename Table::Shape;
     using Search = WarpSearch<typename Table::Roots, operation, true>;
@@ -45,7 +45,7 @@ struct Intake<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::Ve
     u32* halves;    // of the level that is done: row r is of the r-th vector taken
     u32 fresh = 0;  // nodes that this lane has put
 
-    WARPSET_FN Intake(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
+    WARPSET_FN Builder(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
 
     // All vectors can be taken.
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
@@ -124,7 +124,7 @@ private:
             else return true;
             return false;
         }
-        WARPSET_FN void settle(u32 i, u32 reference) { to[task[i]] = reference; }
+        WARPSET_FN void finish(u32 i, u32 reference) { to[task[i]] = reference; }
     };
 
     // One or two words of the input.

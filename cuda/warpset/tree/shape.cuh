@@ -23,7 +23,7 @@
 //
 // What a half of a pair means, a word or a reference to a node, is decided by its place, never by its bits. Two vectors of one width
 // have equal halves at one place exactly if they have equal words below it: at level 0 the half is the word; above, it is the
-// reference of a pair, and the node table gives equal references to equal pairs only (node_table.cuh). So equal root pairs mean equal
+// reference of a pair, and the node table gives equal references to equal pairs only (tree/nodes.cuh). So equal root pairs mean equal
 // vectors. It takes one shape a table, and no more.
 #pragma once
 

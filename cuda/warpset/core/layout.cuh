@@ -106,7 +106,7 @@ struct Layout : Shape {
     WARPSET_FN constexpr u32 tail8_offset() const { return slots_per_block() * main_bytes(); }
     WARPSET_FN constexpr u32 tail4_offset() const { return tail8_offset() + (has_tail8() ? slots_per_block() * 8 : 0); }
 
-    // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket_table.cuh).
+    // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket/table.cuh).
     WARPSET_FN constexpr u32 empty_classes() const { return power_of_two_at_least(chunks() + 1); }
 
     // Words of a set of them, a bit each: as many as this shape needs, or any.

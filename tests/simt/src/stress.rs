@@ -3,7 +3,7 @@
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
-use crate::hunt::{Program, Wrong};
+use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
@@ -62,14 +62,14 @@ struct Afterwards {
     measure: Box<MeasureArgument>,
 }
 
-pub struct Storm {
+pub struct Stress {
     kernels: &'static Kernels,
     scale: Scale,
     stale: bool,
     case: Option<Case>,
 }
 
-impl Storm {
+impl Stress {
     /// `stale`: the machine's loads may see older values (otherwise operations are also checked to be linearizable).
     pub fn new(kernels: &'static Kernels, scale: Scale, stale: bool) -> Self {
         Self { kernels, scale, stale, case: None }
@@ -80,7 +80,7 @@ impl Storm {
         let kernel = match batch {
             Batch { finds: true, .. } => self.kernels.find,
             Batch { by_blocks: true, .. } => self.kernels.put_by_blocks,
-            Batch { changes: true, .. } => self.kernels.find_or_put_changed,
+            Batch { changes: true, .. } => self.kernels.find_or_put_incremental,
             _ => self.kernels.find_or_put,
         };
         let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
@@ -100,7 +100,7 @@ impl Storm {
 
 const BINS: usize = 4;
 
-impl Program for Storm {
+impl Program for Stress {
     fn name(&self) -> String {
         let stale = if self.stale { "" } else { "-sequential" };
         format!("{}-{}{stale}", self.kernels.name(), if self.scale == Scale::Lanes { "lanes" } else { "warps" })
@@ -489,7 +489,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     config
 }
 
-/// Of a compact table in which few slots may be taken, in one round or several; with a second level or none.
+/// Of a compact table in which few slots may be taken, in one round or several; with a stash or none.
 fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -> Layout {
     let (key_bits, slot_bits) = (kernels.key_bits, kernels.slot_bits);
     let limits = |slots: u64, rng: &mut Pcg64Mcg| {
@@ -591,7 +591,7 @@ pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, ve
         outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
         references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
         new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
-        new_room: count as u64,
+        new_capacity: count as u64,
         counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
         parents: std::ptr::null(),
         changed: std::ptr::null(),

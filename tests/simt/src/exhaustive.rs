@@ -3,7 +3,7 @@
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
-use crate::hunt::{Program, Wrong};
+use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
@@ -23,12 +23,12 @@ pub enum Alike {
     AllButLast,
 }
 
-/// What the second level of a compact table holds when a duel begins.
+/// What the stash of a compact table holds when a duel begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Second {
-    /// Nothing; nor does the first level.
+pub enum Stash {
+    /// Nothing; nor does the main level.
     Empty,
-    /// It has one slot left for find-or-put, of which all vectors have no other: the first level is full.
+    /// It has one slot left for find-or-put, of which all vectors have no other: the main level is full.
     Nearly,
     /// No such slot.
     Full,
@@ -39,7 +39,7 @@ pub enum Second {
 /// An operation of a lane: PUT, FIND, GIVE or TAKE and the vector, or SCAN and the slot.
 pub type Call = (u32, u32);
 
-pub struct Duel {
+pub struct Exhaustive {
     kernels: &'static Kernels,
     alike: Alike,
     /// By lane, or by warp.
@@ -50,7 +50,7 @@ pub struct Duel {
     /// Of a tree table: buckets of nodes, of two slots each.
     node_buckets: u32,
     /// Of a compact table.
-    second: Second,
+    stash: Stash,
     /// What the lanes run, if not the table's own operations: a negative control.
     control: Option<(&'static str, Kernel)>,
     case: Option<Case>,
@@ -69,9 +69,9 @@ struct Case {
     batches: Vec<BatchArgument>,
 }
 
-impl Duel {
+impl Exhaustive {
     pub fn of_lanes(kernels: &'static Kernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
-        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, second: Second::Empty, control: None, case: None }
+        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, stash: Stash::Empty, control: None, case: None }
     }
 
     /// Each warp puts a batch of vectors.
@@ -86,8 +86,8 @@ impl Duel {
     }
 
     /// With keys in a compact table.
-    pub fn with_second(self, second: Second) -> Self {
-        Self { second, ..self }
+    pub fn with_stash(self, stash: Stash) -> Self {
+        Self { stash, ..self }
     }
 
     /// With another way to do the operations of lanes.
@@ -96,15 +96,15 @@ impl Duel {
     }
 
     /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to bucket 1; then the
-    /// second slots, or a second level of one, and one more for keys that are put back.
+    /// two slots, or a stash of one, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
-        let second = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };
+        let stash = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };
         let (limits, rounds) = if self.alike == Alike::AllButLast { ([1, 2, 0], 2) } else { ([1, 0, 0], 1) };
-        let first = Level { buckets: 2, functions: 1, limits, rounds, kept_rounds: 0 };
-        let layout = Layout { key_bits, slot_bits, levels: [first, second], multipliers: [1; 3], step: 1 << (key_bits - 1) | 1 };
+        let main = Level { buckets: 2, functions: 1, limits, rounds, kept_rounds: 0 };
+        let layout = Layout { key_bits, slot_bits, levels: [main, stash], multipliers: [1; 3], step: 1 << (key_bits - 1) | 1 };
         let functions = layout.most_functions(0).min(2);
-        Layout { levels: [Level { functions, ..first }, second], ..layout }
+        Layout { levels: [Level { functions, ..main }, stash], ..layout }
     }
 
     fn vectors(&self) -> u32 {
@@ -114,7 +114,7 @@ impl Duel {
     fn pool(&self, table: &Table, memory: &Memory) -> Pool {
         let width = self.kernels.width();
         if self.kernels.is_compact() && !self.kernels.is_tree() {
-            let others = if self.second == Second::Empty { 0 } else { 8 };
+            let others = if self.stash == Stash::Empty { 0 } else { 8 };
             return Pool::new(width, (0..self.vectors() + others).map(|number| vec![number + 1, 0]));
         }
         let chunks = table.slot(memory, 0).ranges;
@@ -132,28 +132,28 @@ impl Duel {
     }
 }
 
-impl Duel {
+impl Exhaustive {
     /// Puts keys that are in no call into the levels, and the first one that is. Gives their numbers.
     fn fill(&self, table: &Table, memory: &mut Memory, pool: &Pool) -> Vec<usize> {
-        let Some(layout) = table.layout.filter(|_| self.second != Second::Empty) else { return Vec::new() };
+        let Some(layout) = table.layout.filter(|_| self.stash != Stash::Empty) else { return Vec::new() };
         let mut stored = Vec::new();
         let mut put = |number: usize, accepts: &dyn Fn(u64) -> bool| {
             let put = table.fill(memory, table.key(pool.vector(number)), accepts);
             stored.extend(put.map(|_| number));
         };
         let others = self.vectors() as usize..pool.len();
-        others.clone().for_each(|number| put(number, &|slot| slot < layout.first_slots()));
-        if self.second != Second::Nearly {
-            put(pool.len() - 1, &|slot| slot >= layout.first_slots());
+        others.clone().for_each(|number| put(number, &|slot| slot < layout.main_slots()));
+        if self.stash != Stash::Nearly {
+            put(pool.len() - 1, &|slot| slot >= layout.main_slots());
         }
-        if self.second == Second::PutBack {
-            put(0, &|slot| slot >= layout.first_slots());
+        if self.stash == Stash::PutBack {
+            put(0, &|slot| slot >= layout.main_slots());
         }
         stored
     }
 }
 
-impl Program for Duel {
+impl Program for Exhaustive {
     fn name(&self) -> String {
         let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (CHANGE, 'c')];
         let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
@@ -163,7 +163,7 @@ impl Program for Duel {
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
         let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
         let control = self.control.map_or_else(String::new, |(name, _)| format!("{name}-"));
-        let nodes = if self.second == Second::Empty { nodes } else { format!("{nodes}-{:?}", self.second) };
+        let nodes = if self.stash == Stash::Empty { nodes } else { format!("{nodes}-{:?}", self.stash) };
         format!("{control}{}{nodes}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
     }
 
@@ -233,7 +233,7 @@ impl Program for Duel {
                     outcomes: memory.allocate(format!("outcomes {number}"), Use::Shared, count),
                     references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count).cast(),
                     new_references: std::ptr::null_mut(),
-                    new_room: 0,
+                    new_capacity: 0,
                     counts: std::ptr::null_mut(),
                     parents: std::ptr::null(),
                     changed: std::ptr::null(),

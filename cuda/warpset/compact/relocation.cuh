@@ -3,15 +3,15 @@
 // Sources: Pagh and Rodler (2004); Dietzfelbinger and Weidling (2007), buckets; Wijs and Osama (2024), section 4, compact cuckoo;
 // Hegeman et al. (2024), whose compact cuckoo tables have no find-or-put that runs beside others, as a key that is being moved is nowhere.
 //
-// Find-or-put is that of every compact table (compact_table.cuh) and moves nothing: bucket of function 0, bucket of function 1, second level.
-// So it is concurrent and replication-free. When the second level is full, keys are Full, and nothing is changed by them. Then, while nothing
-// else uses the table, its keys *settle*:
+// Find-or-put is that of every compact table (compact/table.cuh) and moves nothing: bucket of function 0, bucket of function 1, stash.
+// So it is concurrent and replication-free. When the stash is full, keys are Full, and nothing is changed by them. Then, while nothing
+// else uses the table, its keys are *relocated*:
 //
-//   each thread takes a key out of the second level and puts it in the place of another of one of its buckets, that one in the place of
+//   each thread takes a key out of the stash and puts it in the place of another of one of its buckets, that one in the place of
 //   another of its other bucket, and so on, until one finds a slot that is EMPTY
 //
 // and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are *put back* into the
-// second level when all threads are done. There are no more of them than it held, but they may be others; so find-or-put leaves slots for them
+// stash when all threads are done. There are no more of them than it held, but they may be others; so find-or-put leaves slots for them
 // in each bucket. A key is put back by the walk of find-or-put, and one round more:
 //
 //   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put, and keys that are put back
@@ -25,14 +25,14 @@
 // leaves more keys for round 1: x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes that leave all keys over, and about 1.1 after a
 // million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are left, e times fewer for each B / F). Then a bucket is full with a
 // probability of 0.1, and all buckets of a key are with 10^-16. Of tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one
-// such pass in 25,000 leaves a key without a place. Should that be, everything is settled again, by other chains (src/raw/room.rs).
+// such pass in 25,000 leaves a key without a place. Should that be, everything is relocated again, by other chains (src/raw/growth.rs).
 //
 // Why find-or-put stays right:
-//   1. A slot of the first level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
+//   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
 //   2. A key is under function 1 only if its bucket of function 0 is full (or its code there would be EMPTY, and it has no place there), and
-//      in the second level only if both are. Find-or-put sees to it as it walks. A thread that settles moves a key only out of a bucket
+//      in the stash only if both are. Find-or-put sees to it as it walks. A thread that relocates moves a key only out of a bucket
 //      that is full, and puts it in place of another only in one that is: so wherever the key comes to, all places before are taken.
-//   3. Settling makes the second level EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk taken,
+//   3. Relocation makes the stash EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk taken,
 //      so find-or-put finds none there that it may take; and it compares with all slots of a bucket, so it comes upon the key.
 //   4. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
 //   5. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
@@ -44,14 +44,14 @@
 // Wormald 2007); what chains cost is in benches/README.md.
 #pragma once
 
-#include "warpset/compact_table.cuh"
+#include "warpset/compact/table.cuh"
 
 namespace warpset {
 
 template <u32 slot_bits, u32 static_bits>
-struct Settling {
+struct Relocation {
     using Table = CompactTable<slot_bits, static_bits>;
-    using Level = typename Table::First;
+    using Level = typename Table::Main;
     using Code = typename Level::Code;
 
     static constexpr u32 most_steps = 128;
@@ -59,11 +59,11 @@ struct Settling {
     const Table& table;
     u64 random;
 
-    // Finds a place for a key in the first level, where each of its buckets is full, and for those that give way to it. False if that takes too
+    // Finds a place for a key in the main level, where each of its buckets is full, and for those that give way to it. False if that takes too
     // many steps: then `key` is one that has no place.
-    WARPSET_FN bool settle(u64& key)
+    WARPSET_FN bool relocate(u64& key)
     {
-        const Level& level = table.first;
+        const Level& level = table.main;
         u32 function = next(2);
         for (u32 step = 0; step < most_steps; ++step, function ^= 1) {
             const u64 fraction = table.hash.fraction(table.hash.scramble(key), level.view.first_function + function);
@@ -82,8 +82,8 @@ private:
     WARPSET_FN bool claim(Place<Code> place) const
     {
         for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
-            if (table.first.load(place.bucket, slot) != Level::empty) continue;
-            if (table.first.claim(place.bucket, slot, place.code) == Level::empty) return true;
+            if (table.main.load(place.bucket, slot) != Level::empty) continue;
+            if (table.main.claim(place.bucket, slot, place.code) == Level::empty) return true;
         }
         return false;
     }
@@ -96,26 +96,26 @@ private:
     }
 };
 
-// What settling counts. Mirrored by `Settled` in src/raw/view.rs.
-struct Settled {
-    u64 taken;      // keys that the second level held
+// What relocation counts. Mirrored by `Relocated` in src/raw/view.rs.
+struct Relocated {
+    u64 taken;      // keys that the stash held
     u64 left_over;  // of those, and of those that have given way to them: how many have found no place
 };
 
-// Settles the keys of the second level, which is EMPTY then, and writes those that are left over to `keys` (room for as many as it has
+// Relocates the keys of the stash, which is EMPTY then, and writes those that are left over to `keys` (room for as many as it has
 // slots), in no order; these no longer count as stored. Adds to `counts`. Nothing else may use the table at the same time.
 template <u32 slot_bits, u32 static_bits>
-WARPSET_FN void settle_keys(const CompactTable<slot_bits, static_bits>& table, u64 seed, u64* keys, Settled* counts)
+WARPSET_FN void relocate_keys(const CompactTable<slot_bits, static_bits>& table, u64 seed, u64* keys, Relocated* counts)
 {
     u64 taken = 0;
-    const auto share = platform::Grid::share(table.second.slots());
+    const auto share = platform::Grid::share(table.stash.slots());
     for (u64 at = share.first; at < share.last; at += share.step) {
         u64 key;
         u32 function;
-        if (!table.second.read(table.hash, at, key, function)) continue;
-        table.second.clear(at);
+        if (!table.stash.read(table.hash, at, key, function)) continue;
+        table.stash.clear(at);
         ++taken;
-        if (Settling<slot_bits, static_bits>{table, (seed + at) * 0x9E3779B97F4A7C15ull}.settle(key)) continue;
+        if (Relocation<slot_bits, static_bits>{table, (seed + at) * 0x9E3779B97F4A7C15ull}.relocate(key)) continue;
         // Relaxed: only the uniqueness of the places matters.
         keys[platform::fetch_add_relaxed(&counts->left_over, 1)] = key;
         platform::add_relaxed(table.stored, ~0ull);

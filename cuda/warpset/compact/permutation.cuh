@@ -1,6 +1,6 @@
 // An invertible hash family: key -> hash, both of `bits` bits (8 to 64), by number of function.
 //
-// What a compact table stores of a key is the part of its hash that its place does not tell (compact_table.cuh), so keys must be computable
+// What a compact table stores of a key is the part of its hash that its place does not tell (compact/table.cuh), so keys must be computable
 // from hashes. For a key x, modulo 2^bits,
 //
 //   scrambled = fold(fold(x) * m0) * m1         fold(x) = x ^ x >> ceil(bits / 2)
@@ -36,7 +36,7 @@ struct HashView {
 
 // `static_bits`: the number of bits, or 0: then it is known at run time.
 template <u32 static_bits>
-struct Bijection {
+struct Permutation {
     static_assert(static_bits == 0 || (static_bits >= 8 && static_bits <= 64), "8 to 64 bits");
 
     HashView view;

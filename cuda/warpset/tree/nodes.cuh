@@ -1,25 +1,25 @@
 // The node table: pairs of 32-bit halves, each stored once and known by a 32-bit reference.
 //
 // A node is 8 bytes, claimed by one compare-and-swap, so a slot is never half decided: EMPTY, then a node for ever. Find-or-put is
-// chained claiming (claim.cuh) with one chunk: equal nodes walk the same slots in the same order and leave a slot only over a
+// chained claiming (core/claim.cuh) with one chunk: equal nodes walk the same slots in the same order and leave a slot only over a
 // different node, so a node is in one slot at most, and its reference - the number of that slot - stands for it.
 //
 // EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody claims,
 // and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no access.
 //
 // Where the pairs come from is no business of this table: whether a half is a word or a reference is known by its place in a tree
-// (tree_shape.cuh). Leaves and inner nodes of all places share the table, and may even share a slot.
+// (tree/shape.cuh). Leaves and inner nodes of all places share the table, and may even share a slot.
 //
-// Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (probe.cuh, with 32 bits).
+// Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32 bits).
 // H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a compression
 // ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one 11.5 / 3.4. Asking
 // for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. A reference is read through by `load`; that is right if the
-// node was observed by the reader, or by whoever handed the reference over with synchronisation (see tree_table.cuh).
+// node was observed by the reader, or by whoever handed the reference over with synchronisation (see tree/table.cuh).
 #pragma once
 
-#include "warpset/claim.cuh"
+#include "warpset/core/claim.cuh"
 
 namespace warpset {
 
@@ -27,7 +27,7 @@ namespace warpset {
 struct NodeView {
     u64* slots;          // 2 a bucket, and one more that stays EMPTY
     u64* stored;         // how many nodes
-    u64 seeds[3];        // of Pair-multiply-shift for one pair (hash.cuh)
+    u64 seeds[3];        // of Pair-multiply-shift for one pair (core/hash.cuh)
     u32 buckets;         // prime, less than 2^31
     u32 probe_limit;     // buckets looked at before a node is missing; less than 2^15
     u32 hash_mask;       // all ones, but in tests of bad luck
@@ -55,7 +55,7 @@ struct NodeTable {
     //
     //   tasks.more()                   whether there are more to take
     //   tasks.take(i, node)            takes the next one as number i of those in flight; false if it needs no node
-    //   tasks.settle(i, reference)     number i is done: its node's reference, or `missing`
+    //   tasks.finish(i, reference)     number i is done: its node's reference, or `missing`
     template <Operation operation, u32 in_flight, class Tasks>
     WARPSET_FN void find_all(Tasks& tasks, u32& fresh) const
     {
@@ -68,7 +68,7 @@ struct NodeTable {
             for (u32 i = 0; i < in_flight; ++i) {
                 if ((busy >> i & 1) || !tasks.more() || !tasks.take(i, node[i])) continue;
                 if (node[i] == empty) {
-                    tasks.settle(i, zero());
+                    tasks.finish(i, zero());
                     continue;
                 }
                 at[i] = first_slot(hash(node[i]));
@@ -102,9 +102,9 @@ struct NodeTable {
                         at[i] = next_slot(at[i], hash(node[i]));
                         continue;
                     }
-                    tasks.settle(i, missing);
+                    tasks.finish(i, missing);
                 } else {
-                    tasks.settle(i, at[i] + in_second);
+                    tasks.finish(i, at[i] + in_second);
                 }
                 busy &= ~(1u << i);
             }
@@ -204,7 +204,7 @@ struct NodeTable {
 private:
     WARPSET_FN static u32 half(u64 node, u32 side) { return static_cast<u32>(side == 0 ? node : node >> 32); }
 
-    // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in hash.cuh: there are fewer than 2^32 buckets.
+    // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in core/hash.cuh: there are fewer than 2^32 buckets.
     WARPSET_FN u32 hash(u64 node) const
     {
         u64 product = (view.seeds[0] + (node >> 32)) * (view.seeds[1] + static_cast<u32>(node)) + view.seeds[2];

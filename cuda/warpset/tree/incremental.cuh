@@ -16,15 +16,15 @@
 //
 // Which words have changed is told by a mask, or by comparing: then every word counts as on the way, all w - 2 nodes are read, but
 // only pairs that differ are looked for. Where the parent cannot be read (no reference; or given by another thread without synchronisation, see
-// tree_table.cuh, so that a node of it is not to be seen yet), all pairs start as nothing and count as changed: the whole operation, on the same loop.
+// tree/table.cuh, so that a node of it is not to be seen yet), all pairs start as nothing and count as changed: the whole operation, on the same loop.
 //
 // The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference must have come
 // with synchronisation (an earlier kernel or batch; release and acquire): what hangs off the ways is not looked at, so that whoever is told
 // New or Seen has observed it only through whoever put the parent.
 #pragma once
 
-#include "warpset/node_table.cuh"
-#include "warpset/tree_shape.cuh"
+#include "warpset/tree/nodes.cuh"
+#include "warpset/tree/shape.cuh"
 
 namespace warpset {
 
@@ -83,7 +83,7 @@ private:
 // Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full. `pairs` is room for one
 // pair a level; `fresh` counts the nodes that it has put.
 template <class Table, class Vector, class Pairs>
-WARPSET_FN bool key_of_changed(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
+WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {
     using Path = typename Table::Shape::Path;
     root = 0;

@@ -13,21 +13,21 @@
 // round read before any of them writes (`sync`), which also keeps the next vectors' halves from being written before these's are read.
 #pragma once
 
-#include "warpset/root_intake.cuh"
+#include "warpset/tree/strategies/root_builder.cuh"
 
 namespace warpset {
 
 template <class RootShape, u32 width, Lanes lanes, Pairing pairing, Workspace workspace, Operation operation>
-struct Intake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Vectors> 
-    : RootIntake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation> {
-    static_assert(lanes == Lanes::One || lanes == Lanes::Group || lanes == Lanes::ShrinkingGroup, "another intake's");
+struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Whole> 
+    : RootBuilder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation> {
+    static_assert(lanes == Lanes::One || lanes == Lanes::Group || lanes == Lanes::ShrinkingGroup, "another builder's");
     static_assert(workspace != Workspace::ShuffledShared || (pairing == Pairing::Neighboured && lanes != Lanes::Group),
                   "other accesses have no bank conflicts");
     static_assert(workspace != Workspace::Registers || (pairing == Pairing::Neighboured && lanes == Lanes::Group),
                   "halves are in registers of a group's lanes");
     using Table = TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>;
     using Shape = typename Table::Shape;
-    using Base = RootIntake<Table, operation>;
+    using Base = RootBuilder<Table, operation>;
     using Base::fresh;
     using Base::roots;
     using Base::table;
@@ -45,7 +45,7 @@ struct Intake<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, 
     static constexpr u32 workspace_bytes = in_global ? halves_bytes : 0;
     static constexpr u32 scratch_bytes = Base::roots_bytes + (in_global || in_registers ? 0 : halves_bytes);
 
-    WARPSET_FN Intake(const Table& table, u8* scratch) : Base(table, scratch) {}
+    WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
     // for a lane whose vector has no root: for want of a node.
@@ -137,10 +137,10 @@ private:
     struct Memory {
         u32* halves;
 
-        WARPSET_FN Memory(const Intake& intake, const BatchView& batch)
+        WARPSET_FN Memory(const Builder& builder, const BatchView& batch)
         {
             if constexpr (in_global) halves = reinterpret_cast<u32*>(batch.workspace + platform::Grid::warp() * workspace_bytes);
-            else halves = reinterpret_cast<u32*>(intake.roots + Warp::size);
+            else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
         // The half at a place of a row of `length` of a vector; 0 if it is not wanted.
@@ -165,7 +165,7 @@ private:
         static constexpr u32 count = (leaves + group - 1) / group;
         u32 halves[count] = {};
 
-        WARPSET_FN Registers(const Intake&, const BatchView&) {}
+        WARPSET_FN Registers(const Builder&, const BatchView&) {}
 
         // As in memory. All lanes call it, converged.
         WARPSET_FN u32 read(bool wanted, u32, u32, u32 place) const

@@ -15,7 +15,7 @@ tests_of_all_kinds![
     every_word_can_change_alone,
     any_parent_is_right_without_a_mask,
     parents_survive_a_growth_within_the_batch,
-    too_few_nodes_for_changes,
+    too_few_nodes_incrementally,
     parents_that_do_not_fit_the_batch,
 ];
 
@@ -173,7 +173,7 @@ fn parents_survive_a_growth_within_the_batch<S: Kind>(device: &Device) {
 }
 
 /// Without room for its nodes a change is Full, and what is stored stays.
-fn too_few_nodes_for_changes<S: Kind>(device: &Device) {
+fn too_few_nodes_incrementally<S: Kind>(device: &Device) {
     for width in [3, 5, 16, 33] {
         let builder = VectorTable::<S>::builder(width).capacity(2000);
         let table = S::with_few_nodes(builder, width as u64 + 40).build(device).unwrap();

@@ -1,4 +1,4 @@
-//! The invertible hash family of compact tables, on the host: what `cuda/warpset/bijection.cuh` is on a device.
+//! The invertible hash family of compact tables, on the host: what `cuda/warpset/compact/permutation.cuh` is on a device.
 
 use num_traits::{PrimInt, Unsigned, WrappingAdd, WrappingMul, WrappingSub};
 use rand::Rng;
@@ -9,22 +9,22 @@ use rand::Rng;
 ///
 /// ```
 /// use rand::{SeedableRng, rngs::StdRng};
-/// use warpset::bijection::Bijection;
+/// use warpset::permutation::Permutation;
 ///
-/// let family = Bijection::<u64>::random(45, &mut StdRng::seed_from_u64(1));
+/// let family = Permutation::<u64>::random(45, &mut StdRng::seed_from_u64(1));
 /// let hash = family.hash(3, 12345); // of function 3
 /// assert!(hash < 1 << 45);
 /// assert_eq!(family.key(3, hash), 12345);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bijection<T> {
+pub struct Permutation<T> {
     pub(crate) bits: u32,
     /// Odd.
     pub(crate) multipliers: [T; 3],
     pub(crate) step: T,
 }
 
-impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Bijection<T> {
+impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
     /// The family of these constants.
     ///
     /// # Panics
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn every_width_to_20_bits_is_a_permutation() {
         for bits in 8..=20 {
-            let family = Bijection::<u32>::random(bits, &mut StdRng::seed_from_u64(bits.into()));
+            let family = Permutation::<u32>::random(bits, &mut StdRng::seed_from_u64(bits.into()));
             for function in [0, 1, 2, 127, 255] {
                 let mut met = vec![false; 1 << bits];
                 for key in 0..1u32 << bits {
@@ -141,7 +141,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_width_has_its_inverse(bits in 8u32..=64, seed: u64, function in 0u32..512, key: u64) {
-            let family = Bijection::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
+            let family = Permutation::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
             let key = key & family.mask();
             let hash = family.hash(function, key);
             prop_assert!(hash <= family.mask());
@@ -152,12 +152,12 @@ mod tests {
 
         #[test]
         fn types_of_more_bits_give_the_same_hashes(bits in 8u32..=32, seed: u64, function in 0u32..512, key: u32) {
-            let long = Bijection::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
+            let long = Permutation::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
             let low = |value: u64| value as u32;
-            let short = Bijection::new(bits, long.multipliers.map(low), low(long.step));
+            let short = Permutation::new(bits, long.multipliers.map(low), low(long.step));
             let key = key & short.mask();
             prop_assert_eq!(u64::from(short.hash(function, key)), long.hash(function, key.into()));
-            let longest = Bijection::<u128>::new(bits, long.multipliers.map(u128::from), long.step.into());
+            let longest = Permutation::<u128>::new(bits, long.multipliers.map(u128::from), long.step.into());
             prop_assert_eq!(longest.hash(function, key.into()), long.hash(function, key.into()).into());
         }
 
@@ -188,7 +188,7 @@ mod tests {
     fn buckets_are_as_evenly_full_as_chance_makes_them() {
         for bits in [24, 32, 45, 54, 58, 64] {
             for seed in 0..3 {
-                let family = Bijection::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
+                let family = Permutation::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
                 for (name, keys) in families_of_keys(bits, 200_000) {
                     for (function, buckets) in [(0, 16_381u64), (1, 16_384), (3, 12_500), (31, 1000)] {
                         let mut loads = vec![0u32; buckets as usize];

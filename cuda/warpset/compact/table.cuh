@@ -2,23 +2,23 @@
 //
 // Sources: Cleary (1984); Wijs and Osama (2024), section 4: compact multiple functions.
 //
-// Quotienting for any number of buckets. Let h be the hash of a key of b bits under some function (bijection.cuh), as a fraction of 1, and B
+// Quotienting for any number of buckets. Let h be the hash of a key of b bits under some function (compact/permutation.cuh), as a fraction of 1, and B
 // the number of buckets.
 //
 //   bucket = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
-//   rest   = floor(W frac(h B))     in 0 .. W - 1
+//   remainder   = floor(W frac(h B))     in 0 .. W - 1
 //
-// Bucket and rest tell h: two hashes of one window differ by at least 2^-b, so their frac(h B) by at least B / 2^b >= 1 / W, and so their
-// rests differ. The values of `rest` are as few as they can be, for every B, and it takes two multiplications to find them, no division. A
-// slot holds rest and function number f in one code, f W + rest: so as many functions as fit, F = floor(2^slot_bits / W), are used, up to 128.
+// Bucket and remainder tell h: two hashes of one window differ by at least 2^-b, so their frac(h B) by at least B / 2^b >= 1 / W, and so their
+// remainders differ. The values of `remainder` are as few as they can be, for every B, and it takes two multiplications to find them, no division. A
+// slot holds remainder and function number f in one code, f W + remainder: so as many functions as fit, F = floor(2^slot_bits / W), are used, up to 128.
 //
 // Keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16; here W and B are powers of two, so that bits can be drawn (W = 2^30, F = 4):
 //
-//   key 54 bits --function f--> hash  | bucket: 24 bits | rest: 30 bits        |
-//                               slot                    | f: 2 | rest: 30 bits |     32 bits: f W + rest
+//   key 54 bits --function f--> hash  | bucket: 24 bits | remainder: 30 bits        |
+//                               slot                    | f: 2 | remainder: 30 bits |     32 bits: f W + remainder
 //   bucket, 64 bytes                  | slot 0 | slot 1 | ... | slot 14 | slot 15 |  round 0 may take the first 15, round 1 the last too
 //
-// EMPTY is 0, which is also the code of f = 0 and rest = 0: a key whose code would be EMPTY under a function skips that function. That is
+// EMPTY is 0, which is also the code of f = 0 and remainder = 0: a key whose code would be EMPTY under a function skips that function. That is
 // fixed by the key, so all equal keys do.
 //
 // The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in *rounds*:
@@ -26,9 +26,9 @@
 //   round 0: slots 0 .. limit(0) of bucket_0, of bucket_1, ..., of bucket_(F-1)
 //   round 1: slots limit(0) .. limit(1) of bucket_0, of bucket_1, ...
 //   ...
-//   then a second level: a small compact table of 64-bit slots, with functions of its own
+//   then a stash: a small compact table of 64-bit slots, with functions of its own
 //
-// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back (settle.cuh).
+// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back (compact/relocation.cuh).
 //
 // One round is "compact multiple functions". Keeping the last slots of buckets for later rounds evens out how full the buckets get (a key
 // chooses among F buckets before it takes a last slot of any), so that few functions fill a table to 0.95.
@@ -43,13 +43,13 @@
 //   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that offer a
 //      key, either one is told New and all others Seen; or all are told Full, whenever they come.
 //   5. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
-// "For ever" is, of a cuckoo table, until its keys settle.
+// "For ever" is, of a cuckoo table, until its keys are relocated.
 // Relaxed order, device scope: the value read is the value compared, and nothing is read through it.
 //
-// Which rounds and how large a second level: by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the second level count twice). Looks
+// Which rounds and how large a stash: by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count twice). Looks
 // are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
 //
-//   | F       | limits         | second level, slots | not placed in the first | looks at 0.5 | 0.75         | 0.9          | 0.95         |
+//   | F       | limits         | stash, slots | not placed in the first | looks at 0.5 | 0.75         | 0.9          | 0.95         |
 //   |         |                |                     | level, of all, at 0.95  |              |              |              |              |
 //   |---------|----------------|---------------------|-------------------------|--------------|--------------|--------------|--------------|
 //   | 64, ... | 16             | 1 / 65536 or none   | 0                       | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.20 | 1.20  |
@@ -61,33 +61,33 @@
 //   | 1       | 16             | 1 / 16              | full at 0.80            | 1.00 | 1.00  | 1.00 | 1.00  |              |              |
 //
 // That is of keys that come one after another. Of keys that are all under way at once, as in a batch for a small table, more are not
-// placed, as all take their first step before any takes a later one (simulated, 2^16 slots, at 0.95 and 0.98 of the first level):
+// placed, as all take their first step before any takes a later one (simulated, 2^16 slots, at 0.95 and 0.98 of the main level):
 //
 //   | F                       | 2             | 3             | 4             | 6              | 8             | 12            | 16             | 32            |
 //   |-------------------------|---------------|---------------|---------------|----------------|---------------|---------------|----------------|---------------|
 //   | one after another       | 0.51 | 1.48 % | 0.15 | 0.78 % | 0.10 | 0.59 % | 0.002 | 0.11 % | 0.15 | 0.59 % | 0.03 | 0.22 % | 0.005 | 0.12 % | 0 | 0.006 %   |
 //   | all at once             | 2.14 | 3.40 % | 0.80 | 1.84 % | 0.49 | 1.38 % | 0.05  | 0.46 % | 0.35 | 0.98 % | 0.09 | 0.47 % | 0.02  | 0.26 % | 0 | 0.03 %    |
 //
-// So the second level has such a share of the first 2^19 slots more (src/compact.rs), and room for six standard deviations: tables of
+// So the stash has such a share of the first 2^19 slots more (src/compact.rs), and room for six standard deviations: tables of
 // every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
 //
 // A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none, so with 4 functions
-// 0.74^4 = 30 % of these look-ups end in the second level, by one look more. A mark in each bucket that a key has left for the second level
+// 0.74^4 = 30 % of these look-ups end in the stash, by one look more. A mark in each bucket that a key has left for the stash
 // would save it, and cost a bit of every code: half of the functions. Not done.
 //
 // Slots of other widths do not pay, by calculation: a slot must lie in one word that is compared and swapped. Of slots of 24 bits 64 hold two and
 // of 40 or 48 bits one, no more than of 32 or 64; only words of 128 bits (sm_90, no CPU) would hold five of 24 (25.6 bits each) or
 // three of 40 (42.7).
 //
-// With one round, 4 functions leave 1.6 % for a second level, which then costs more memory than there is: full at 0.93. Buckets of 128 bytes
+// With one round, 4 functions leave 1.6 % for a stash, which then costs more memory than there is: full at 0.93. Buckets of 128 bytes
 // take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200).
 // The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); 128 functions: 2^-55.
 //
 // A key of more than the table's bits is Full or Absent, and touches nothing.
 #pragma once
 
-#include "warpset/bijection.cuh"
-#include "warpset/bucket_table.cuh"
+#include "warpset/compact/permutation.cuh"
+#include "warpset/bucket/table.cuh"
 
 namespace warpset {
 
@@ -103,12 +103,12 @@ struct LevelView {
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
     u32 rounds;          // of a find-or-put; 0: there is no such level
-    u32 all_rounds;      // of a key that is put back (settle.cuh): in the second level of a cuckoo table one more; else `rounds`
+    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): in the stash of a cuckoo table one more; else `rounds`
 };
 
 // Mirrored by `CompactView` in src/raw/view.rs.
 struct CompactView {
-    LevelView first, second;
+    LevelView main, stash;
     HashView hash;
     u64* stored;  // how many keys
 };
@@ -166,7 +166,7 @@ struct CompactLevel {
     // The hash that has this place, as a fraction of 2^64 in steps of 2^(64 - bits).
     WARPSET_FN u64 fraction(Place<Code> place, u32 bits) const
     {
-        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its rest is 0 or 1, and those after it have rests 1
+        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1, and those after it have remainders 1
         // or hardly more apart: the i-th has i, i + 1 or i + 2.
         u64 below = place.bucket * view.start + (static_cast<u64>(place.bucket) * view.start_fraction >> 32);
         u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
@@ -178,13 +178,13 @@ struct CompactLevel {
         const bool exact = left == 0 && (below & (step - 1)) == 0;
         const u64 start = exact ? below : (below & ~(step - 1)) + step;
         const u32 function = this->function(place.code);
-        const u64 rest = place.code - function * view.window;
-        for (u64 before = 0; before < 2 && before < rest; ++before) {
-            const u64 candidate = start + (rest - before) * step;
+        const u64 remainder = place.code - function * view.window;
+        for (u64 before = 0; before < 2 && before < remainder; ++before) {
+            const u64 candidate = start + (remainder - before) * step;
             const Place<Code> of_candidate = this->place(candidate, function);
             if (of_candidate.bucket == place.bucket && of_candidate.code == place.code) return candidate;
         }
-        return start + (rest < 2 ? 0 : rest - 2) * step;
+        return start + (remainder < 2 ? 0 : remainder - 2) * step;
     }
 
     // The walk of a key, in steps of one bucket.
@@ -197,7 +197,7 @@ struct CompactLevel {
     WARPSET_FN bool is_over(const Walk& walk) const { return walk.round >= view.rounds; }
 
     template <u32 static_bits>
-    WARPSET_FN Walk start(const Bijection<static_bits>& hash, u64 scrambled) const
+    WARPSET_FN Walk start(const Permutation<static_bits>& hash, u64 scrambled) const
     {
         Walk walk{{0, empty}, ~0u, 0};
         advance(walk, hash, scrambled);
@@ -205,7 +205,7 @@ struct CompactLevel {
     }
 
     template <u32 static_bits>
-    WARPSET_FN void advance(Walk& walk, const Bijection<static_bits>& hash, u64 scrambled) const
+    WARPSET_FN void advance(Walk& walk, const Permutation<static_bits>& hash, u64 scrambled) const
     {
         do {
             if (++walk.function == view.functions) {
@@ -247,7 +247,7 @@ struct CompactLevel {
         return code_in(expected, slot);
     }
 
-    // Puts a code in the place of another, which is returned (settle.cuh).
+    // Puts a code in the place of another, which is returned (compact/relocation.cuh).
     WARPSET_FN Code exchange(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
@@ -292,7 +292,7 @@ struct CompactLevel {
 
     // The whole walk, by one thread; Unwritten: it is over.
     template <Operation operation, u32 static_bits>
-    WARPSET_FN Found search(const Bijection<static_bits>& hash, u64 scrambled) const
+    WARPSET_FN Found search(const Permutation<static_bits>& hash, u64 scrambled) const
     {
         Found found{Outcome::Unwritten, no_reference};
         for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Unwritten; advance(walk, hash, scrambled))
@@ -302,7 +302,7 @@ struct CompactLevel {
 
     // The key in a slot; false if there is none. `function`: which it is stored under.
     template <u32 static_bits>
-    WARPSET_FN bool read(const Bijection<static_bits>& hash, u64 slot, u64& key, u32& function) const
+    WARPSET_FN bool read(const Permutation<static_bits>& hash, u64 slot, u64& key, u32& function) const
     {
         const u32 bucket = static_cast<u32>(slot / slots_per_bucket);
         const Code code = load(bucket, slot % slots_per_bucket);
@@ -316,31 +316,31 @@ struct CompactLevel {
 // `static_bits` is the number of bits of a key, or 0: then it is known at run time.
 template <u32 slot_bits, u32 static_bits>
 struct CompactTable {
-    using First = CompactLevel<slot_bits>;
-    using Second = CompactLevel<64>;
+    using Main = CompactLevel<slot_bits>;
+    using Stash = CompactLevel<64>;
     using View = CompactView;
     static constexpr bool is_compact = true;
 
-    First first;
-    Second second;
-    Bijection<static_bits> hash;
+    Main main;
+    Stash stash;
+    Permutation<static_bits> hash;
     u64* stored;
 
-    WARPSET_FN static CompactTable of(const View& view) { return {{view.first}, {view.second}, {view.hash}, view.stored}; }
+    WARPSET_FN static CompactTable of(const View& view) { return {{view.main}, {view.stash}, {view.hash}, view.stored}; }
 
     struct Layout {
         WARPSET_FN constexpr u32 width() const { return 2; }
         WARPSET_FN constexpr u32 chunks() const { return 1; }
-        WARPSET_FN constexpr u32 slots_per_bucket() const { return First::slots_per_bucket; }
+        WARPSET_FN constexpr u32 slots_per_bucket() const { return Main::slots_per_bucket; }
         WARPSET_FN constexpr u32 buckets_per_block() const { return 1; }
-        WARPSET_FN constexpr u32 block_bytes() const { return First::bucket_bytes; }
+        WARPSET_FN constexpr u32 block_bytes() const { return Main::bucket_bytes; }
     };
 
     // What is looked for, and where: see BucketTable.
     using Roots = CompactTable;
     using Key = WordVector;
     static constexpr bool has_nodes = false;
-    static constexpr bool takes_changes = false;
+    static constexpr bool is_incremental = false;
     static constexpr u32 static_width = 2;
     template <Operation>
     WARPSET_FN bool key(WordVector vector, Key& key) const
@@ -352,14 +352,14 @@ struct CompactTable {
     WARPSET_FN u64* stored_count() const { return stored; }
 
     WARPSET_FN constexpr u32 width() const { return 2; }
-    WARPSET_FN u64 slots() const { return first.slots() + second.slots(); }
+    WARPSET_FN u64 slots() const { return main.slots() + stash.slots(); }
 
-    // The second level, after the walk through the first; its slots are numbered after those of the first.
+    // The stash, after the walk through the main level; its slots are numbered after those of that level.
     template <Operation operation>
-    WARPSET_FN Found search_second(u64 scrambled) const
+    WARPSET_FN Found search_stash(u64 scrambled) const
     {
-        Found found = second.template search<operation>(hash, scrambled);
-        if (found.reference != no_reference) found.reference += first.slots();
+        Found found = stash.template search<operation>(hash, scrambled);
+        if (found.reference != no_reference) found.reference += main.slots();
         if (found.outcome == Outcome::Unwritten) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
         return found;
     }
@@ -370,8 +370,8 @@ struct CompactTable {
         const u64 key = vector.pair(0);
         if (!hash.has(key)) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         const u64 scrambled = hash.scramble(key);
-        const Found found = first.template search<operation>(hash, scrambled);
-        return found.outcome == Outcome::Unwritten ? search_second<operation>(scrambled) : found;
+        const Found found = main.template search<operation>(hash, scrambled);
+        return found.outcome == Outcome::Unwritten ? search_stash<operation>(scrambled) : found;
     }
 
     // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
@@ -384,9 +384,9 @@ struct CompactTable {
         return found;
     }
 
-    // The same, for what tree tables make of it (tree_table.cuh).
+    // The same, for what tree tables make of it (tree/table.cuh).
     template <class Vector>
-    WARPSET_FN Found find_or_put_changed(u64, const Vector& vector) const
+    WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
         return find_or_put(WordVector{vector.words});
     }
@@ -398,12 +398,12 @@ struct CompactTable {
         return search<Operation::Find>(vector);
     }
 
-    // The key in a slot, and the function that it is stored under, those of the second level after those of the first; false if there is none.
+    // The key in a slot, and the function that it is stored under, those of the stash after those of the main level; false if there is none.
     WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
     {
-        if (slot < first.slots()) return first.read(hash, slot, key, function);
-        if (!second.read(hash, slot - first.slots(), key, function)) return false;
-        function += first.view.functions;
+        if (slot < main.slots()) return main.read(hash, slot, key, function);
+        if (!stash.read(hash, slot - main.slots(), key, function)) return false;
+        function += main.view.functions;
         return true;
     }
 

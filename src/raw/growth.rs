@@ -1,4 +1,4 @@
-//! Making room: tables that grow, and keys of cuckoo tables that settle.
+//! Making room: tables that grow, and keys of cuckoo tables that relocate.
 
 use super::{
     Generation, Input, Output, Parameters, Progress, RawTable, Search, Size, Sized, Store, checked_buckets, checked_node_buckets,
@@ -13,9 +13,9 @@ const GROW_AT_FILL: f64 = 0.85;
 /// The same of a cuckoo table, whose searches stay short.
 const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// Settling ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the second level, and for fewer than
+/// Relocation ends for a batch when a pass moves and makes room for fewer than one key for so many slots of the stash, and for fewer than
 /// one for so many of those that the batch wants.
-const SETTLE_FOR_ONE_IN: u64 = 64;
+const RELOCATE_FOR_ONE_IN: u64 = 64;
 
 /// Nor does it make a table more than so many times as large as what must be stored in it.
 const GROW_AT_MOST: u64 = 64;
@@ -46,7 +46,7 @@ impl RawTable {
     /// share. How many nodes they need is not known before; but a node table that is nearly full grows too.
     ///
     /// A growth that fails is not tried before each part of the batch again: `failed` says why, and the vectors go into what slots there are.
-    pub(super) fn make_room(&self, offered: usize, failed: &mut Option<Error>) -> usize {
+    pub(super) fn grow_for(&self, offered: usize, failed: &mut Option<Error>) -> usize {
         // Duplicates leave room over, so a part may be much smaller than the batch; but not so small that parts get many.
         let (grow_at_fill, least_part) = if self.options.cuckoo { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while failed.is_none() {
@@ -75,7 +75,7 @@ impl RawTable {
 
     /// Offers the vectors that were rejected again, once there is room: `outcomes` are those of all, of which `tally` is the sum. Why there is
     /// none, if that is for an error, is added to `failed`, unless something is there.
-    pub(super) fn make_room_and_offer_again(
+    pub(super) fn retry_rejected(
         &self,
         words: &[u32],
         outcomes: &mut [u8],
@@ -83,23 +83,17 @@ impl RawTable {
         failed: &mut Option<Error>,
     ) -> Result<Tally> {
         if self.options.cuckoo {
-            tally = self.settle_and_offer_again(words, outcomes, tally, failed)?;
+            tally = self.relocate_and_retry(words, outcomes, tally, failed)?;
         }
         if self.options.grows {
-            tally = self.grow_and_offer_again(words, outcomes, tally, failed)?;
+            tally = self.grow_and_retry(words, outcomes, tally, failed)?;
         }
         Ok(tally)
     }
 
     /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that much
     /// room that rejects a vector does not lack room. (Such vectors are made against the table's seed; or node references end.)
-    fn grow_and_offer_again(
-        &self,
-        words: &[u32],
-        outcomes: &mut [u8],
-        mut tally: Tally,
-        failed: &mut Option<Error>,
-    ) -> Result<Tally> {
+    fn grow_and_retry(&self, words: &[u32], outcomes: &mut [u8], mut tally: Tally, failed: &mut Option<Error>) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -120,7 +114,7 @@ impl RawTable {
             }
             let ready = self.grow_from(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width));
             match ready {
-                Ok(rejected) => tally = self.offer_again(rejected, outcomes, tally)?,
+                Ok(rejected) => tally = self.retry(rejected, outcomes, tally)?,
                 Err(error) => {
                     failed.get_or_insert(error);
                     break;
@@ -130,9 +124,9 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Settles keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key that is still
+    /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key that is still
     /// rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers it.
-    fn settle_and_offer_again(
+    fn relocate_and_retry(
         &self,
         words: &[u32],
         outcomes: &mut [u8],
@@ -140,12 +134,12 @@ impl RawTable {
         failed: &mut Option<Error>,
     ) -> Result<Tally> {
         while tally.full > 0 {
-            let settled = self.stored().and_then(|before| {
+            let relocated = self.stored().and_then(|before| {
                 let rejected = Rejected::of(words, outcomes, self.width)?;
-                Ok((before, rejected, self.settle()?))
+                Ok((before, rejected, self.relocate()?))
             });
-            let (before, rejected, settled) = match settled {
-                Ok(settled) => settled,
+            let (before, rejected, relocated) = match relocated {
+                Ok(relocated) => relocated,
                 // The keys of others: they must not go unnoticed.
                 Err(error @ Error::KeysWithoutPlace { .. }) => return Err(error),
                 Err(error) => {
@@ -154,7 +148,7 @@ impl RawTable {
                 }
             };
             let wanted = tally.full;
-            tally = self.offer_again(rejected, outcomes, tally)?;
+            tally = self.retry(rejected, outcomes, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the room that this has made, or have made some.
             let now = match self.stored() {
                 Ok(now) => now,
@@ -164,10 +158,10 @@ impl RawTable {
                     break;
                 }
             };
-            let made = settled + now.saturating_sub(before);
-            let is_little = |made: u64, of: u64| made <= of / SETTLE_FOR_ONE_IN;
+            let made = relocated + now.saturating_sub(before);
+            let is_little = |made: u64, of: u64| made <= of / RELOCATE_FOR_ONE_IN;
             // What is little for a large table may be all that a few keys want, each of which may be offered many times.
-            if is_little(made, self.second_slots()) && is_little(wanted - tally.full, wanted) && settled <= wanted {
+            if is_little(made, self.stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
                 break;
             }
         }
@@ -175,7 +169,7 @@ impl RawTable {
     }
 
     /// Offers them once more. `outcomes` are those of all, of which `tally` is the sum.
-    fn offer_again(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
+    fn retry(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
         let output = Output { outcomes: Some(&mut rejected.outcomes), ..Output::default() };
         let input = Input::whole(&rejected.words);
         let found = self.ready()?.search(Search::FindOrPut, input, output, &mut Progress::none())?.tally();
@@ -183,8 +177,8 @@ impl RawTable {
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
     }
 
-    /// Moves keys of a cuckoo table from its second level to the first (settle.cuh). Gives how many; none in other tables.
-    pub(crate) fn settle(&self) -> Result<u64> {
+    /// Moves keys of a cuckoo table from its stash to the first (compact/relocation.cuh). Gives how many; none in other tables.
+    pub(crate) fn relocate(&self) -> Result<u64> {
         if !self.options.cuckoo {
             return Ok(0);
         }
@@ -193,13 +187,13 @@ impl RawTable {
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
-        store.settle(next.number(), || *generation = next)
+        store.relocate(next.number(), || *generation = next)
     }
 
     /// Of a compact table.
-    fn second_slots(&self) -> u64 {
+    fn stash_slots(&self) -> u64 {
         let sized = self.sized();
-        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.second.slots())
+        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.stash.slots())
     }
 
     pub(crate) fn grow(&self, capacity: u64) -> Result<()> {

@@ -10,7 +10,7 @@
 // local memory, which L1 holds as far as it can.
 #pragma once
 
-#include "warpset/root_intake.cuh"
+#include "warpset/tree/strategies/root_builder.cuh"
 
 namespace warpset {
 
@@ -62,12 +62,12 @@ private:
 };
 
 template <class RootShape, u32 width, Lanes lanes, Workspace workspace, Operation operation>
-struct Intake<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation, Offer::Vectors> 
-    : RootIntake<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation> {
+struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation, Offer::Whole> 
+    : RootBuilder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation> {
     static_assert(lanes == Lanes::One || lanes == Lanes::Two, "a node is looked at by one lane or two");
     static_assert(workspace == Workspace::Stack || workspace == Workspace::StackOfLeaves, "recursion has a call stack");
     using Table = TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>;
-    using Base = RootIntake<Table, operation>;
+    using Base = RootBuilder<Table, operation>;
     using Base::fresh;
     using Base::roots;
     using Base::table;
@@ -79,7 +79,7 @@ struct Intake<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, works
     static constexpr u32 workspace_bytes = 0;
     static constexpr u32 scratch_bytes = Base::roots_bytes;
 
-    WARPSET_FN Intake(const Table& table, u8* scratch) : Base(table, scratch) {}
+    WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
     // for a lane whose vector has no root: for want of a node.

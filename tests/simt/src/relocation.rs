@@ -1,23 +1,23 @@
-//! Compact cuckoo: keys are put, settle (cuda/warpset/settle.cuh), are put back, and are put again, by small tables that are too full for them.
+//! Compact cuckoo: keys are put, relocate (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small tables that are too full for them.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};
-use crate::hunt::{Program, Wrong};
+use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
-use crate::storm::batch_view;
-use crate::table::{BatchArgument, Config, FULL, Kernels, NEW, PutBackArgument, SEEN, SettleArgument, Table, argument, wrong};
+use crate::stress::batch_view;
+use crate::table::{BatchArgument, Config, FULL, Kernels, NEW, PutBackArgument, RelocateArgument, SEEN, Table, argument, wrong};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// Batches of all keys: before the second level settles, and after; and between these of those that are left over.
+/// Batches of all keys: before the stash relocates, and after; and between these of those that are left over.
 struct Case {
     table: Table,
     pool: Pool,
     before: BatchOf,
-    settle: Box<SettleArgument>,
+    relocate: Box<RelocateArgument>,
     put_back: Box<PutBackArgument>,
     after: BatchOf,
 }
@@ -28,18 +28,18 @@ struct BatchOf {
 }
 
 /// Random cases of one spec of compact tables.
-pub struct Settlement {
+pub struct Relocation {
     kernels: &'static Kernels,
     case: Option<Case>,
 }
 
-impl Settlement {
+impl Relocation {
     pub fn new(kernels: &'static Kernels) -> Self {
         assert!(kernels.is_compact() && !kernels.is_tree());
         Self { kernels, case: None }
     }
 
-    /// Two functions, all slots in one round; a second level of which some slots are kept for keys that are put back.
+    /// Two functions, all slots in one round; a stash of which some slots are kept for keys that are put back.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         // With the same bucket under both functions, chains are long.
@@ -83,9 +83,9 @@ impl BatchOf {
     }
 }
 
-impl Program for Settlement {
+impl Program for Relocation {
     fn name(&self) -> String {
-        format!("{}-settles", self.kernels.name())
+        format!("{}-relocates", self.kernels.name())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -122,20 +122,21 @@ impl Program for Settlement {
         let before = batch(memory, &table, &pool, keys.clone(), "before");
         keys.shuffle(&mut rng);
         let after = batch(memory, &table, &pool, keys, "after");
-        let second = layout.levels[1].buckets as usize * 8;
-        let settle = Box::new(SettleArgument {
+        let slots = layout.levels[1].buckets as usize * 8;
+        let relocate = Box::new(RelocateArgument {
             view: table.view,
             seed: rng.random(),
-            keys: memory.allocate("left over", Use::Shared, 8 * second).cast(),
-            counts: memory.allocate_with("settled", Use::Shared, &[0u64; 2]).cast(),
+            keys: memory.allocate("left over", Use::Shared, 8 * slots).cast(),
+            counts: memory.allocate_with("relocated", Use::Shared, &[0u64; 2]).cast(),
         });
         let threads = *[1, 3, 8, WARP].choose(&mut rng).expect("there are numbers");
         let blocks = rng.random_range(1..=2);
-        let settling = Grid { blocks, threads, scratch_bytes: 0, kernel: self.kernels.settle, argument: argument(&*settle) };
-        let mut back = batch_view(memory, self.kernels, &pool, &vec![0; second], "put back");
-        back.vectors = settle.keys.cast_const().cast();
+        let relocation =
+            Grid { blocks, threads, scratch_bytes: 0, kernel: self.kernels.relocate, argument: argument(&*relocate) };
+        let mut back = batch_view(memory, self.kernels, &pool, &vec![0; slots], "put back");
+        back.vectors = relocate.keys.cast_const().cast();
         let batch = BatchArgument { view: table.view_to_put_back(), batch: back };
-        let put_back = Box::new(PutBackArgument { batch, settled: settle.counts });
+        let put_back = Box::new(PutBackArgument { batch, relocated: relocate.counts });
         let putting_back = Grid {
             blocks: 1,
             threads: WARP,
@@ -143,20 +144,20 @@ impl Program for Settlement {
             kernel: self.kernels.put_back,
             argument: argument(&*put_back),
         };
-        let launches = vec![vec![self.search(&before, 2)], vec![settling], vec![putting_back], vec![self.search(&after, 1)]];
-        self.case = Some(Case { table, pool, before, settle, put_back, after });
+        let launches = vec![vec![self.search(&before, 2)], vec![relocation], vec![putting_back], vec![self.search(&after, 1)]];
+        self.case = Some(Case { table, pool, before, relocate, put_back, after });
         launches
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
-        let Case { table, pool, before, settle, put_back, after } = self.case.as_ref().expect("a case was set up");
+        let Case { table, pool, before, relocate, put_back, after } = self.case.as_ref().expect("a case was set up");
         // Whatever has been moved: each key once, and before it no free slot on its walk.
         let contents = Contents::read(table, memory, pool, false)?;
         contents.check_counts(table, memory)?;
-        let [taken, left_over] = memory.at(settle.counts, 1)[0];
+        let [taken, left_over] = memory.at(relocate.counts, 1)[0];
         let (mut was_left_over, mut without_place) = (HashSet::new(), HashSet::new());
         let outcomes = memory.at(put_back.batch.batch.outcomes, left_over as usize);
-        for (key, outcome) in memory.at(settle.keys, left_over as usize).iter().zip(outcomes) {
+        for (key, outcome) in memory.at(relocate.keys, left_over as usize).iter().zip(outcomes) {
             let number = pool.number(&[*key as u32, (*key >> 32) as u32]);
             let Some(number) = number.filter(|number| was_left_over.insert(*number)) else {
                 return Err(wrong("left over", format!("{key:#x}, which nobody offered, or twice"), Vec::new()));
