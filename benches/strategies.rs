@@ -76,7 +76,7 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
     // How many there are shows in a table with room for all.
     let most = (count * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
     let mut counted = Vec::new();
-    for strategy in [Strategy::Default, Strategy::LdIpSm] {
+    for strategy in [Strategy::DEFAULT, Strategy::LD_IP_SM] {
         let table = table(count, most, strategy)?;
         let (_, counts) = bench.find_or_put(&table, vectors)?;
         counted.push((counts.hits, table.nodes()?));

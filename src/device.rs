@@ -1,5 +1,5 @@
 #[cfg(feature = "cuda")]
-use crate::raw::cuda::Gpu;
+use crate::backend::cuda::Gpu;
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -204,7 +204,7 @@ impl Device {
     pub fn free_memory(&self) -> Result<u64> {
         match &self.machine {
             #[cfg(feature = "cpu")]
-            Machine::Cpu { .. } => Ok(crate::raw::cpu::free_memory()),
+            Machine::Cpu { .. } => Ok(crate::backend::cpu::free_memory()),
             #[cfg(feature = "cuda")]
             Machine::Cuda(gpu) => gpu.free_memory(),
         }

@@ -61,35 +61,22 @@
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
-mod builder;
-mod compact;
+mod backend;
+mod core;
 mod device;
 mod error;
 #[doc(hidden)]
 pub mod faults;
-mod key;
-mod outcome;
-#[doc(hidden)] // for tests and benches
-pub mod permutation;
-mod raw;
-mod request;
-mod spec;
-mod stats;
-mod strategy;
 mod table;
 
-pub use builder::TableBuilder;
+#[doc(hidden)] // for tests and benches
+pub use crate::core::permutation;
+pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
-pub use key::{Key, Words};
-pub use outcome::{Batch, Outcome, Reference, Tally};
-pub use request::Request;
-pub use spec::Spec;
-pub use stats::Stats;
-pub use strategy::{Pairing, Strategy};
 pub use table::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Nodes, Plain, Root, RootTable, Storage, Table, Tree, TreeTable,
-    TypedTable, VectorTable,
+    Batch, Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Key, Nodes, Outcome, Pairing, Plain, Reference, Request,
+    Root, RootTable, Stats, Storage, Strategy, Table, TableBuilder, Tally, Tree, TreeTable, TypedTable, VectorTable, Words,
 };
 
 #[doc = include_str!("docs/choosing_a_table.md")]

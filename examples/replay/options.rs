@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn strategies_are_of_tree_tables() {
         let options = parse(&["--table", "tree", "--strategy", "ld_np_s_sm"]).unwrap();
-        assert_eq!(options.strategy, Some(Strategy::LdNpSSm));
+        assert_eq!(options.strategy, Some(Strategy::LD_NP_S_SM));
         assert_eq!(parse(&["--table", "tree"]).unwrap().strategy, None);
         let error = parse(&["--strategy", "Clr64"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);

@@ -1,7 +1,7 @@
 //! How a compact table is laid out: cuda/warpset/compact/table.cuh says why.
 
-use crate::permutation::{Permutation, inverse_of_odd};
-use crate::raw::view::{CompactView, HashView, LevelView};
+use super::permutation::{Permutation, inverse_of_odd};
+use super::view::{CompactView, HashView, LevelView};
 
 /// Bytes of a bucket, of every kind of slot.
 const BUCKET_BYTES: u64 = 64;
@@ -65,7 +65,7 @@ impl Level {
     /// once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five times
     /// as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
     /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
-    fn slots_for_the_rest(&self) -> Option<u64> {
+    fn stash_slots_at_95_percent(&self) -> Option<u64> {
         // One in so many: of all slots; of those whose keys may all be under way at once.
         let (of_all, at_once) = match self.functions {
             1 => (16, 16),
@@ -88,7 +88,7 @@ impl Level {
     ///
     /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (benches/README.md,
     /// "Compact tables", has how long it takes to relocate).
-    fn stash_slots(&self) -> u64 {
+    fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
 
@@ -135,12 +135,12 @@ impl Layout {
         let main = Level::new(key_bits, slot_bits, buckets, 0)?;
         if cuckoo {
             let main = main.of_two_functions()?;
-            let buckets = main.stash_slots().div_ceil(BUCKET_BYTES / 8);
+            let buckets = main.cuckoo_stash_slots().div_ceil(BUCKET_BYTES / 8);
             let stash = Level::new(key_bits, 64, buckets, main.functions)?;
             let functions = stash.functions.min(STASH_FUNCTIONS);
             return Some(Self { key_bits, main, stash: Level { functions, limits: &[10, 16], kept_rounds: 1, ..stash } });
         }
-        let Some(slots) = main.slots_for_the_rest() else {
+        let Some(slots) = main.stash_slots_at_95_percent() else {
             return Some(Self { key_bits, main, stash: Level::default() });
         };
         let buckets = slots.div_ceil(BUCKET_BYTES / 8).max(2);
@@ -401,7 +401,7 @@ mod tests {
     #[cfg(feature = "cpu")]
     mod on_the_cpu {
         use super::*;
-        use crate::raw::cpu::place;
+        use crate::backend::cpu::place;
         use proptest::prelude::*;
         use rand::{SeedableRng, rngs::StdRng};
 

@@ -74,19 +74,21 @@ pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u3
     super::pass("compiling kernels")?;
     ensure_present()?;
     let (architecture, real) = architecture(capability)?;
-    let (_, lanes, pairing, workspace) = spec.strategy.policies();
+    let strategy = spec.strategy();
+    let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
+    let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or_default();
     let options = vec![
         format!("--gpu-architecture={architecture}"),
         "--std=c++17".into(),
         "-lineinfo".into(),
         // NVRTC takes a lambda without annotation for host code, also inside a device function.
         "--device-as-default-execution-space".into(),
-        format!("-DWARPSET_TREE={}", u8::from(spec.tree)),
+        format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
         format!("-DWARPSET_WIDTH={}", spec.width()),
         format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
         format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
-        format!("-DWARPSET_KEY_BITS={}", spec.key_bits),
-        format!("-DWARPSET_SLOT_BITS={}", spec.slot_bits),
+        format!("-DWARPSET_KEY_BITS={key_bits}"),
+        format!("-DWARPSET_SLOT_BITS={slot_bits}"),
         format!("-DWARPSET_LANES={}", lanes as u32),
         format!("-DWARPSET_PAIRING={}", pairing as u32),
         format!("-DWARPSET_WORKSPACE={}", workspace as u32),

@@ -3,10 +3,11 @@
 //! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). See the example
 //! `custom_kernel` for a whole search that never leaves the GPU.
 
-use crate::raw::Search;
-use crate::raw::cuda::Gpu;
-use crate::raw::view::BatchView;
-pub use crate::raw::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
+use crate::backend::cuda::Gpu;
+use crate::core::options::Choice;
+use crate::core::store::Search;
+use crate::core::view::BatchView;
+pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 use crate::{Device, Error, Key, Plain, Result, Storage, Strategy, Table};
 use cudarc::driver::{
     CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop,
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// The CUDA C++ headers, as (name for `#include`, text): what a kernel of your own includes to use a table.
 ///
 /// [`Table::compile`] has them at hand; give them to your own build otherwise.
-pub const HEADERS: &[(&str, &str)] = &crate::raw::cuda::nvrtc::HEADERS;
+pub const HEADERS: &[(&str, &str)] = &crate::backend::cuda::nvrtc::HEADERS;
 
 // SAFETY: `repr(C)`, five u64: the same on the device.
 unsafe impl DeviceRepr for Counts {}
@@ -435,7 +436,7 @@ pub fn compile_kernels<S: Plain>(width: usize, compute_capability: (u32, u32)) -
 ///
 /// The same.
 pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(crate::Spec::of_tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
+    compile_spec(crate::Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
 }
 
 /// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for messages.
@@ -444,12 +445,15 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
 ///
 /// The same.
 pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    crate::raw::cuda::nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
+    crate::backend::cuda::nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
 }
 
 fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<crate::Spec> {
     let chunk_bytes = chunk_bytes(compute_capability);
-    if S::TREE { crate::Spec::of_tree(width, Strategy::Default, chunk_bytes) } else { crate::Spec::new(width, chunk_bytes) }
+    match S::CHOICE {
+        Choice::Tree { strategy } => crate::Spec::tree(width, strategy, chunk_bytes),
+        _ => crate::Spec::bucket(width, chunk_bytes),
+    }
 }
 
 fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
@@ -462,7 +466,7 @@ fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
 ///
 /// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(crate::Spec::of_keys(key_bits, slot_bits, 8)?, compute_capability)
+    compile_spec(crate::Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
 }
 
 /// The same of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of `slot_bits`.
@@ -476,12 +480,12 @@ pub fn compile_compact_tree_kernels(
     slot_bits: u32,
     compute_capability: (u32, u32),
 ) -> Result<Vec<u8>> {
-    compile_spec(crate::Spec::of_compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
+    compile_spec(crate::Spec::compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
 }
 
 fn compile_spec(spec: crate::Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    let (name, source) = crate::raw::cuda::nvrtc::TABLE_KERNELS;
-    crate::raw::cuda::nvrtc::compile(name, source, spec, compute_capability)
+    let (name, source) = crate::backend::cuda::nvrtc::TABLE_KERNELS;
+    crate::backend::cuda::nvrtc::compile(name, source, spec, compute_capability)
 }
 
 /// An error unless a buffer is in the memory of this GPU's context, and has room.

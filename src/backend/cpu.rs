@@ -1,24 +1,63 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use super::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, Views};
-use super::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, RELOCATION_ROUNDS, Search, SeedPair, zeroed};
+use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::options::{Addresses, Parameters, SeedPair};
+use crate::core::spec::Kind;
+use crate::core::store::{ProbeLengths, RELOCATION_ROUNDS, Search};
+use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, View};
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
+#[repr(C)]
+struct CpuView {
+    /// The view of its kind.
+    table: *const u8,
+    kind: TableKind,
+    /// Of a tree table: which halves are paired.
+    pairing: u32,
+    /// Of a compact table.
+    slot_bits: u32,
+}
+
+/// `warpset::TableKind` of cpu_tables.cpp.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum TableKind {
+    Bucket,
+    Tree,
+    Compact,
+    CompactTree,
+}
+
+impl CpuView {
+    /// Points to `view`, which must outlive the call that it is for.
+    fn of(view: &View) -> Self {
+        let (kind, pairing, slot_bits) = match view {
+            View::Bucket(_) => (TableKind::Bucket, 0, 0),
+            View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
+            View::Compact { slot_bits, .. } => (TableKind::Compact, 0, *slot_bits),
+            View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
+        };
+        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits }
+    }
+}
+
 unsafe extern "C" {
-    fn warpset_cpu_geometry(tree: u32, width: u32, slot_bits: u32, geometry: *mut Geometry);
-    fn warpset_cpu_clear(view: *const Views, thread: u64, threads: u64);
-    fn warpset_cpu_relocate(view: *const Views, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
-    fn warpset_cpu_find_or_put(view: *const Views, batch: *const BatchView);
-    fn warpset_cpu_find(view: *const Views, batch: *const BatchView);
-    fn warpset_cpu_get(view: *const Views, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
-    fn warpset_cpu_export(view: *const Views, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
+    fn warpset_cpu_geometry(kind: TableKind, width: u32, slot_bits: u32, geometry: *mut Geometry);
+    fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
+    fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
+    fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
+    fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
+    fn warpset_cpu_measure(view: *const CpuView, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
     #[cfg(test)]
     fn warpset_cpu_place(
-        views: *const Views,
+        view: *const CpuView,
         level: u32,
         function: u32,
         key: u64,
@@ -26,7 +65,6 @@ unsafe extern "C" {
         code: *mut u64,
         back: *mut u64,
     );
-    fn warpset_cpu_measure(view: *const Views, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
 }
 
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
@@ -64,28 +102,38 @@ fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
 /// The layout of a spec on this machine.
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
+    let kind = match spec.kind {
+        Kind::Bucket => TableKind::Bucket,
+        Kind::Tree { .. } => TableKind::Tree,
+        Kind::Compact { .. } => TableKind::Compact,
+        Kind::CompactTree { .. } => TableKind::CompactTree,
+    };
+    let slot_bits = spec.key_and_slot_bits().map_or(0, |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is a valid place for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
-    unsafe { warpset_cpu_geometry(spec.tree.into(), spec.width, spec.slot_bits, &mut geometry) };
+    unsafe { warpset_cpu_geometry(kind, spec.width, slot_bits, &mut geometry) };
     geometry.check_abi(spec);
     geometry
 }
 
 /// Where a key is under a function of a level, and the key of that place.
 #[cfg(test)]
-pub(crate) fn place(compact: super::CompactView, slot_bits: u32, level: u32, function: u32, key: u64) -> (u32, u64, u64) {
-    use bytemuck::Zeroable;
-
-    let compact = super::CompactTreeView { roots: compact, ..bytemuck::Zeroable::zeroed() };
-    let views = Views { compact, slot_bits, ..Views::zeroed() };
+pub(crate) fn place(
+    compact: crate::core::view::CompactView,
+    slot_bits: u32,
+    level: u32,
+    function: u32,
+    key: u64,
+) -> (u32, u64, u64) {
+    let view = View::Compact { view: compact, slot_bits };
     let (mut bucket, mut code, mut back) = (0, 0, 0);
-    // SAFETY: the views are of a compact table, whose memory the function does not look at; the places are valid.
-    unsafe { warpset_cpu_place(&views, level, function, key, &mut bucket, &mut code, &mut back) };
+    // SAFETY: the view is of a compact table, whose memory the function does not look at; the places are valid.
+    unsafe { warpset_cpu_place(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
 }
 
 /// One table of a fixed size.
 pub(crate) struct CpuStore {
-    view: Views,
+    view: View,
     threads: usize,
     spec: Spec,
     // What the view points to:
@@ -103,7 +151,7 @@ unsafe impl Send for CpuStore {}
 unsafe impl Sync for CpuStore {}
 
 impl CpuStore {
-    pub(crate) fn new(parameters: &Parameters, threads: usize) -> Result<Self> {
+    pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let bytes = root_bytes + node_bytes;
@@ -121,9 +169,9 @@ impl CpuStore {
         };
         let mut slots = room(root_bytes)?;
         let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
-        let seeds: Box<[SeedPair]> = parameters.seeds.clone().into();
+        let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
         let stored: Box<[AtomicU64; 2]> = Box::default();
-        let view = parameters.views(&Addresses {
+        let view = parameters.view(&Addresses {
             slots: slots.as_mut_ptr() as u64,
             seeds: seeds.as_ptr() as u64,
             nodes: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
@@ -149,7 +197,7 @@ impl CpuStore {
         in_pieces(self.threads, shares, |share| {
             // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts of it, which
             // nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&self.view, share, shares) };
+            unsafe { warpset_cpu_clear(&CpuView::of(&self.view), share, shares) };
         });
         Ok(())
     }
@@ -158,27 +206,14 @@ impl CpuStore {
         &self,
         search: Search,
         tag: u64,
-        input: Input<'_>,
-        mut output: Output<'_>,
+        batch: &mut HostBatch<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
-        let count = input.vectors.len() / self.spec.width();
+        let count = batch.count(self.spec);
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        let view = BatchView {
-            vectors: input.vectors.as_ptr() as u64,
-            count: count as u64,
-            outcomes: output.outcomes.as_mut().map_or(0, |o| o.as_mut_ptr() as u64),
-            references: output.references.as_mut().map_or(0, |r| r.as_mut_ptr() as u64),
-            new_references: output.new_references.as_mut().map_or(0, |n| n.as_mut_ptr() as u64),
-            new_capacity: output.new_references.as_ref().map_or(0, |n| n.len() as u64),
-            counts: &raw mut counts as u64,
-            parents: input.parents.map_or(0, |parents| parents.as_ptr() as u64),
-            changed: input.changed.map_or(0, |changed| changed.as_ptr() as u64),
-            workspace: 0,
-            tag,
-        };
-        let table = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let whole = batch.view(self.spec, tag, &mut counts);
+        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the threads are joined.
@@ -188,16 +223,8 @@ impl CpuStore {
                     return;
                 }
                 let len = PIECE.min(count - first);
-                let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + (first * bytes) as u64 };
-                let piece = BatchView {
-                    vectors: at(view.vectors, self.spec.width() * 4),
-                    count: len as u64,
-                    outcomes: at(view.outcomes, 1),
-                    references: at(view.references, 8),
-                    parents: at(view.parents, 8),
-                    changed: at(view.changed, self.spec.mask_words() * 4),
-                    ..view
-                };
+                let piece = whole.part(first as u64, len as u64, self.spec);
+                let table = CpuView::of(&view);
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
                 //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
@@ -224,7 +251,7 @@ impl CpuStore {
 
     /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
-        let slots = self.view.compact.roots.stash.buckets as usize * 8;
+        let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
         begin();
         let (mut moved, mut left) = (0, 0);
@@ -237,14 +264,21 @@ impl CpuStore {
                 // there are places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
-                    warpset_cpu_relocate(&self.view, share, shares, seed.wrapping_mul(RELOCATION_ROUNDS) + round, keys, counts);
+                    warpset_cpu_relocate(
+                        &CpuView::of(&self.view),
+                        share,
+                        shares,
+                        seed.wrapping_mul(RELOCATION_ROUNDS) + round,
+                        keys,
+                        counts,
+                    );
                 }
             });
             moved += counts.taken - (counts.left_over - left);
             let displaced = counts.left_over as usize;
-            let output = Output { outcomes: Some(&mut outcomes[..displaced]), ..Output::default() };
-            let offered = Input::whole(bytemuck::cast_slice(&keys[..displaced]));
-            self.search(Search::PutBack, 0, offered, output, &mut Progress::none())?;
+            let back = HostBatch::of(bytemuck::cast_slice(&keys[..displaced]));
+            let mut back = HostBatch { outcomes: Some(&mut outcomes[..displaced]), ..back };
+            self.search(Search::PutBack, 0, &mut back, &mut Progress::none())?;
             left = 0;
             for at in 0..displaced {
                 if outcomes[at] == Outcome::Full as u8 {
@@ -282,7 +316,7 @@ impl CpuStore {
             // threads; `invalid` is added to atomically, and the kernel checks every reference before it reads the slot.
             unsafe {
                 let to = (to as *mut u32).add(first * width);
-                warpset_cpu_get(&self.view, references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
+                warpset_cpu_get(&CpuView::of(&self.view), references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
             }
         });
         Ok(invalid.into_inner())
@@ -293,20 +327,27 @@ impl CpuStore {
         let (mut vectors, mut references, mut count) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?, 0u64);
         // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
         unsafe {
-            warpset_cpu_export(&self.view, slots.start, slots.end, vectors.as_mut_ptr(), references.as_mut_ptr(), &mut count);
+            warpset_cpu_export(
+                &CpuView::of(&self.view),
+                slots.start,
+                slots.end,
+                vectors.as_mut_ptr(),
+                references.as_mut_ptr(),
+                &mut count,
+            );
         }
         vectors.truncate(count as usize * self.spec.width());
         references.truncate(count as usize);
         Ok((vectors, references))
     }
 
-    /// Puts every vector into `larger`, a piece of 64 MiB at a time.
-    pub(crate) fn copy_to(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
+    /// Rehashes every vector into `larger`, a piece of 64 MiB at a time.
+    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
         let mut sum = Counts::default();
         let piece = (64 << 20) / (self.spec.width() as u64 * 4);
         for first in (0..slots).step_by(piece as usize) {
             let (vectors, _) = self.export(first..slots.min(first + piece))?;
-            sum += larger.search(Search::FindOrPut, 0, Input::whole(&vectors), Output::default(), &mut Progress::none())?;
+            sum += larger.search(Search::FindOrPut, 0, &mut HostBatch::of(&vectors), &mut Progress::none())?;
         }
         Ok(sum)
     }
@@ -321,7 +362,7 @@ impl CpuStore {
             // atomically.
             unsafe {
                 let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
-                warpset_cpu_measure(&self.view, first, last, lengths, bins as u32, totals);
+                warpset_cpu_measure(&CpuView::of(&self.view), first, last, lengths, bins as u32, totals);
             }
         });
         Ok(ProbeLengths { lengths, totals })

@@ -1,10 +1,31 @@
-use crate::key::{elements, words};
-use crate::raw::view::{CompactTreeView, CompactView, TableView, TreeView, Views};
-use crate::raw::{Generation, RawTable};
-use crate::{Batch, Device, Key, Reference, Request, Result, Spec, Stats, TableBuilder, Words};
+//! Tables as callers see them.
+
+mod builder;
+mod iter;
+mod key;
+mod outcome;
+mod request;
+mod stats;
+mod storage;
+mod strategy;
+
+pub use builder::TableBuilder;
+pub use iter::Iter;
+pub use key::{Key, Words};
+pub use outcome::{Batch, Outcome, Reference, Tally};
+pub use request::Request;
+pub use stats::Stats;
+pub use storage::{
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Nodes, Plain, Root, RootTable, Storage, Tree, TreeTable, TypedTable,
+    VectorTable,
+};
+pub use strategy::{Pairing, Strategy};
+
+use crate::core::table::RawTable;
+use crate::{Device, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
+use key::{elements, words};
 use std::fmt;
-use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
 /// A concurrent set of vectors of one width, with find-or-put.
@@ -57,213 +78,6 @@ const _: () = {
     is_shared::<RootTable>();
     is_shared::<CompactTreeTable>();
 };
-
-/// A table of vectors that are given as [words](Words), of a width that is known at run time.
-pub type VectorTable<S> = Table<Words, S>;
-
-/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
-///
-/// ```
-/// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{Device, TypedTable};
-///
-/// #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
-/// #[repr(C)]
-/// struct State {
-///     position: [u16; 4],
-///     turn: u32,
-/// }
-///
-/// let states = TypedTable::<State>::new(&Device::cpu(), 1000)?;
-/// let start = State { position: [0, 1, 2, 3], turn: 0 };
-/// let batch = states.find_or_put_many(&[start, start])?;
-/// assert_eq!((batch.tally.new, batch.tally.seen), (1, 1));
-/// assert_eq!(states.contains_many(&[start, State { turn: 1, ..start }])?, [true, false]);
-/// # Ok(()) }
-/// ```
-///
-/// ```compile_fail
-/// # use warpset::{Device, TypedTable};
-/// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
-/// ```
-///
-/// Vectors lie in it as they are, unless `S` says [`Tree`]:
-///
-/// ```
-/// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{Device, Tree, TypedTable};
-///
-/// let keys = TypedTable::<[u32; 6], Tree>::builder().capacity(1000).grows(true).build(&Device::cpu())?;
-/// assert_eq!(keys.find_or_put_many(&[[1; 6], [2; 6]])?.tally.new, 2);
-/// assert_eq!((keys.len()?, keys.width()), (2, 6));
-/// # Ok(()) }
-/// ```
-pub type TypedTable<K, S = Bucket> = Table<K, S>;
-
-/// A table whose vectors lie in it as they are.
-pub type BucketTable = VectorTable<Bucket>;
-
-/// A table whose vectors are trees of pairs that equal parts share.
-///
-/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other vector that
-/// has the same part in the same kind of place: the sets of states that model checkers visit take little more than their roots.
-/// Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the root, which are
-/// found in the GPU's cache as long as the node table fits it (`benches/README.md`).
-///
-/// ```
-/// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{Device, TreeTable};
-///
-/// let table = TreeTable::builder(8).capacity(1000).nodes(500).build(&Device::cpu())?;
-/// // Two halves that all vectors have one or the other of.
-/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
-/// assert_eq!(table.contains_many(&[5, 6, 7, 8, 5, 6, 7, 8])?, [false]);
-/// let stats = table.stats()?;
-/// assert_eq!((stats.stored, stats.nodes), (2, 6)); // of 12: the second vector is made of halves of the first
-/// # Ok(()) }
-/// ```
-pub type TreeTable = VectorTable<Tree>;
-
-/// A table of `u64` keys of few bits, in slots of fewer: of each key only what its place does not tell is stored (Cleary 1984).
-///
-/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
-/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the stash is
-/// larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key, references that are stable; keys never
-/// move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)). Words of a key: two, the low one first.
-///
-/// ```
-/// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{Device, Error, RootTable};
-///
-/// let table = RootTable::builder().key_bits(40).capacity(1 << 20).build(&Device::cpu())?;
-/// assert_eq!(table.find_or_put_many(&[1 << 39, 3, 1 << 39])?.tally.new, 2);
-/// assert_eq!(table.contains_many(&[3, 4])?, [true, false]);
-/// assert_eq!(table.bytes(), 4 << 20); // 32 bits a slot
-/// let error = table.find_or_put_many(&[5, 1 << 40]).unwrap_err(); // too large: nothing is put
-/// assert!(matches!(error, Error::KeyTooLarge { position: 1, key_bits: 40, .. }));
-/// assert_eq!(table.contains_many(&[5])?, [false]);
-/// # Ok(()) }
-/// ```
-pub type RootTable = Table<u64, Root>;
-
-/// A [`TreeTable`] whose roots lie in a compact table: 2 or 4 bytes a vector for its root, where the nodes are not too many.
-///
-/// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
-/// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they take in a
-/// `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For vectors of 2^n + 1 words the
-/// right half of the root is the last word, so all its 32 bits count. Everything else is as in a [`TreeTable`]: concurrent find-or-put,
-/// references that are stable, changes of stored vectors. Vectors of one or two words have no nodes, and lie in a bucket table.
-///
-/// ```
-/// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{CompactTreeTable, Device, TreeTable};
-///
-/// let table = CompactTreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
-/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
-/// assert_eq!((table.len()?, table.nodes()?), (2, 6));
-/// assert_eq!(table.spec().key_and_slot_bits(), Some((24, 16))); // 12 bits a reference
-/// let plain = TreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
-/// assert!(table.bytes() < plain.bytes() * 3 / 10);
-/// # Ok(()) }
-/// ```
-pub type CompactTreeTable = VectorTable<CompactTree>;
-
-/// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
-pub trait Storage: sealed::Sealed + Send + Sync + 'static {
-    /// Vectors are trees.
-    #[doc(hidden)]
-    const TREE: bool;
-
-    /// Vectors are keys, or roots of trees are, of which slots hold a part.
-    #[doc(hidden)]
-    const COMPACT: bool;
-
-    /// For debug output.
-    #[doc(hidden)]
-    const NAME: &'static str;
-
-    /// What a kernel gets of such a table.
-    #[doc(hidden)]
-    type View: Copy + From<Views> + KernelArgument;
-}
-
-/// A storage with a node table.
-#[doc(hidden)]
-pub trait Nodes: Storage {}
-impl Nodes for Tree {}
-impl Nodes for CompactTree {}
-
-/// A storage that is not compact: a width is enough to know its kernels.
-#[doc(hidden)]
-pub trait Plain: Storage {}
-impl Plain for Bucket {}
-impl Plain for Tree {}
-
-/// What may be the argument of a kernel.
-#[cfg(feature = "cuda")]
-#[doc(hidden)]
-pub trait KernelArgument: cudarc::driver::DeviceRepr {}
-#[cfg(feature = "cuda")]
-impl<T: cudarc::driver::DeviceRepr> KernelArgument for T {}
-
-/// There are no kernels.
-#[cfg(not(feature = "cuda"))]
-#[doc(hidden)]
-pub trait KernelArgument {}
-#[cfg(not(feature = "cuda"))]
-impl<T> KernelArgument for T {}
-
-/// Vectors as they are; see [`BucketTable`].
-#[derive(Clone, Copy, Debug)]
-pub enum Bucket {}
-
-/// Vectors as trees; see [`TreeTable`].
-#[derive(Clone, Copy, Debug)]
-pub enum Tree {}
-
-/// Keys of up to 64 bits, of which slots hold a part; see [`RootTable`].
-#[derive(Clone, Copy, Debug)]
-pub enum Root {}
-
-/// Vectors as trees, of whose roots slots hold a part; see [`CompactTreeTable`].
-#[derive(Clone, Copy, Debug)]
-pub enum CompactTree {}
-
-impl Storage for Bucket {
-    const TREE: bool = false;
-    const COMPACT: bool = false;
-    const NAME: &'static str = "BucketTable";
-    type View = TableView;
-}
-
-impl Storage for Tree {
-    const TREE: bool = true;
-    const COMPACT: bool = false;
-    const NAME: &'static str = "TreeTable";
-    type View = TreeView;
-}
-
-impl Storage for Root {
-    const TREE: bool = false;
-    const COMPACT: bool = true;
-    const NAME: &'static str = "RootTable";
-    type View = CompactView;
-}
-
-impl Storage for CompactTree {
-    const TREE: bool = true;
-    const COMPACT: bool = true;
-    const NAME: &'static str = "CompactTreeTable";
-    type View = CompactTreeView;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::CompactTree {}
-    impl Sealed for super::Bucket {}
-    impl Sealed for super::Tree {}
-    impl Sealed for super::Root {}
-}
 
 impl<S: Storage> Table<Words, S> {
     /// A table of vectors of `width` words with at least `capacity` slots.
@@ -339,7 +153,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     pub fn width(&self) -> usize {
-        self.raw.width
+        self.raw.width()
     }
 
     /// Where the table is.
@@ -404,7 +218,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn len(&self) -> Result<u64> {
-        self.raw.stored()
+        Ok(self.raw.stored()?[0])
     }
 
     /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
@@ -421,7 +235,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn nodes(&self) -> Result<u64> {
-        self.raw.stored_nodes()
+        Ok(self.raw.stored()?[1])
     }
 
     /// Whether no vector is stored.
@@ -479,7 +293,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), request.raw)
+        self.raw.find_or_put(&words(vectors), request)
     }
 
     /// Whether each vector is stored.
@@ -645,8 +459,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     pub fn iter(&self) -> Iter<'_, K> {
-        let (generation, end) = self.raw.generation_and_slots();
-        Iter { raw: &self.raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0, keys: PhantomData }
+        Iter::new(&self.raw)
     }
 }
 
@@ -698,46 +511,3 @@ impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
             .finish_non_exhaustive()
     }
 }
-
-/// Iterator over the vectors of a table; see [`Table::iter`].
-pub struct Iter<'a, K = Words> {
-    raw: &'a RawTable,
-    generation: Generation,
-    next_slot: u64,
-    end: u64,
-    part: (Vec<u32>, Vec<Reference>),
-    at: usize,
-    keys: PhantomData<fn() -> K>,
-}
-
-impl<K> fmt::Debug for Iter<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("next_slot", &self.next_slot).field("end", &self.end).finish_non_exhaustive()
-    }
-}
-
-impl<K: Key> Iterator for Iter<'_, K> {
-    type Item = Result<(Reference, K::Owned)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let width = self.raw.width;
-        while self.at == self.part.1.len() {
-            if self.next_slot == self.end {
-                return None;
-            }
-            let last = self.end.min(self.next_slot + ((16 << 20) / (width as u64 * 4)));
-            match self.raw.export(self.generation, self.next_slot..last) {
-                Ok(part) => (self.part, self.at, self.next_slot) = (part, 0, last),
-                Err(error) => {
-                    self.next_slot = self.end;
-                    return Some(Err(error));
-                }
-            }
-        }
-        let (at, (vectors, references)) = (self.at, &self.part);
-        self.at += 1;
-        Some(Ok((references[at], K::owned(&vectors[at * width..][..width]))))
-    }
-}
-
-impl<K: Key> FusedIterator for Iter<'_, K> {}

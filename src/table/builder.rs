@@ -1,6 +1,7 @@
-use crate::raw::{self, RawTable};
-use crate::table::{Bucket, CompactTree, Nodes, Root, Storage, Table};
-use crate::{Device, Key, Result, Strategy, Words};
+use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Strategy, Table, Tree, Words};
+use crate::core::options::{Choice, Options};
+use crate::core::table::RawTable;
+use crate::{Device, Result};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -16,7 +17,7 @@ use std::marker::PhantomData;
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TableBuilder<S = Bucket, K = Words> {
-    options: raw::Options,
+    options: Options,
     table: PhantomData<fn() -> Table<K, S>>,
 }
 
@@ -44,7 +45,17 @@ impl<S: Nodes, K> TableBuilder<S, K> {
         self
     }
 
-    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::Default`].
+    /// For tests of bad luck, as [`hash_mask`](Self::hash_mask) for nodes.
+    #[doc(hidden)]
+    pub fn node_hash_mask(mut self, mask: u32) -> Self {
+        self.options.node_hash_mask = mask;
+        self
+    }
+}
+
+/// Of tables whose roots are as the strategies make them.
+impl<K> TableBuilder<Tree, K> {
+    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
     /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On a CPU
     /// only the [`pairing`](Strategy::pairing) has an effect. Changes of stored vectors ([`Request::changed`](crate::Request::changed)) save nothing where it is
@@ -57,21 +68,14 @@ impl<S: Nodes, K> TableBuilder<S, K> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// use warpset::{Device, Pairing, Strategy, TreeTable};
     ///
-    /// let table = TreeTable::builder(6).strategy(Strategy::Clr64).build(&Device::cpu())?;
+    /// let table = TreeTable::builder(6).strategy(Strategy::CLR64).build(&Device::cpu())?;
     /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
     /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?.complete(&table)?;
     /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.options.strategy = strategy;
-        self
-    }
-
-    /// For tests of bad luck, as [`hash_mask`](Self::hash_mask) for nodes.
-    #[doc(hidden)]
-    pub fn node_hash_mask(mut self, mask: u32) -> Self {
-        self.options.node_hash_mask = mask;
+        self.options.choice = Choice::Tree { strategy };
         self
     }
 }
@@ -80,9 +84,8 @@ impl<K> TableBuilder<Root, K> {
     /// How many bits the keys have: 20 to 64. Default: 64. A key of more is an error.
     ///
     /// The fewer, the less a slot must hold, and the more functions there are for it (`slot_bits`).
-    pub fn key_bits(mut self, key_bits: u32) -> Self {
-        self.options.key_bits = key_bits;
-        self
+    pub fn key_bits(self, bits: u32) -> Self {
+        self.with_keys(|key_bits, _, _| *key_bits = bits)
     }
 
     /// How many bits a slot has: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
@@ -91,9 +94,8 @@ impl<K> TableBuilder<Root, K> {
     /// which of 3 hash functions or more the key is stored under, must fit the slot for a table that can be filled to 0.95: for keys of
     /// 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches, with one
     /// about 0.8 of the slots; slots for which not even one is left are an error.
-    pub fn slot_bits(mut self, slot_bits: u32) -> Self {
-        self.options.slot_bits = Some(slot_bits);
-        self
+    pub fn slot_bits(self, bits: u32) -> Self {
+        self.with_keys(|_, slot_bits, _| *slot_bits = Some(bits))
     }
 
     /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact cuckoo*. Default: no.
@@ -117,8 +119,14 @@ impl<K> TableBuilder<Root, K> {
     /// assert!(table.contains_many(&keys)?.iter().all(|stored| *stored));
     /// # Ok(()) }
     /// ```
-    pub fn cuckoo(mut self, cuckoo: bool) -> Self {
-        self.options.cuckoo = cuckoo;
+    pub fn cuckoo(self, may_relocate: bool) -> Self {
+        self.with_keys(|_, _, cuckoo| *cuckoo = may_relocate)
+    }
+
+    fn with_keys(mut self, change: impl FnOnce(&mut u32, &mut Option<u32>, &mut bool)) -> Self {
+        if let Choice::Compact { key_bits, slot_bits, cuckoo } = &mut self.options.choice {
+            change(key_bits, slot_bits, cuckoo);
+        }
         self
     }
 }
@@ -129,15 +137,15 @@ impl<K> TableBuilder<CompactTree, K> {
     ///
     /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words: 32 and
     /// once those bits), 20 at least; what fits a slot is as for [`RootTable`](crate::RootTable). A node table of 2^29 - 2^7 slots makes roots of 58 bits.
-    pub fn slot_bits(mut self, slot_bits: u32) -> Self {
-        self.options.slot_bits = Some(slot_bits);
+    pub fn slot_bits(mut self, bits: u32) -> Self {
+        self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
         self
     }
 }
 
 impl<S: Storage, K: Key> TableBuilder<S, K> {
     pub(crate) fn of_width(width: usize) -> Self {
-        Self { options: raw::Options::new(S::TREE, S::COMPACT, width), table: PhantomData }
+        Self { options: Options::new(S::CHOICE, width), table: PhantomData }
     }
 
     /// How many slots the table has at least. Default: 2^20.

@@ -1,4 +1,6 @@
-use crate::{Reference, raw};
+use crate::Reference;
+use crate::core::batch::Callback;
+use std::fmt;
 use std::ops::ControlFlow;
 
 /// What a batch reports of each vector, and to whom its progress.
@@ -13,10 +15,28 @@ use std::ops::ControlFlow;
 /// assert!(batch.outcomes.is_empty()); // not asked for
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub struct Request<'a> {
-    pub(crate) raw: raw::Request<'a>,
+    pub(crate) outcomes: bool,
+    pub(crate) references: bool,
+    pub(crate) new_references: bool,
+    pub(crate) parents: Option<&'a [Reference]>,
+    pub(crate) changed: Option<&'a [u32]>,
+    pub(crate) progress: Option<&'a mut Callback<'a>>,
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("outcomes", &self.outcomes)
+            .field("references", &self.references)
+            .field("new_references", &self.new_references)
+            .field("parents", &self.parents.map(<[_]>::len))
+            .field("changed", &self.changed.map(<[_]>::len))
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
 }
 
 impl<'a> Request<'a> {
@@ -27,19 +47,19 @@ impl<'a> Request<'a> {
 
     /// The outcome of each vector: 1 byte each.
     pub fn outcomes(mut self, wanted: bool) -> Self {
-        self.raw.wanted.outcomes = wanted;
+        self.outcomes = wanted;
         self
     }
 
     /// Where each vector is stored: 8 bytes each.
     pub fn references(mut self, wanted: bool) -> Self {
-        self.raw.wanted.references = wanted;
+        self.references = wanted;
         self
     }
 
     /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
     pub fn new_references(mut self, wanted: bool) -> Self {
-        self.raw.wanted.new_references = wanted;
+        self.new_references = wanted;
         self
     }
 
@@ -66,7 +86,7 @@ impl<'a> Request<'a> {
     ///
     /// The batch is refused with [`Rows`](crate::Error::Rows), before anything is put, unless there are as many as vectors.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
-        self.raw.parents = Some(parents);
+        self.parents = Some(parents);
         self
     }
 
@@ -77,7 +97,7 @@ impl<'a> Request<'a> {
     /// Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another stream, before this
     /// one begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
-        self.raw.changed = Some(masks);
+        self.changed = Some(masks);
         self
     }
 
@@ -101,7 +121,7 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a)) -> Self {
-        self.raw.progress = Some(callback);
+        self.progress = Some(callback);
         self
     }
 }

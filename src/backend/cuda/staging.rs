@@ -1,12 +1,12 @@
 //! Buffers through which a batch from host slices passes: pinned memory, device memory and a stream of their own.
 //!
-//! A batch is cut into chunks, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel runs
+//! A batch is cut into segments, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel runs
 //! and a third's results come back. Stages are kept for later batches of any table on the GPU.
 
 use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
-use crate::raw::view::{BatchView, Counts};
-use crate::raw::{Input, Output};
+use crate::core::batch::HostBatch;
+use crate::core::view::{BatchView, Counts};
 use crate::{Error, Result, Spec, faults};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaStream, result, sys};
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 /// Stages that a batch uses at most.
 pub(super) const STAGES: usize = 3;
 
-/// Vectors a chunk: 16 MiB of them, but no more than a million, whose results take as much again.
-pub(super) fn chunk_vectors(width: usize) -> usize {
+/// Vectors a segment: 16 MiB of them, but no more than a million, whose results take as much again.
+pub(super) fn segment_vectors(width: usize) -> usize {
     ((16 << 20) / (width * 4)).min(1 << 20)
 }
 
-/// Where memory is short, chunks have no fewer vectors than this.
+/// Where memory is short, segments have no fewer vectors than this.
 const FEWEST_VECTORS: usize = 1 << 10;
 
 /// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
@@ -38,7 +38,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(count: usize, spec: Spec, input: &Input<'_>, output: &Output<'_>) -> Self {
+    fn new(count: usize, spec: Spec, batch: &HostBatch<'_>) -> Self {
         let mut end = 0;
         let mut part = |bytes: usize| {
             let start = end;
@@ -47,12 +47,12 @@ impl Parts {
         };
         let if_wanted = |wanted: bool, bytes| if wanted { count * bytes } else { 0 };
         let vectors = part(count * spec.width() * 4);
-        let parents = part(if_wanted(input.parents.is_some(), 8));
-        let changed = part(if_wanted(input.changed.is_some(), spec.mask_words() * 4));
+        let parents = part(if_wanted(batch.parents.is_some(), 8));
+        let changed = part(if_wanted(batch.changed.is_some(), spec.mask_words() * 4));
         let counts = part(size_of::<Counts>());
-        let outcomes = part(if_wanted(output.outcomes.is_some(), 1));
-        let references = part(if_wanted(output.references.is_some(), 8));
-        let new_references = part(if_wanted(output.new_references.is_some(), 8));
+        let outcomes = part(if_wanted(batch.outcomes.is_some(), 1));
+        let references = part(if_wanted(batch.references.is_some(), 8));
+        let new_references = part(if_wanted(batch.new_references.is_some(), 8));
         Self { vectors, parents, changed, counts, outcomes, references, new_references, end }
     }
 }
@@ -67,19 +67,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a chunk has: fewer and smaller ones than
-    /// `STAGES` and `chunk_vectors` where there is not the memory.
-    pub(super) fn take(
-        gpu: &Arc<Gpu>,
-        count: usize,
-        spec: Spec,
-        input: &Input<'_>,
-        output: &Output<'_>,
-    ) -> Result<(Vec<Self>, usize)> {
-        let mut chunk = chunk_vectors(spec.width()).min(count.max(1));
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a segment has: fewer and smaller ones than
+    /// `STAGES` and `segment_vectors` where there is not the memory.
+    pub(super) fn take(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<(Vec<Self>, usize)> {
+        let mut segment = segment_vectors(spec.width()).min(count.max(1));
         loop {
-            let bytes = Parts::new(chunk, spec, input, output).end;
-            let wanted = STAGES.min(count.div_ceil(chunk)).max(1);
+            let bytes = Parts::new(segment, spec, batch).end;
+            let wanted = STAGES.min(count.div_ceil(segment)).max(1);
             let mut stages = {
                 let mut kept = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 let keep = kept.len().saturating_sub(wanted);
@@ -91,14 +85,14 @@ impl Stage {
                     Ok(stage) => stages.push(stage),
                     Err(_) if !stages.is_empty() => break,
                     // Pinned memory or the GPU's.
-                    Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if chunk > FEWEST_VECTORS => break,
+                    Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if segment > FEWEST_VECTORS => break,
                     Err(error) => return Err(error),
                 }
             }
             if !stages.is_empty() {
-                return Ok((stages, chunk));
+                return Ok((stages, segment));
             }
-            chunk = (chunk / 4).max(FEWEST_VECTORS);
+            segment = (segment / 4).max(FEWEST_VECTORS);
         }
     }
 
@@ -120,51 +114,51 @@ impl Stage {
         })
     }
 
-    /// Enqueues one chunk: vectors in, `launch`, results out, whose references have `tag`. The stage must be idle.
+    /// Enqueues one segment: vectors in, `launch`, results out, whose references have `tag`. The stage must be idle.
     pub(super) fn start(
         &mut self,
         range: Range<usize>,
         spec: Spec,
         tag: u64,
-        input: Input<'_>,
-        output: &Output<'_>,
+        batch: &mut HostBatch<'_>,
         launch: impl FnOnce(&BatchView, sys::CUstream) -> Result<()>,
     ) -> Result<()> {
         assert!(self.busy.is_none(), "a stage is finished before it is started again");
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        let parts = Parts::new(count, spec, &input, output);
+        let parts = Parts::new(count, spec, batch);
         // From here on the stage's memory is the stream's, until `finish` has waited for it; also when a call below fails.
-        self.busy = Some((range, parts));
-        self.send(parts.vectors, input.vectors)?;
-        if let Some(parents) = input.parents {
+        self.busy = Some((range.clone(), parts));
+        let batch = batch.part(&range, 0, spec);
+        self.send(parts.vectors, batch.vectors)?;
+        if let Some(parents) = batch.parents {
             self.send(parts.parents, bytemuck::cast_slice::<_, u64>(parents))?;
         }
-        if let Some(changed) = input.changed {
+        if let Some(changed) = batch.changed {
             self.send(parts.changed, changed)?;
         }
         self.device.zero_async(parts.counts, size_of::<Counts>(), stream)?;
         let at = |wanted: bool, part: usize| if wanted { self.device.address() + part as u64 } else { 0 };
-        let batch = BatchView {
+        let view = BatchView {
             vectors: at(true, parts.vectors),
             count: count as u64,
-            outcomes: at(output.outcomes.is_some(), parts.outcomes),
-            references: at(output.references.is_some(), parts.references),
-            new_references: at(output.new_references.is_some(), parts.new_references),
-            new_capacity: if output.new_references.is_some() { count as u64 } else { 0 },
+            outcomes: at(batch.outcomes.is_some(), parts.outcomes),
+            references: at(batch.references.is_some(), parts.references),
+            new_references: at(batch.new_references.is_some(), parts.new_references),
+            new_capacity: if batch.new_references.is_some() { count as u64 } else { 0 },
             counts: at(true, parts.counts),
-            parents: at(input.parents.is_some(), parts.parents),
-            changed: at(input.changed.is_some(), parts.changed),
+            parents: at(batch.parents.is_some(), parts.parents),
+            changed: at(batch.changed.is_some(), parts.changed),
             workspace: 0,
             tag,
         };
-        launch(&batch, stream)?;
+        launch(&view, stream)?;
         // SAFETY: these parts of the pinned memory are not touched before `finish` has waited for the stream.
         unsafe {
             self.device.read_async(parts.counts, self.pinned.part::<Counts>(parts.counts, 1), stream)?;
-            if output.outcomes.is_some() {
+            if batch.outcomes.is_some() {
                 self.device.read_async(parts.outcomes, self.pinned.part::<u8>(parts.outcomes, count), stream)?;
             }
-            if output.references.is_some() {
+            if batch.references.is_some() {
                 self.device.read_async(parts.references, self.pinned.part::<u64>(parts.references, count), stream)?;
             }
         }
@@ -179,20 +173,20 @@ impl Stage {
         unsafe { self.device.write_async(part, staged, self.stream.cu_stream()) }
     }
 
-    /// Waits for the chunk that was started, if any, and hands its results over. `fresh`: new vectors of earlier chunks.
-    pub(super) fn finish(&mut self, output: &mut Output<'_>, fresh: u64) -> Result<Counts> {
+    /// Waits for the segment that was started, if any, and hands its results over. `fresh`: new vectors of earlier segments.
+    pub(super) fn finish(&mut self, batch: &mut HostBatch<'_>, fresh: u64) -> Result<Counts> {
         let Some((range, parts)) = self.busy.clone() else { return Ok(Counts::default()) };
         // Until this has returned without an error the stage's memory is the stream's.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let count = range.len();
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
-        if let Some(outcomes) = &mut output.outcomes {
+        if let Some(outcomes) = &mut batch.outcomes {
             outcomes[range.clone()].copy_from_slice(self.pinned.part(parts.outcomes, count));
         }
-        if let Some(references) = &mut output.references {
+        if let Some(references) = &mut batch.references {
             references[range].copy_from_slice(self.pinned.part(parts.references, count));
         }
-        if let Some(new_references) = &mut output.new_references {
+        if let Some(new_references) = &mut batch.new_references {
             let (new, stream) = (counts.new_references as usize, self.stream.cu_stream());
             let staged = self.pinned.part::<u64>(parts.new_references, new);
             // SAFETY: waited for in the next statement; if that fails, the stage stays busy.

@@ -1,20 +1,24 @@
 //! One table of a fixed size on a GPU.
 
 use super::memory::DeviceMemory;
-use super::staging::{Stage, chunk_vectors};
+use super::relocation::Displaced;
+use super::staging::{Stage, segment_vectors};
 use super::workspace::Workspace;
 use super::{Gpu, Kernels};
-use crate::raw::view::{BatchView, Counts, ProbeTotals, Relocated, Views};
-use crate::raw::{Addresses, Input, Output, Parameters, ProbeLengths, Progress, RELOCATION_ROUNDS, Search, zeroed};
-use crate::{Error, Outcome, Result, Spec};
+use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::options::{Addresses, Parameters};
+use crate::core::store::{ProbeLengths, Search};
+use crate::core::view::{BatchView, Counts, ProbeTotals, View};
+use crate::{Result, Spec};
 use cudarc::driver::{result, sys};
+use std::ffi::c_void;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct CudaStore {
-    gpu: Arc<Gpu>,
-    kernels: Arc<Kernels>,
-    view: Views,
+    pub(super) gpu: Arc<Gpu>,
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) view: View,
     slot_bytes: u64,
     spec: Spec,
     // What the view points to:
@@ -28,41 +32,36 @@ pub(crate) struct CudaStore {
     /// Of a strategy that works in global memory.
     workspace: Option<Workspace>,
     /// Keys that relocation has taken out of the table and not put back, because it met an error.
-    displaced: Mutex<Option<Displaced>>,
+    pub(super) displaced: Mutex<Option<Displaced>>,
 }
 
-/// Keys of a cuckoo table that are in no slot while others are moved.
-struct Displaced {
-    /// Room for as many as the stash has slots, of which `relocated.left_over` are there. Others behind them are in slots again.
-    keys: DeviceMemory,
-    /// An outcome for each, of being put back; and the counts of that.
-    outcomes: DeviceMemory,
-    counts: DeviceMemory,
-    relocated: DeviceMemory,
+/// The address of a kernel's argument, which a launch copies.
+pub(super) fn argument<T>(argument: &T) -> *mut c_void {
+    (&raw const *argument).cast_mut().cast()
 }
 
-/// The addresses of a kernel's arguments, which a launch copies.
-macro_rules! arguments {
-    ($($argument:expr),* $(,)?) => { &mut [$((&raw const $argument).cast_mut().cast::<std::ffi::c_void>()),*] };
+/// The address of what kernels get of a table.
+fn view_argument(view: &View) -> *mut c_void {
+    view.argument().as_ptr().cast_mut().cast()
 }
 
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
-    pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters) -> Result<Self> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters<'_>) -> Result<Self> {
         let kernels = gpu.kernels(parameters.spec)?;
         let slot_bytes = parameters.slot_bytes(&kernels.geometry);
         let slots = DeviceMemory::new(gpu, slot_bytes)?;
-        let seeds = DeviceMemory::new(gpu, size_of_val(&parameters.seeds[..]) as u64)?;
+        let seeds = DeviceMemory::new(gpu, size_of_val(parameters.vector_seeds()) as u64)?;
         let node_bytes = parameters.node_bytes();
         let nodes = if node_bytes > 0 { Some(DeviceMemory::new(gpu, node_bytes)?) } else { None };
         let stored = DeviceMemory::new(gpu, 16)?;
         let workspace_bytes = kernels.workspace_bytes(gpu);
         let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
         // SAFETY: pageable memory, so it has been copied when the call returns.
-        unsafe { seeds.write_async(0, &parameters.seeds, gpu.stream.cu_stream())? };
-        let view = parameters.views(&Addresses {
+        unsafe { seeds.write_async(0, parameters.vector_seeds(), gpu.stream.cu_stream())? };
+        let view = parameters.view(&Addresses {
             slots: slots.address(),
             seeds: seeds.address(),
             nodes: nodes.as_ref().map_or(0, DeviceMemory::address),
@@ -92,19 +91,24 @@ impl CudaStore {
         Ok(store)
     }
 
-    pub(crate) fn view(&self) -> Views {
+    pub(crate) fn view(&self) -> View {
         self.view
+    }
+
+    /// What kernels get of the table.
+    pub(super) fn table_argument(&self) -> *mut c_void {
+        view_argument(&self.view)
     }
 
     pub(crate) fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
 
-    fn stream(&self) -> sys::CUstream {
+    pub(super) fn stream(&self) -> sys::CUstream {
         self.gpu.stream.cu_stream()
     }
 
-    fn wait(&self, what: &'static str) -> Result<()> {
+    pub(super) fn wait(&self, what: &'static str) -> Result<()> {
         self.gpu.wait(&self.gpu.stream, what)
     }
 
@@ -123,7 +127,7 @@ impl CudaStore {
         let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
-        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), arguments![*self.view.argument()])? };
+        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
         self.wait("clearing a table")?;
         *self.displaced() = None; // they are cleared, too
         Ok(())
@@ -161,22 +165,13 @@ impl CudaStore {
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
-            let at = |address: u64, bytes: u64| if address == 0 { 0 } else { address + first * bytes };
-            let part = BatchView {
-                vectors: at(batch.vectors, self.spec.width() as u64 * 4),
-                count,
-                outcomes: at(batch.outcomes, 1),
-                references: at(batch.references, 8),
-                parents: at(batch.parents, 8),
-                changed: at(batch.changed, self.spec.mask_words() as u64 * 4),
-                ..*batch
-            };
+            let part = batch.part(first, count, self.spec);
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
             let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
-            // SAFETY: the arguments of `warpset_find_or_put`, `..._changed` and `warpset_find` (layouts checked when they were loaded); the rest
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they were loaded); the rest
             // is the caller's.
-            unsafe { self.gpu.launch(&kernel.function, launch, stream, arguments![*view.argument(), part])? };
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, &mut [view_argument(&view), argument(&part)])? };
         }
         Ok(())
     }
@@ -185,168 +180,42 @@ impl CudaStore {
         &self,
         search: Search,
         tag: u64,
-        input: Input<'_>,
-        mut output: Output<'_>,
+        batch: &mut HostBatch<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
-        let count = input.vectors.len() / self.spec.width();
-        let (mut stages, chunk) = Stage::take(&self.gpu, count, self.spec, &input, &output)?;
+        let count = batch.count(self.spec);
+        let (mut stages, segment) = Stage::take(&self.gpu, count, self.spec, batch)?;
         let mut sum = Counts::default();
-        let mut finish = |stage: &mut Stage, output: &mut Output<'_>, progress: &mut Progress<'_>| -> Result<()> {
-            sum += stage.finish(output, sum.new_references)?;
+        let mut finish = |stage: &mut Stage, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>| -> Result<()> {
+            sum += stage.finish(batch, sum.new_references)?;
             progress.report(sum.offered);
             Ok(())
         };
         let mut turns = 0;
-        for first in (0..count).step_by(chunk) {
+        for first in (0..count).step_by(segment) {
             let at = turns % stages.len();
             let stage = &mut stages[at];
-            finish(stage, &mut output, progress)?;
+            finish(stage, batch, progress)?;
             if progress.stopped {
                 break;
             }
-            let range = first..count.min(first + chunk);
-            let part = input.part(&range, self.spec);
-            // SAFETY: the stage's parts are sized for the chunk and its own until it is finished; the table is borrowed.
-            stage.start(range, self.spec, tag, part, &output, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+            let range = first..count.min(first + segment);
+            // SAFETY: the stage's parts are sized for the segment and its own until it is finished; the table is borrowed.
+            stage.start(range, self.spec, tag, batch, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
             turns += 1;
         }
         // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
         for turn in turns..turns + stages.len() {
             let at = turn % stages.len();
-            finish(&mut stages[at], &mut output, progress)?;
+            finish(&mut stages[at], batch, progress)?;
         }
         Stage::put_back(&self.gpu, stages);
         Ok(sum)
     }
 
-    /// Of a cuckoo table; nothing else may use it at the same time. Waits for all work on the GPU first.
-    ///
-    /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
-    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
-        let slots = u64::from(self.view.compact.roots.stash.buckets) * 8;
-        let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
-        let relocated = memory(size_of::<Relocated>() as u64)?;
-        relocated.zero_async(0, size_of::<Relocated>(), self.stream())?;
-        let new = Displaced {
-            keys: memory(slots * 8)?,
-            outcomes: memory(slots)?,
-            counts: memory(size_of::<Counts>() as u64)?,
-            relocated,
-        };
-        self.gpu.synchronize()?;
-        begin();
-        let mut displaced = self.displaced();
-        assert!(displaced.is_none(), "keys are put back before others are moved");
-        self.displace(displaced.insert(new), seed)?;
-        self.put_back(&mut displaced, seed)
-    }
-
-    pub(crate) fn has_displaced(&self) -> bool {
-        self.displaced().is_some()
-    }
-
-    /// Nothing else may use the table at the same time.
-    pub(crate) fn put_displaced_back(&self) -> Result<()> {
-        let mut displaced = self.displaced();
-        if displaced.is_some() {
-            // Kernels of others may be under way, which know nothing of it.
-            self.gpu.synchronize()?;
-            self.put_back(&mut displaced, 0)?;
-        }
-        Ok(())
-    }
-
-    fn displaced(&self) -> MutexGuard<'_, Option<Displaced>> {
-        self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Takes all keys out of the stash, finds places for them in the first, and adds those that are left over to the displaced ones.
-    fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
-        let Some(kernel) = &self.kernels.relocate else { return Ok(()) };
-        let slots = u64::from(self.view.compact.roots.stash.buckets) * 8;
-        let (keys, relocated) = (displaced.keys.address(), displaced.relocated.address());
-        // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are displaced
-        // and in it together than were in it at first.
-        unsafe {
-            let arguments = arguments![*self.view.argument(), seed, keys, relocated];
-            self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)
-        }
-    }
-
-    /// Puts displaced keys back into the stash; those that find no place there after all others have been moved once more. Then there
-    /// are none. Gives how many keys have left the stash since they were displaced.
-    ///
-    /// May be called again after an error: a key that is back already is found there.
-    fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
-        let Some(keys) = &*displaced else { return Ok(0) };
-        let (mut back, mut without_place) = (0, Vec::new());
-        for round in 1..=RELOCATION_ROUNDS {
-            let mut relocated = [Relocated::default()];
-            // SAFETY: waited for in the next statement.
-            unsafe { keys.relocated.read_async(0, &mut relocated, self.stream())? };
-            self.wait("moving keys")?;
-            let [Relocated { taken, left_over }] = relocated;
-            if self.put_keys_back(keys, left_over)? == 0 {
-                *displaced = None;
-                return Ok(taken.saturating_sub(back + left_over));
-            }
-            without_place = self.without_place(keys, left_over)?;
-            let count = without_place.len() as u64;
-            back += left_over - count;
-            // SAFETY: waited for before either goes. The keys first: until their number is there, those
-            // behind them count too, which are in slots.
-            unsafe {
-                keys.keys.write_async(0, &without_place, self.stream())?;
-                keys.relocated.write_async(0, &[Relocated { taken, left_over: count }], self.stream())?;
-            }
-            self.wait("moving keys")?;
-            self.displace(keys, seed.wrapping_add(round))?;
-        }
-        *displaced = None;
-        Err(Error::KeysWithoutPlace { keys: without_place })
-    }
-
-    /// Offers the first of the displaced keys to the table, and gives how many of them were Full.
-    fn put_keys_back(&self, displaced: &Displaced, count: u64) -> Result<u64> {
-        if count == 0 {
-            return Ok(0);
-        }
-        let batch = BatchView {
-            vectors: displaced.keys.address(),
-            count,
-            outcomes: displaced.outcomes.address(),
-            counts: displaced.counts.address(),
-            ..BatchView::default()
-        };
-        let mut counts = [Counts::default()];
-        displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
-        // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
-        unsafe {
-            self.enqueue(Search::PutBack, &batch, self.stream())?;
-            displaced.counts.read_async(0, &mut counts, self.stream())?;
-        }
-        self.wait("putting keys back")?;
-        Ok(counts[0].full)
-    }
-
-    /// Of `count` displaced keys those that were Full when they were last put back.
-    fn without_place(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
-        let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
-        // SAFETY: waited for in the next statement.
-        unsafe {
-            displaced.keys.read_async(0, &mut keys, self.stream())?;
-            displaced.outcomes.read_async(0, &mut outcomes, self.stream())?;
-        }
-        self.wait("moving keys")?;
-        let mut outcomes = outcomes.into_iter();
-        keys.retain(|_| outcomes.next() == Some(Outcome::Full as u8));
-        Ok(keys)
-    }
-
     /// The number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        let piece = chunk_vectors(self.spec.width()).min(references.len().max(1));
+        let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
         let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
         let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
@@ -361,7 +230,7 @@ impl CudaStore {
             // - the host slices are borrowed until the wait below.
             unsafe {
                 references_on_gpu.write_async(0, references, self.stream())?;
-                let arguments = arguments![*self.view.argument(), from, count, to, sum];
+                let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&to), argument(&sum)];
                 self.gpu.launch(&self.kernels.get, launch, self.stream(), arguments)?;
                 vectors_on_gpu.read_async(0, vectors, self.stream())?;
             }
@@ -382,7 +251,14 @@ impl CudaStore {
         let (to, references, at) = (vectors.address(), references.map_or(0, DeviceMemory::address), cursor.address());
         // SAFETY: the arguments of `warpset_export`; the caller's buffers have room for all of `slots`; waited for below.
         unsafe {
-            let arguments = arguments![*self.view.argument(), slots.start, slots.end, to, references, at];
+            let arguments = &mut [
+                self.table_argument(),
+                argument(&slots.start),
+                argument(&slots.end),
+                argument(&to),
+                argument(&references),
+                argument(&at),
+            ];
             self.gpu.launch(&self.kernels.export, launch, self.stream(), arguments)?;
             cursor.read_async(0, &mut count, self.stream())?;
         }
@@ -405,10 +281,10 @@ impl CudaStore {
         Ok((vectors, references))
     }
 
-    /// Puts every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
-    pub(crate) fn copy_to(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
+    /// Rehashes every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
+    pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
         self.gpu.synchronize()?;
-        let piece = chunk_vectors(self.spec.width()) as u64 * 4;
+        let piece = segment_vectors(self.spec.width()) as u64 * 4;
         let vectors = DeviceMemory::new(&self.gpu, piece.min(slots) * self.spec.width() as u64 * 4)?;
         let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
         counts.zero_async(0, size_of::<Counts>(), self.stream())?;
@@ -441,7 +317,14 @@ impl CudaStore {
         let (launch, first, bins_argument) = ((self.gpu.blocks_for(slots), 256, 0), 0u64, bins as u32);
         // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the totals fit the buffer; waited for below.
         unsafe {
-            let arguments = arguments![*self.view.argument(), first, slots, lengths_at, bins_argument, totals_at];
+            let arguments = &mut [
+                self.table_argument(),
+                argument(&first),
+                argument(&slots),
+                argument(&lengths_at),
+                argument(&bins_argument),
+                argument(&totals_at),
+            ];
             self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
             lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
         }

@@ -2,13 +2,14 @@
 
 mod memory;
 pub(crate) mod nvrtc;
+mod relocation;
 mod staging;
 mod store;
 mod workspace;
 
 pub(crate) use store::CudaStore;
 
-use super::view::Geometry;
+use crate::core::view::Geometry;
 use crate::{Error, GpuInfo, Result, Spec, faults};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, sys};
@@ -407,7 +408,7 @@ impl Kernels {
             get: function("warpset_get")?,
             export: function("warpset_export")?,
             measure: function("warpset_measure")?,
-            relocate: if spec.cuckoo { Some(function("warpset_relocate")?) } else { None },
+            relocate: if spec.is_cuckoo() { Some(function("warpset_relocate")?) } else { None },
         })
     }
 

@@ -1,6 +1,7 @@
 //! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
 
-use crate::{Spec, Tally};
+use super::spec::Kind;
+use crate::{Pairing, Spec, Tally};
 use bytemuck::{Pod, Zeroable};
 
 /// `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
@@ -45,7 +46,7 @@ pub struct NodeView {
     pub width: u32,
 }
 
-/// `warpset::TreeView` of tree/table.cuh. A bucket table has the first part only.
+/// `warpset::TreeView` of tree/table.cuh. Of vectors of one or two words, which are no trees, the first part is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TreeView {
@@ -140,66 +141,86 @@ pub struct CompactTreeView {
     pub nodes: NodeView,
 }
 
-/// The views of all kinds of tables, of which a table has one; the others are zeros. `Views` in cpu_tables.cpp.
+/// What kernels get of a table, by its kind.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Views {
-    pub tree: TreeView,
-    pub compact: CompactTreeView,
-    /// Of a compact table; else 0.
-    pub slot_bits: u32,
-    /// Of a tree table: `warpset::Pairing` of tree/shape.cuh.
-    pub pairing: u32,
+#[derive(Clone, Copy, Debug)]
+pub enum View {
+    Bucket(TableView),
+    Tree { view: TreeView, pairing: Pairing },
+    Compact { view: CompactView, slot_bits: u32 },
+    CompactTree { view: CompactTreeView, slot_bits: u32 },
 }
 
-impl Views {
-    /// The kernels' argument begins here.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn argument(&self) -> &u64 {
-        if self.slot_bits == 0 { &self.tree.roots.slots } else { &self.compact.roots.main.slots }
+impl View {
+    /// The kernels' argument: all bytes of the one view that the table has.
+    pub(crate) fn argument(&self) -> &[u8] {
+        match self {
+            Self::Bucket(view) => bytemuck::bytes_of(view),
+            Self::Tree { view, .. } => bytemuck::bytes_of(view),
+            Self::Compact { view, .. } => bytemuck::bytes_of(view),
+            Self::CompactTree { view, .. } => bytemuck::bytes_of(view),
+        }
     }
 
-    /// Of a cuckoo table: the same for a find-or-put of keys that are put back (compact/relocation.cuh). Nothing else may use the table at the same time.
+    /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the table
+    /// at the same time.
     pub(crate) fn to_put_back(mut self) -> Self {
-        let stash = &mut self.compact.roots.stash;
-        stash.rounds = stash.all_rounds;
+        if let Self::Compact { view: CompactView { stash, .. }, .. } = &mut self {
+            stash.rounds = stash.all_rounds;
+        }
         self
+    }
+
+    /// Slots of the stash of a compact table: of 8 bytes, in buckets of 64.
+    pub(crate) fn stash_slots(&self) -> u64 {
+        match self {
+            Self::Compact { view, .. } => u64::from(view.stash.buckets) * 8,
+            _ => 0,
+        }
     }
 
     /// Buckets of the node table; 0 if there is none.
     #[cfg(feature = "cuda")]
     pub(crate) fn node_buckets(&self) -> u64 {
-        u64::from(self.tree.nodes.buckets.max(self.compact.nodes.buckets))
-    }
-}
-
-impl From<Views> for TableView {
-    fn from(views: Views) -> Self {
-        views.tree.roots
-    }
-}
-
-impl From<Views> for TreeView {
-    fn from(views: Views) -> Self {
-        views.tree
-    }
-}
-
-impl From<Views> for CompactView {
-    fn from(views: Views) -> Self {
-        views.compact.roots
-    }
-}
-
-impl From<Views> for CompactTreeView {
-    fn from(views: Views) -> Self {
-        if views.slot_bits != 0 {
-            return views.compact;
+        match self {
+            Self::Tree { view: TreeView { nodes, .. }, .. } | Self::CompactTree { view: CompactTreeView { nodes, .. }, .. } => {
+                nodes.buckets.into()
+            }
+            Self::Bucket(_) | Self::Compact { .. } => 0,
         }
-        let mut view = Self::zeroed();
-        bytemuck::bytes_of_mut(&mut view)[..size_of::<TableView>()].copy_from_slice(bytemuck::bytes_of(&views.tree.roots));
+    }
+
+    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no trees: what
+    /// is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
+    fn widened<V: Pod>(&self) -> V {
+        let mut view = V::zeroed();
+        let argument = self.argument();
+        bytemuck::bytes_of_mut(&mut view)[..argument.len()].copy_from_slice(argument);
         view
+    }
+}
+
+impl From<View> for TableView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for TreeView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for CompactView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for CompactTreeView {
+    fn from(view: View) -> Self {
+        view.widened()
     }
 }
 
@@ -218,6 +239,22 @@ pub(crate) struct BatchView {
     pub changed: u64,
     pub workspace: u64,
     pub tag: u64,
+}
+
+impl BatchView {
+    /// Of this batch the `count` vectors from `first` on. New references are appended as of the whole.
+    pub(crate) fn part(&self, first: u64, count: u64, spec: Spec) -> Self {
+        let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + first * bytes as u64 };
+        Self {
+            vectors: at(self.vectors, spec.width() * 4),
+            count,
+            outcomes: at(self.outcomes, 1),
+            references: at(self.references, 8),
+            parents: at(self.parents, 8),
+            changed: at(self.changed, spec.mask_words() * 4),
+            ..*self
+        }
+    }
 }
 
 /// What the compiled kernels of a spec know of it: core/layout.cuh is the only place where it is computed.
@@ -241,11 +278,11 @@ impl Geometry {
     ///
     /// If the headers and this file disagree: they are built together, so that is a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
-        let view = match (spec.tree, spec.is_compact()) {
-            (true, false) => size_of::<TreeView>(),
-            (true, true) => size_of::<CompactTreeView>(),
-            (false, true) => size_of::<CompactView>(),
-            (false, false) => size_of::<TableView>(),
+        let view = match spec.kind {
+            Kind::Bucket => size_of::<TableView>(),
+            Kind::Tree { .. } => size_of::<TreeView>(),
+            Kind::Compact { .. } => size_of::<CompactView>(),
+            Kind::CompactTree { .. } => size_of::<CompactTreeView>(),
         };
         assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());

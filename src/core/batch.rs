@@ -1,79 +1,76 @@
-//! What a batch from host slices is asked for, offers and reports, in parts.
+//! Batches from host slices: what is offered, in parts, and what is reported.
 
 use super::generation::Generation;
-use crate::{Batch, Error, Outcome, Reference, Result, Spec, Tally};
+#[cfg(feature = "cpu")]
+use super::view::{BatchView, Counts};
+use crate::{Batch, Error, Outcome, Reference, Request, Result, Spec, Tally};
 use bytemuck::Zeroable;
-use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch); says whether to go on.
 pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// What is reported of each vector.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
-    pub outcomes: bool,
-    pub references: bool,
-    pub new_references: bool,
-}
-
-/// See `Request` of the public API.
-#[derive(Default)]
-pub(crate) struct Request<'a> {
-    pub wanted: Wanted,
-    pub progress: Option<&'a mut Callback<'a>>,
-    pub parents: Option<&'a [Reference]>,
-    pub changed: Option<&'a [u32]>,
-}
-
-impl fmt::Debug for Request<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("wanted", &self.wanted)
-            .field("progress", &self.progress.is_some())
-            .field("parents", &self.parents.map(<[_]>::len))
-            .field("changed", &self.changed.map(<[_]>::len))
-            .finish()
-    }
-}
-
-/// What a search is offered.
-#[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
+/// A batch in host memory: what a search is offered, and where it writes its results, by position.
+///
+/// Each slice but `new_references` has as many elements, or rows, as there are vectors.
+pub(crate) struct HostBatch<'a> {
     /// Vectors, one after another.
     pub vectors: &'a [u32],
     /// For each a reference to its parent, if they are offered as changes of stored vectors.
     pub parents: Option<&'a [Reference]>,
     /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
     pub changed: Option<&'a [u32]>,
+    pub outcomes: Option<&'a mut [u8]>,
+    /// The bits of a reference; 0 for a vector that is not stored.
+    pub references: Option<&'a mut [u64]>,
+    /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
+    pub new_references: Option<&'a mut [u64]>,
 }
 
-impl<'a> Input<'a> {
-    /// As they are.
-    pub(crate) fn whole(vectors: &'a [u32]) -> Self {
-        Self { vectors, parents: None, changed: None }
+impl<'a> HostBatch<'a> {
+    /// Vectors as they are, of which nothing but counts is reported.
+    pub(crate) fn of(vectors: &'a [u32]) -> Self {
+        Self { vectors, parents: None, changed: None, outcomes: None, references: None, new_references: None }
     }
 
-    /// Vectors in a range of positions.
-    pub(crate) fn part(self, part: &Range<usize>, spec: Spec) -> Self {
-        let rows = |words: &'a [u32], width: usize| &words[part.start * width..part.end * width];
-        Self {
+    pub(crate) fn count(&self, spec: Spec) -> usize {
+        self.vectors.len() / spec.width()
+    }
+
+    /// The vectors in a range of positions. New references go behind the first `new`.
+    pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
+        let rows = |words: &'a [u32], width: usize| &words[range.start * width..range.end * width];
+        HostBatch {
             vectors: rows(self.vectors, spec.width()),
-            parents: self.parents.map(|parents| &parents[part.clone()]),
+            parents: self.parents.map(|parents| &parents[range.clone()]),
             changed: self.changed.map(|changed| rows(changed, spec.mask_words())),
+            outcomes: self.outcomes.as_deref_mut().map(|outcomes| &mut outcomes[range.clone()]),
+            references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
+            new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
         }
     }
-}
 
-/// Where a search writes its results, by position. Each but the last has as many elements as there are vectors.
-#[derive(Default)]
-pub(crate) struct Output<'a> {
-    pub outcomes: Option<&'a mut [u8]>,
-    /// Of references: their bits, 0 for a vector that is not stored.
-    pub references: Option<&'a mut [u64]>,
-    /// In no order; the first `Counts::new_references` are written. Room for as many vectors as there are, at least.
-    pub new_references: Option<&'a mut [u64]>,
+    /// The same for kernels in this process, which add to `counts`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn view(&mut self, spec: Spec, tag: u64, counts: &mut Counts) -> BatchView {
+        fn address<T>(slice: Option<&mut [T]>) -> u64 {
+            slice.map_or(0, |slice| slice.as_mut_ptr() as u64)
+        }
+        BatchView {
+            vectors: self.vectors.as_ptr() as u64,
+            count: self.count(spec) as u64,
+            outcomes: address(self.outcomes.as_deref_mut()),
+            references: address(self.references.as_deref_mut()),
+            new_capacity: self.new_references.as_ref().map_or(0, |references| references.len() as u64),
+            new_references: address(self.new_references.as_deref_mut()),
+            counts: &raw mut *counts as u64,
+            parents: self.parents.map_or(0, |parents| parents.as_ptr() as u64),
+            changed: self.changed.map_or(0, |changed| changed.as_ptr() as u64),
+            workspace: 0,
+            tag,
+        }
+    }
 }
 
 /// Tells a caller's callback how far a batch is, and whether it wants to go on.
@@ -120,34 +117,41 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
 /// The results of a batch, whose vectors are offered a part at a time.
 pub(crate) struct Results {
     /// Also where the caller has not asked for them, if rejected vectors are offered again.
-    pub outcomes: Vec<u8>,
+    outcomes: Vec<u8>,
     references: Vec<u64>,
     new_references: Vec<u64>,
     reports_outcomes: bool,
 }
 
 impl Results {
-    /// `offers_again`: outcomes are needed to know what.
-    pub(crate) fn new(count: usize, wanted: Wanted, offers_again: bool) -> Result<Self> {
+    /// Memory for what a request asks for. `retries`: rejected vectors are offered again, so outcomes are needed in any case.
+    pub(crate) fn new(count: usize, request: &Request<'_>, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
         Ok(Self {
-            outcomes: zeroed(if_wanted(wanted.outcomes || offers_again))?,
-            references: zeroed(if_wanted(wanted.references))?,
-            new_references: zeroed(if_wanted(wanted.new_references))?,
-            reports_outcomes: wanted.outcomes,
+            outcomes: zeroed(if_wanted(request.outcomes || retries))?,
+            references: zeroed(if_wanted(request.references))?,
+            new_references: zeroed(if_wanted(request.new_references))?,
+            reports_outcomes: request.outcomes,
         })
     }
 
-    /// Where those of the vectors in a part go, before which `new` vectors were new.
-    pub(crate) fn part(&mut self, part: &Range<usize>, new: u64) -> Output<'_> {
-        fn slice<T>(all: &mut [T], part: Range<usize>) -> Option<&mut [T]> {
-            if all.is_empty() { None } else { Some(&mut all[part]) }
+    /// The batch of vectors whose results these are.
+    pub(crate) fn batch<'a>(
+        &'a mut self,
+        vectors: &'a [u32],
+        parents: Option<&'a [Reference]>,
+        changed: Option<&'a [u32]>,
+    ) -> HostBatch<'a> {
+        fn unless_empty<T>(all: &mut [T]) -> Option<&mut [T]> {
+            if all.is_empty() { None } else { Some(all) }
         }
-        let rest = new as usize..self.new_references.len();
-        Output {
-            outcomes: slice(&mut self.outcomes, part.clone()),
-            references: slice(&mut self.references, part.clone()),
-            new_references: slice(&mut self.new_references, rest),
+        HostBatch {
+            vectors,
+            parents,
+            changed,
+            outcomes: unless_empty(&mut self.outcomes),
+            references: unless_empty(&mut self.references),
+            new_references: unless_empty(&mut self.new_references),
         }
     }
 
@@ -157,7 +161,7 @@ impl Results {
     }
 
     /// Puts right where vectors are that have been moved since: `now` has where each one is.
-    pub(crate) fn relocate(&mut self, now: &[Option<Reference>]) {
+    pub(crate) fn locate_again(&mut self, now: &[Option<Reference>]) {
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
         self.references.iter_mut().zip(now).for_each(|(reference, now)| *reference = bits(now));
         // Another call may have removed some: then there are fewer than were new.
