@@ -31,7 +31,7 @@ pub enum Error {
         /// The width asked for.
         width: usize,
     },
-    /// What a slot's place does not tell of a key is more than the slot holds.
+    /// What a bucket does not tell of a key is more than a slot holds.
     #[error(
         "keys of {key_bits} bits do not fit {slots} slots of {slot_bits} bits: they fit {needed} such slots or more, or slots of more bits"
     )]
@@ -114,10 +114,10 @@ pub enum Error {
         /// The name given.
         name: String,
     },
-    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a place, however often
+    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a slot, however often
     /// all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does, here they are.
-    #[error("{} keys, {keys:x?}, have lost their places and are not stored any more", keys.len())]
-    KeysWithoutPlace {
+    #[error("{} keys, {keys:x?}, have lost their slots and are not stored any more", keys.len())]
+    KeysWithoutSlot {
         /// All of them.
         keys: Vec<u64>,
     },

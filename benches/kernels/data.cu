@@ -24,11 +24,11 @@ extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 
     }
 }
 
-// places[i] = the slot of vector i, with the top bit set where it was new.
+// references[i] = the slot of vector i, with the top bit set where it was new.
 extern "C" __global__ void mark_new(u64* places, const unsigned char* outcomes, u64 count, u32 keep_new)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) {
         u64 is_new = keep_new && outcomes[at] == 1;
-        places[at] = (places[at] & ~(1ull << 63)) | is_new << 63;
+        references[at] = (references[at] & ~(1ull << 63)) | is_new << 63;
     }
 }

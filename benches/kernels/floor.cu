@@ -28,7 +28,7 @@ __device__ bool is_zero(u32 x) { return x == 0; }
 __device__ bool is_zero(u64 x) { return x == 0; }
 __device__ bool is_zero(u128 x) { return x == u128{0, 0}; }
 
-// places[i]: the slot of vector i; top bit set: it is new. `slots` is all zeros where new vectors go.
+// references[i]: the slot of vector i; top bit set: it is new. `slots` is all zeros where new vectors go.
 extern "C" __global__ void __launch_bounds__(256)
 placement_floor(Unit* slots, const u64* places, const Unit* vectors, u64 count, unsigned char* outcomes)
 {
@@ -41,7 +41,7 @@ placement_floor(Unit* slots, const u64* places, const Unit* vectors, u64 count, 
         for (u32 i = 0; i < in_flight; ++i) {
             u64 at = start + i * step;
             if (at >= count) continue;
-            place[i] = places[at];
+            place[i] = references[at];
 #pragma unroll
             for (u32 r = 0; r < rows; ++r)
                 if (r * tile + lane < units) vector[i][r] = platform::load_input(vectors + at * units + r * tile + lane);

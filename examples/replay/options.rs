@@ -18,7 +18,7 @@ their own roots: theirs is a bucket table. The memory of a vector in a tree tabl
 its root and its share of the nodes.
 
 A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
-places do not tell. They are as small as they may be to be filled to 95 %.
+buckets do not tell. They are as small as they may be to be filled to 95 %.
 
 Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
 ";

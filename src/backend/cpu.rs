@@ -109,13 +109,13 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
         Kind::CompactTree { .. } => TableKind::CompactTree,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(0, |(_, slot_bits)| slot_bits);
-    // SAFETY: `geometry` is a valid place for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
     unsafe { warpset_cpu_geometry(kind, spec.width, slot_bits, &mut geometry) };
     geometry.check_abi(spec);
     geometry
 }
 
-/// Where a key is under a function of a level, and the key of that place.
+/// Where a key is under a function of a level, and the key that is there.
 #[cfg(test)]
 pub(crate) fn place(
     compact: crate::core::view::CompactView,
@@ -126,7 +126,7 @@ pub(crate) fn place(
 ) -> (u32, u64, u64) {
     let view = View::Compact { view: compact, slot_bits };
     let (mut bucket, mut code, mut back) = (0, 0, 0);
-    // SAFETY: the view is of a compact table, whose memory the function does not look at; the places are valid.
+    // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
     unsafe { warpset_cpu_place(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
 }
@@ -162,7 +162,7 @@ impl CpuStore {
         let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
         let room = |bytes: u64| {
             let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-            // Random places in small pages miss the TLB each time. Advice only: without huge pages the table is slower, not wrong.
+            // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not wrong.
             #[cfg(target_os = "linux")]
             let _ = memory.advise(memmap2::Advice::HugePage);
             Ok(memory)
@@ -228,7 +228,7 @@ impl CpuStore {
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
                 //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `new_references` is written at places that `counts.new_references` gives out once each, fewer than `new_capacity`;
+                // - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
                 // - `counts` outlives the threads and is changed atomically;
                 // - the table's memory is accessed by atomics only.
                 unsafe {
@@ -261,7 +261,7 @@ impl CpuStore {
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
                 // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys than it had
-                // there are places that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
+                // there are positions that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
@@ -291,7 +291,7 @@ impl CpuStore {
             }
         }
         keys.truncate(left as usize);
-        Err(Error::KeysWithoutPlace { keys })
+        Err(Error::KeysWithoutSlot { keys })
     }
 
     /// Relocation never leaves any.

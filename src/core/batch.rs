@@ -17,7 +17,7 @@ pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 pub(crate) struct HostBatch<'a> {
     /// Vectors, one after another.
     pub vectors: &'a [u32],
-    /// For each a reference to its parent, if they are offered as changes of stored vectors.
+    /// For each a reference to its parent, if they are offered as changes of stored vectors (incrementally).
     pub parents: Option<&'a [Reference]>,
     /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
     pub changed: Option<&'a [u32]>,

@@ -59,7 +59,7 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a stash for the keys that find no place in this one while both are filled to 0.95; none if there are no such keys.
+    /// Slots of a stash for the keys that find no free slot in this one while both are filled to 0.95; none if there are no such keys.
     ///
     /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under way at
     /// once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five times
@@ -84,7 +84,7 @@ impl Level {
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
     }
 
-    /// Slots of the stash of a cuckoo table: for what finds no place before keys are relocated.
+    /// Slots of the stash of a cuckoo table: for what finds no free slot before keys are relocated.
     ///
     /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (benches/README.md,
     /// "Compact tables", has how long it takes to relocate).
@@ -125,7 +125,7 @@ impl Level {
 pub(crate) struct Layout {
     pub key_bits: u32,
     pub main: Level,
-    /// Of 64-bit slots, for keys that find no place in the main level.
+    /// Of 64-bit slots, for keys that find no free slot in the main level.
     pub stash: Level,
 }
 
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Keys put into a table that does nothing but count: how many find no place. `under_way` at a time, each of which takes a step in turn.
+    /// Keys put into a table that does nothing but count: how many find no free slot. `under_way` at a time, each of which takes a step in turn.
     fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
         let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();

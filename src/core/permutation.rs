@@ -52,18 +52,18 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         }
     }
 
-    /// Whether the functions take keys to as many different places as chance would. Those of a few families do not, if keys have
+    /// Whether the functions take keys to as many different buckets as chance would. Those of a few families do not, if keys have
     /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a circle.
     fn spreads(&self) -> bool {
-        // Of 64 places that many functions reach, chance makes it 3.91, 14.3 and 55.5 on average.
+        // Of 64 buckets that many functions reach, chance makes it 3.91, 14.3 and 55.5 on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {
-            let places = |key: u64| {
-                let place = |function| self.hash(function, low_bits::<T>(key) & self.mask()) >> (self.bits - 6) as usize;
-                let reached = (0..functions).fold(0u64, |set, function| set | 1 << place(function).to_u64().unwrap_or(0));
+            let buckets = |key: u64| {
+                let bucket = |function| self.hash(function, low_bits::<T>(key) & self.mask()) >> (self.bits - 6) as usize;
+                let reached = (0..functions).fold(0u64, |set, function| set | 1 << bucket(function).to_u64().unwrap_or(0));
                 f64::from(reached.count_ones())
             };
             let keys = (0..256u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            keys.map(places).sum::<f64>() >= 256.0 * least
+            keys.map(buckets).sum::<f64>() >= 256.0 * least
         })
     }
 

@@ -38,8 +38,8 @@ impl RawTable {
                 Ok((before, rejected, self.relocate()?))
             });
             // The keys of others: they must not go unnoticed.
-            if let Err(Error::KeysWithoutPlace { keys }) = relocated {
-                return Err(Error::KeysWithoutPlace { keys });
+            if let Err(Error::KeysWithoutSlot { keys }) = relocated {
+                return Err(Error::KeysWithoutSlot { keys });
             }
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;

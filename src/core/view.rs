@@ -106,7 +106,7 @@ pub struct LevelView {
 pub struct CompactView {
     /// Where most keys are.
     pub main: LevelView,
-    /// Where those are that find no place there.
+    /// Where those are that find no free slot there.
     pub stash: LevelView,
     /// The hash family.
     pub hash: HashView,
@@ -257,7 +257,7 @@ impl BatchView {
     }
 }
 
-/// What the compiled kernels of a spec know of it: core/layout.cuh is the only place where it is computed.
+/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Geometry {

@@ -58,7 +58,7 @@ impl<K> TableBuilder<Tree, K> {
     /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
     /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On a CPU
-    /// only the [`pairing`](Strategy::pairing) has an effect. Changes of stored vectors ([`Request::changed`](crate::Request::changed)) save nothing where it is
+    /// only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put ([`Request::changed`](crate::Request::changed)) save nothing where it is
     /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
     ///
     /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at 256. Batches of
@@ -101,7 +101,7 @@ impl<K> TableBuilder<Root, K> {
     /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact cuckoo*. Default: no.
     ///
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
-    /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no place
+    /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no free slot
     /// in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a batch from host slices
     /// [relocates](Table::relocate) the keys and offers again what was rejected. That makes references stale, as a growth does; those
     /// returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if relocation makes hardly any room any more; it is then not stored, and all
@@ -162,13 +162,13 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
     /// and so makes earlier references stale; those returned by the batch that made it grow are of the grown table. A vector that finds no
-    /// place even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
+    /// free slot even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self
     }
 
-    /// Makes the hash functions and the EMPTY pattern from this seed instead of the system's entropy: the same places every time.
+    /// Makes the hash functions and the EMPTY pattern from this seed instead of the system's entropy: the same slots every time.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self

@@ -319,8 +319,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
     /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
-    /// let places = table.locate_many(&[1, 1, 9, 9])?;
-    /// assert!(places[0].is_some() && places[1].is_none());
+    /// let references = table.locate_many(&[1, 1, 9, 9])?;
+    /// assert!(references[0].is_some() && references[1].is_none());
     /// # Ok(()) }
     /// ```
     ///
@@ -399,7 +399,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`NotLarger`](crate::Error::NotLarger), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no place in the larger
+    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no free slot in the larger
     /// one, or what the device reports: the table is as it was.
     pub fn grow(&self, capacity: u64) -> Result<()> {
         self.raw.grow(capacity)
@@ -478,7 +478,7 @@ impl<K: Key> Table<K, Root> {
     /// let keys: Vec<u64> = (0..4000).map(|key| key * key).collect();
     /// table.find_or_put_many(&keys)?.complete(&table)?;
     /// table.relocate()?;
-    /// assert_eq!(table.relocate()?, 0); // all have found places
+    /// assert_eq!(table.relocate()?, 0); // all have found slots
     /// assert_eq!(table.len()?, 4000);
     /// # Ok(()) }
     /// ```
@@ -487,7 +487,7 @@ impl<K: Key> Table<K, Root> {
     ///
     /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host that looks at
     /// keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
-    /// [`KeysWithoutPlace`](crate::Error::KeysWithoutPlace).
+    /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
         self.raw.relocate()
     }

@@ -63,7 +63,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Each vector is a change of a stored one, its parent: the state that it is a successor of, say. One reference a vector.
+    /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say). One
+    /// reference a vector.
     ///
     /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on the ways to
     /// changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the node table is larger than its L2 cache:

@@ -53,7 +53,7 @@ pub(crate) fn ensure_present() -> Result<()> {
 fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     let wanted = (capability.0 * 10 + capability.1) as i32;
     let mut count = 0;
-    // SAFETY: `count` is a valid place.
+    // SAFETY: `count` is valid memory.
     check("asking for the architectures", unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) })?;
     let mut supported = vec![0; count as usize];
     // SAFETY: NVRTC writes as many as it said.
@@ -156,7 +156,7 @@ impl Program {
         content: unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult,
     ) -> Result<Vec<u8>> {
         let mut bytes = 0;
-        // SAFETY: the program is valid, and so is the place for the size.
+        // SAFETY: the program is valid, and so is the memory for the size.
         check("reading the size of an output", unsafe { size(self.0, &mut bytes) })?;
         let mut output = vec![0u8; bytes];
         // SAFETY: the buffer is as large as NVRTC said.

@@ -1,6 +1,6 @@
 //! Relocation of the keys of cuckoo tables on a GPU, by the kernels of cuda/warpset/compact/relocation.cuh.
 //!
-//! The keys of the stash are taken out, change places with others, and what is left over is put back. In between they are in no slot:
+//! The keys of the stash are taken out, change slots with others, and what is left over is put back. In between they are in no slot:
 //! [`Displaced`] keeps them, also over an error, until they are back.
 
 use super::memory::DeviceMemory;
@@ -63,7 +63,7 @@ impl CudaStore {
         self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes all keys out of the stash, finds places for them in the main level, and adds those that are left over to the displaced ones.
+    /// Takes all keys out of the stash, finds slots for them in the main level, and adds those that are left over to the displaced ones.
     fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
         let Some(kernel) = &self.kernels.relocate else { return Ok(()) };
         let slots = self.view.stash_slots();
@@ -76,13 +76,13 @@ impl CudaStore {
         }
     }
 
-    /// Puts displaced keys back into the stash; those that find no place there after all others have been moved once more. Then there
+    /// Puts displaced keys back into the stash; those that find no free slot there after all others have been moved once more. Then there
     /// are none. Gives how many keys have left the stash since they were displaced.
     ///
     /// May be called again after an error: a key that is back already is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
         let Some(keys) = &*displaced else { return Ok(0) };
-        let (mut back, mut without_place) = (0, Vec::new());
+        let (mut back, mut without_slot) = (0, Vec::new());
         for round in 1..=RELOCATION_ROUNDS {
             let mut relocated = [Relocated::default()];
             // SAFETY: waited for in the next statement.
@@ -93,20 +93,20 @@ impl CudaStore {
                 *displaced = None;
                 return Ok(taken.saturating_sub(back + left_over));
             }
-            without_place = self.without_place(keys, left_over)?;
-            let count = without_place.len() as u64;
+            without_slot = self.without_slot(keys, left_over)?;
+            let count = without_slot.len() as u64;
             back += left_over - count;
             // SAFETY: waited for before either goes. The keys first: until their number is there, those
             // behind them count too, which are in slots.
             unsafe {
-                keys.keys.write_async(0, &without_place, self.stream())?;
+                keys.keys.write_async(0, &without_slot, self.stream())?;
                 keys.relocated.write_async(0, &[Relocated { taken, left_over: count }], self.stream())?;
             }
             self.wait("moving keys")?;
             self.displace(keys, seed.wrapping_add(round))?;
         }
         *displaced = None;
-        Err(Error::KeysWithoutPlace { keys: without_place })
+        Err(Error::KeysWithoutSlot { keys: without_slot })
     }
 
     /// Offers the first of the displaced keys to the table, and gives how many of them were Full.
@@ -133,7 +133,7 @@ impl CudaStore {
     }
 
     /// Of `count` displaced keys those that were Full when they were last put back.
-    fn without_place(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
+    fn without_slot(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
         let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
         // SAFETY: waited for in the next statement.
         unsafe {

@@ -1,10 +1,11 @@
 //! One table of a fixed size on a GPU.
 
+use super::Gpu;
+use super::kernels::Kernels;
 use super::memory::DeviceMemory;
 use super::relocation::Displaced;
 use super::staging::{Stage, segment_vectors};
 use super::workspace::Workspace;
-use super::{Gpu, Kernels};
 use crate::core::batch::{HostBatch, Progress, zeroed};
 use crate::core::options::{Addresses, Parameters};
 use crate::core::store::{ProbeLengths, Search};
