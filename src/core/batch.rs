@@ -207,3 +207,73 @@ fn present(bits: Vec<u64>) -> Vec<Reference> {
 pub(crate) fn references_of(slots: Vec<u64>, generation: Generation) -> Vec<Reference> {
     slots.into_iter().map(|slot| generation.reference(slot)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request<'a>() -> Request<'a> {
+        Request::new().outcomes(true).references(true).new_references(true)
+    }
+
+    /// Two parts, as a table would fill them in.
+    fn filled(generation: Generation) -> (Results, Vec<u32>) {
+        let (spec, vectors) = (Spec::bucket(2, 8).unwrap(), vec![1, 1, 2, 2, 1, 1, 3, 3, 2, 2]);
+        let mut results = Results::new(5, &request(), true).unwrap();
+        let mut batch = results.batch(&vectors, None, None);
+        assert_eq!(batch.count(spec), 5);
+        let bits = |slot| generation.reference(slot).to_bits();
+        let part = batch.part(&(0..3), 0, spec);
+        assert_eq!(part.vectors, [1, 1, 2, 2, 1, 1]);
+        part.outcomes.unwrap().copy_from_slice(&[1, 1, 2]);
+        part.references.unwrap().copy_from_slice(&[bits(7), bits(8), bits(7)]);
+        part.new_references.unwrap()[..2].copy_from_slice(&[bits(8), bits(7)]);
+        let part = batch.part(&(3..5), 2, spec);
+        assert_eq!((part.vectors, part.new_references.as_ref().map(|free| free.len())), (&[3, 3, 2, 2][..], Some(3)));
+        part.outcomes.unwrap().copy_from_slice(&[3, 2]);
+        part.references.unwrap().copy_from_slice(&[0, bits(8)]);
+        (results, vectors)
+    }
+
+    const TALLY: Tally = Tally { new: 2, seen: 2, full: 1, full_nodes: 0 };
+
+    #[test]
+    fn parts_make_one_batch() {
+        let generation = Generation::next();
+        let batch = filled(generation).0.into_batch(TALLY, false, None);
+        use Outcome::*;
+        assert_eq!(batch.outcomes, [New, New, Seen, Full, Seen]);
+        let slots: Vec<Option<u64>> = batch.references.iter().map(|of| of.map(Reference::slot)).collect();
+        assert_eq!(slots, [Some(7), Some(8), Some(7), None, Some(8)]);
+        assert_eq!(batch.new_references.iter().map(|of| of.slot()).collect::<Vec<_>>(), [8, 7]);
+        assert_eq!(generation.stale(&batch.new_references), 0);
+        assert_eq!(Generation::next().stale(&batch.new_references), 2);
+    }
+
+    #[test]
+    fn a_batch_that_is_cut_short_reports_what_was_offered() {
+        let (results, _) = filled(Generation::next());
+        let batch = results.into_batch(Tally { new: 2, seen: 1, ..Tally::default() }, true, None);
+        assert_eq!((batch.outcomes.len(), batch.references.len(), batch.new_references.len()), (3, 3, 2));
+        assert!(batch.stopped);
+    }
+
+    #[test]
+    fn vectors_that_have_moved_are_located_again() {
+        let (mut results, _) = filled(Generation::next());
+        let now = Generation::next();
+        let located = [Some(1), Some(2), Some(1), None, Some(2)].map(|slot| slot.map(|slot| now.reference(slot)));
+        results.locate_again(&located);
+        let batch = results.into_batch(TALLY, false, None);
+        assert_eq!(batch.references, located);
+        assert_eq!(batch.new_references, [now.reference(1), now.reference(2)]);
+    }
+
+    #[test]
+    fn outcomes_that_are_needed_but_not_asked_for_are_not_reported() {
+        let mut results = Results::new(1, &Request::new(), true).unwrap();
+        results.batch(&[5, 6], None, None).outcomes.unwrap()[0] = 1;
+        let batch = results.into_batch(Tally { new: 1, ..Tally::default() }, false, None);
+        assert!(batch.outcomes.is_empty() && batch.references.is_empty());
+    }
+}

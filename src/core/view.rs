@@ -337,3 +337,68 @@ const _: () = {
     assert!(size_of::<BatchView>() == 88);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All bytes of a view, each another number.
+    fn numbered<V: Pod>() -> V {
+        let bytes: Vec<u8> = (0..size_of::<V>()).map(|byte| byte as u8 ^ 0x5A).collect();
+        bytemuck::pod_read_unaligned(&bytes)
+    }
+
+    #[test]
+    fn arguments_are_all_bytes_of_the_view() {
+        let (bucket, tree, compact, compact_tree) = (numbered(), numbered(), numbered(), numbered());
+        let views = [
+            View::Bucket(bucket),
+            View::Tree { view: tree, pairing: Pairing::Halved },
+            View::Compact { view: compact, slot_bits: 16 },
+            View::CompactTree { view: compact_tree, slot_bits: 32 },
+        ];
+        let expected = [
+            bytemuck::bytes_of(&bucket),
+            bytemuck::bytes_of(&tree),
+            bytemuck::bytes_of(&compact),
+            bytemuck::bytes_of(&compact_tree),
+        ];
+        for (view, expected) in views.iter().zip(expected) {
+            // As a launch reads it: through a pointer.
+            let argument = view.argument();
+            // SAFETY: the slice that the pointer is of.
+            let read: Vec<u8> = (0..expected.len()).map(|at| unsafe { argument.as_ptr().add(at).read() }).collect();
+            assert_eq!(read, expected);
+        }
+        assert_eq!((TableView::from(views[0]), TreeView::from(views[1])), (bucket, tree));
+        assert_eq!((CompactView::from(views[2]), CompactTreeView::from(views[3])), (compact, compact_tree));
+    }
+
+    #[test]
+    fn narrow_trees_have_a_bucket_tables_view() {
+        let bucket: TableView = numbered();
+        let tree = TreeView::from(View::Bucket(bucket));
+        assert_eq!((tree.roots, tree.nodes.width), (bucket, 0));
+        let compact = CompactTreeView::from(View::Bucket(bucket));
+        assert_eq!(bytemuck::bytes_of(&compact)[..size_of::<TableView>()], *bytemuck::bytes_of(&bucket));
+    }
+
+    #[test]
+    fn only_a_stash_gives_more_rounds_to_put_back() {
+        let view: CompactView = Zeroable::zeroed();
+        let stash = LevelView { rounds: 1, all_rounds: 2, buckets: 3, ..view.stash };
+        let put_back = View::Compact { view: CompactView { stash, ..view }, slot_bits: 32 }.to_put_back();
+        assert_eq!((CompactView::from(put_back).stash.rounds, put_back.stash_slots()), (2, 24));
+        assert_eq!(View::Bucket(numbered()).stash_slots(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_batch_are_where_their_vectors_are() {
+        let spec = Spec::bucket(40, 16).unwrap();
+        let batch =
+            BatchView { vectors: 1 << 20, count: 100, outcomes: 1 << 30, changed: 1 << 40, tag: 9, ..BatchView::default() };
+        let part = batch.part(10, 5, spec);
+        assert_eq!((part.vectors, part.count, part.outcomes), ((1 << 20) + 1600, 5, (1 << 30) + 10));
+        assert_eq!((part.references, part.changed, part.tag), (0, (1 << 40) + 80, 9));
+    }
+}

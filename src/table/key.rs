@@ -67,3 +67,22 @@ mod sealed {
     impl Sealed for Words {}
     impl<K: NoUninit + AnyBitPattern> Sealed for K {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Through words and back, whatever the alignment.
+    #[test]
+    fn keys_are_words_and_words_are_keys() {
+        let long = [0x1_0000_0002u64, 0x3_0000_0004];
+        assert!(matches!(words(&long), Cow::Borrowed([2, 1, 4, 3])));
+        assert_eq!(elements::<u64>(words(&long).into_owned()), long);
+        let bytes = [[1u8, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]];
+        assert_eq!(*words(&bytes[1..]), [0x100, 0x1_0000]);
+        assert_eq!(elements::<[u8; 4]>(words(&bytes).into_owned()), bytes);
+        let none: [u64; 0] = [];
+        assert!(words(&none).is_empty() && elements::<u64>(Vec::new()).is_empty());
+        assert_eq!((<u64 as Key>::owned(&[2, 1]), Words::owned(&[2, 1])), (long[0], vec![2, 1]));
+    }
+}
