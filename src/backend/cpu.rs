@@ -70,8 +70,8 @@ unsafe extern "C" {
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
 const PIECE: usize = 4096;
 
-/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the system
-/// does not start are done without.
+/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the
+/// system does not start are done without.
 fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -162,7 +162,8 @@ impl CpuStore {
         let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
         let room = |bytes: u64| {
             let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-            // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not wrong.
+            // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
+            // wrong.
             #[cfg(target_os = "linux")]
             let _ = memory.advise(memmap2::Advice::HugePage);
             Ok(memory)
@@ -195,8 +196,8 @@ impl CpuStore {
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
         let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts of it, which
-            // nothing else uses meanwhile.
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
+            // of it, which nothing else uses meanwhile.
             unsafe { warpset_cpu_clear(&CpuView::of(&self.view), share, shares) };
         });
         Ok(())
@@ -216,7 +217,8 @@ impl CpuStore {
         let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
-            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the threads are joined.
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
+            // threads are joined.
             while !stop.load(Ordering::Relaxed) {
                 let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
                 if first >= count {
@@ -226,9 +228,10 @@ impl CpuStore {
                 let piece = whole.part(first as u64, len as u64, self.spec);
                 let table = CpuView::of(&view);
                 // SAFETY:
-                // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
-                //   masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
+                // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
+                //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
+                // - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than
+                //   `new_capacity`;
                 // - `counts` outlives the threads and is changed atomically;
                 // - the table's memory is accessed by atomics only.
                 unsafe {
@@ -249,7 +252,8 @@ impl CpuStore {
         Ok(counts)
     }
 
-    /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing fails after it.
+    /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing
+    /// fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
@@ -260,8 +264,9 @@ impl CpuStore {
             let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
-                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys than it had
-                // there are positions that `counts` gives out once each; both outlive the threads. The caller uses the table alone.
+                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys
+                // than it had there are positions that `counts` gives out once each; both outlive the threads. The caller uses
+                // the table alone.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
@@ -312,8 +317,9 @@ impl CpuStore {
         in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
             let first = piece as usize * PIECE;
             let references = &references[first..references.len().min(first + PIECE)];
-            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others, and outlives the
-            // threads; `invalid` is added to atomically, and the kernel checks every reference before it reads the slot.
+            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others,
+            // and outlives the threads; `invalid` is added to atomically, and the kernel checks every reference before it reads
+            // the slot.
             unsafe {
                 let to = (to as *mut u32).add(first * width);
                 warpset_cpu_get(&CpuView::of(&self.view), references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
@@ -358,8 +364,8 @@ impl CpuStore {
         let (lengths_at, totals_at) = (lengths.as_mut_ptr() as u64, &raw mut totals as u64);
         in_pieces(self.threads, slots.div_ceil(piece), |number| {
             let (first, last) = (number * piece, slots.min((number + 1) * piece));
-            // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the threads, and is, like `totals`, only changed
-            // atomically.
+            // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the threads, and is, like
+            // `totals`, only changed atomically.
             unsafe {
                 let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
                 warpset_cpu_measure(&CpuView::of(&self.view), first, last, lengths, bins as u32, totals);

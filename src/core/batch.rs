@@ -193,8 +193,8 @@ impl Results {
 fn outcomes_of(bytes: Vec<u8>) -> Vec<Outcome> {
     assert!(bytes.iter().all(|byte| (1..=3).contains(byte)), "kernels write an outcome for every vector");
     let mut bytes = ManuallyDrop::new(bytes);
-    // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted); so size, alignment and capacity are the
-    // same; and the bytes have no owner any more.
+    // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted); so size, alignment and capacity
+    // are the same; and the bytes have no owner any more.
     unsafe { Vec::from_raw_parts(bytes.as_mut_ptr().cast(), bytes.len(), bytes.capacity()) }
 }
 

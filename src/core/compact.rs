@@ -15,8 +15,8 @@ const MOST_FUNCTIONS: u64 = 128;
 /// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
-/// Functions of a cuckoo table's stash, at most. To be told Full takes so many looks, and a batch may have many such keys before others
-/// relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
+/// Functions of a cuckoo table's stash, at most. To be told Full takes so many looks, and a batch may have many such keys before
+/// others relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
 const STASH_FUNCTIONS: u64 = 16;
 
 /// One level of a compact table.
@@ -30,7 +30,8 @@ pub(crate) struct Level {
     first_function: u64,
     /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
     limits: &'static [u64],
-    /// How many rounds at the end are for keys that are put back only (compact/relocation.cuh): of the stash of a cuckoo table one.
+    /// How many rounds at the end are for keys that are put back only (compact/relocation.cuh): of the stash of a cuckoo table
+    /// one.
     kept_rounds: usize,
 }
 
@@ -59,11 +60,12 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a stash for the keys that find no free slot in this one while both are filled to 0.95; none if there are no such keys.
+    /// Slots of a stash for the keys that find no free slot in this one while both are filled to 0.95; none if there are no such
+    /// keys.
     ///
-    /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under way at
-    /// once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five times
-    /// as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
+    /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under
+    /// way at once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five
+    /// times as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
     /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
     fn stash_slots_at_95_percent(&self) -> Option<u64> {
         // One in so many: of all slots; of those whose keys may all be under way at once.
@@ -86,8 +88,8 @@ impl Level {
 
     /// Slots of the stash of a cuckoo table: for what finds no free slot before keys are relocated.
     ///
-    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many are (benches/README.md,
-    /// "Compact tables", has how long it takes to relocate).
+    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many
+    /// are (benches/README.md, "Compact tables", has how long it takes to relocate).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -130,7 +132,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table relocate (compact/relocation.cuh).
+    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table relocate
+    /// (compact/relocation.cuh).
     pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64, cuckoo: bool) -> Option<Self> {
         let main = Level::new(key_bits, slot_bits, buckets, 0)?;
         if cuckoo {
@@ -148,7 +151,8 @@ impl Layout {
         Some(Self { key_bits, main, stash })
     }
 
-    /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there are none.
+    /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there
+    /// are none.
     pub(crate) fn default_slot_bits(key_bits: u32, slots: u64, cuckoo: bool) -> u32 {
         let reaches = |slot_bits: &u32| {
             let buckets = buckets_for(slots, *slot_bits);
@@ -238,7 +242,8 @@ mod tests {
         }
     }
 
-    /// Keys put into a table that does nothing but count: how many find no free slot. `under_way` at a time, each of which takes a step in turn.
+    /// Keys put into a table that does nothing but count: how many find no free slot. `under_way` at a time, each of which takes
+    /// a step in turn.
     fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
         let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();

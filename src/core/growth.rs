@@ -53,8 +53,8 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until that is a fair
-    /// share. How many nodes they need is not known before; but a node table that is nearly full grows too.
+    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until
+    /// that is a fair share. How many nodes they need is not known before; but a node table that is nearly full grows too.
     pub(super) fn grow_for(&self, offered: usize, limits: &mut Limits) -> usize {
         // Duplicates leave slots over, so a part may be much smaller than the batch; but not so small that parts get many.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
@@ -75,8 +75,8 @@ impl RawTable {
         offered
     }
 
-    /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing. `tally` is the
-    /// sum of the outcomes so far.
+    /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing.
+    /// `tally` is the sum of the outcomes so far.
     pub(super) fn retry_rejected(&self, batch: HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         let HostBatch { vectors, outcomes, .. } = batch;
         let outcomes = outcomes.expect("a table that retries has memory for outcomes");
@@ -91,8 +91,9 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that many
-    /// free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node references end.)
+    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that
+    /// many free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node
+    /// references end.)
     fn grow_and_retry(&self, words: &[u32], outcomes: &mut [u8], mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
@@ -168,8 +169,8 @@ impl RawTable {
         Ok(())
     }
 
-    /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the slots that
-    /// the caller has chosen, there are more slots, so that a bucket tells more of a root.
+    /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
+    /// slots that the caller has chosen, there are more slots, so that a bucket tells more of a root.
     fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let spec = self.options.spec(&self.device, to)?;
         match size::buckets(&self.geometry, spec, to.slots) {

@@ -53,7 +53,8 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     }
 
     /// Whether the functions take keys to as many different buckets as chance would. Those of a few families do not, if keys have
-    /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a circle.
+    /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a
+    /// circle.
     fn spreads(&self) -> bool {
         // Of 64 buckets that many functions reach, chance makes it 3.91, 14.3 and 55.5 on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {

@@ -5,8 +5,8 @@ use super::growth::{Limits, Rejected};
 use super::table::{RawTable, Sized};
 use crate::{Error, Result, Tally};
 
-/// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many keys that
-/// the batch wants.
+/// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many
+/// keys that the batch wants.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
 impl RawTable {
@@ -23,8 +23,9 @@ impl RawTable {
         store.relocate(next.number(), || *generation = next)
     }
 
-    /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key that is
-    /// still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers it.
+    /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
+    /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
+    /// it.
     pub(super) fn relocate_and_retry(
         &self,
         words: &[u32],
@@ -44,8 +45,8 @@ impl RawTable {
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, outcomes, tally)?;
-            // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed some. After
-            // an error what has been put by now is reported.
+            // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
+            // some. After an error what has been put by now is reported.
             let Some([now, _]) = limits.keep(self.stored()) else { break };
             let freed = relocated + now.saturating_sub(before);
             let is_little = |freed: u64, of: u64| freed <= of / RELOCATE_FOR_ONE_IN;

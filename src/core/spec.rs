@@ -76,7 +76,8 @@ impl Spec {
         if !(1..=Self::MAX_WIDTH).contains(&width) {
             return Err(Error::Width { width });
         }
-        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth more.
+        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
+        // more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         Ok(Self { kind: Kind::Bucket, width: width as u32, chunk_bytes, line_bytes })
     }
@@ -120,7 +121,8 @@ impl Spec {
         Ok(Self { kind: Kind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
-    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots has.
+    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
+    /// has.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
         // The number after the last slot is a reference too; and keys have 20 bits at least.
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);

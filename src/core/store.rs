@@ -86,8 +86,8 @@ impl Store {
         on_store!(self.search(search, tag, batch, progress))
     }
 
-    /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` when there is memory for it, and before a
-    /// key moves. Gives how many have left the stash.
+    /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` when there is memory for it, and
+    /// before a key moves. Gives how many have left the stash.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
         on_store!(self.relocate(seed, begin))
     }

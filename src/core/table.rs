@@ -162,8 +162,8 @@ impl RawTable {
         Ok(words.len() / width)
     }
 
-    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and nothing is
-    /// stale that must not be.
+    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
+    /// nothing is stale that must not be.
     fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
         let count = self.count(words)?;
         let sized = self.sized();
@@ -197,8 +197,8 @@ impl RawTable {
         let Put { tally, limits, mut ended_by } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
         let offered = tally.offered() as usize;
-        // A growth of its own has moved vectors that the batch had put already. If they cannot be found now, their references are stale,
-        // which is an error for whoever uses them, and no reason to keep quiet about outcomes.
+        // A growth of its own has moved vectors that the batch had put already. If they cannot be found now, their references are
+        // stale, which is an error for whoever uses them, and no reason to keep quiet about outcomes.
         if results.has_references() && self.retries() && self.sized().generation != generation {
             match self.locate(&words[..offered * self.width()]) {
                 Ok(now) => results.locate_again(&now),

@@ -130,8 +130,8 @@ pub(crate) struct Relocated {
     pub left_over: u64,
 }
 
-/// `warpset::CompactTreeView` of tree/table.cuh. A compact table that is no tree's has the first part only; of vectors of one or two words,
-/// which are no trees, it begins with a [`TableView`].
+/// `warpset::CompactTreeView` of tree/table.cuh. A compact table that is no tree's has the first part only; of vectors of one or
+/// two words, which are no trees, it begins with a [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactTreeView {
@@ -162,8 +162,8 @@ impl View {
         }
     }
 
-    /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the table
-    /// at the same time.
+    /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the
+    /// table at the same time.
     pub(crate) fn to_put_back(mut self) -> Self {
         if let Self::Compact { view: CompactView { stash, .. }, .. } = &mut self {
             stash.rounds = stash.all_rounds;
@@ -190,8 +190,8 @@ impl View {
         }
     }
 
-    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no trees: what
-    /// is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
+    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no
+    /// trees: what is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
     fn widened<V: Pod>(&self) -> V {
         let mut view = V::zeroed();
         let argument = self.argument();

@@ -8,7 +8,8 @@ use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
 
-/// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's GPU.
+/// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's
+/// GPU.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,16 +53,19 @@ impl<'a, E> DeviceBatch<'a, E> {
         }
     }
 
-    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see [`Request::parents`](crate::Request::parents).
+    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see
+    /// [`Request::parents`](crate::Request::parents).
     ///
-    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by now, which
-    /// nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the whole vector is looked for.
+    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by
+    /// now, which nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the
+    /// whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self
     }
 
-    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only with
+    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
+    /// with
     /// [`parents`](Self::parents).
     pub fn changed(mut self, masks: &'a dyn Buffer<u32>) -> Self {
         self.changed = Some(masks);
@@ -74,14 +78,16 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a [`Reference`](crate::Reference) of it.
+    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a
+    /// [`Reference`](crate::Reference) of it.
     pub fn references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.references = Some(slots);
         self
     }
 
-    /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel starts. Room
-    /// for `count`. Those that find no room, because others were there already, are counted but not written. Needs [`counts`](Self::counts).
+    /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel
+    /// starts. Room for `count`. Those that find no room, because others were there already, are counted but not written. Needs
+    /// [`counts`](Self::counts).
     pub fn new_references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.new_references = Some(slots);
         self
@@ -98,17 +104,19 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
     ///
     /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
-    /// here: watch `counts.full`, or outcome 3. (So is a key of too many bits for a [`RootTable`](crate::RootTable): nobody has looked at it
-    /// before.) Batches on several streams, and from the host, may overlap.
+    /// here: watch `counts.full`, or outcome 3. (So is a key of too many bits for a [`RootTable`](crate::RootTable): nobody has
+    /// looked at it before.) Batches on several streams, and from the host, may overlap.
     ///
-    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives: another object
-    /// for the same context of the driver does not know of the first one's streams, and would not order work on them.
+    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives:
+    /// another object for the same context of the driver does not know of the first one's streams, and would not order work on
+    /// them.
     /// [`Device::from_context`] makes a device of an object of yours.
     ///
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
-    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver reports.
+    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver
+    /// reports.
     pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(Search::FindOrPut, "find_or_put_device", stream, batch)
     }
@@ -151,8 +159,8 @@ impl<K: Key, S: Storage> Table<K, S> {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
-        // Streams of buffers that are not made on this one. What is done to a buffer by its own stream after this call, freeing it included,
-        // must come after this batch; `cudarc` orders the last reader of a buffer only.
+        // Streams of buffers that are not made on this one. What is done to a buffer by its own stream after this call, freeing
+        // it included, must come after this batch; `cudarc` orders the last reader of a buffer only.
         let mut owners: Vec<Arc<CudaStream>> = Vec::new();
         let mut owned = |owner: Option<&Arc<CudaStream>>| {
             let is_known = |owner: &Arc<CudaStream>| owners.iter().any(|known| known.cu_stream() == owner.cu_stream());
@@ -184,7 +192,8 @@ impl<K: Key, S: Storage> Table<K, S> {
             let (references_at, _references) = address(references, stream);
             let (new_references_at, _new_references) = address(new_references, stream);
             let (counts_at, _counts) = address(counts, stream);
-            // Whether the stream really waits for what was done to the buffers; and whether one of them has drawn it into a capture.
+            // Whether the stream really waits for what was done to the buffers; and whether one of them has drawn it into a
+            // capture.
             gpu.check_recorded()?;
             gpu.check_not_capturing(stream)?;
             let view = BatchView {
@@ -201,9 +210,9 @@ impl<K: Key, S: Storage> Table<K, S> {
                 tag: 0,
             };
             // SAFETY:
-            // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was done to them
-            //   (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign one is as its owner has
-            //   promised); the work is not kept in a graph, to be launched after that;
+            // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was
+            //   done to them (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign
+            //   one is as its owner has promised); the work is not kept in a graph, to be launched after that;
             // - new references are written below `new_capacity` only, whatever the counts were;
             // - vectors are aligned (checked above);
             // - a table waits for its GPU before it is dropped or replaced.

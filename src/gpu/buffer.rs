@@ -57,7 +57,8 @@ pub(super) mod sealed {
     }
 }
 
-/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`] takes it: `len` elements from an address on.
+/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`] takes it: `len` elements from an address
+/// on.
 ///
 /// Nothing is copied, freed or waited for. The chapter [interoperation](crate::interoperation) has examples.
 #[derive(Clone, Debug)]
@@ -92,12 +93,13 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver knows the address as
-    /// that of another GPU or context, or not as device memory at all.
+    /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver
+    /// knows the address as that of another GPU or context, or not as device memory at all.
     ///
     /// # Safety
     ///
-    /// Until the last kernel that uses it has ended: the memory is of the device's context (of the primary one, unless the device is
+    /// Until the last kernel that uses it has ended: the memory is of the device's context (of the primary one, unless the device
+    /// is
     /// [`from_context`](Device::from_context)), holds `len` valid elements and stays allocated; and nobody writes it (nor
     /// reads it, if kernels write it) but in order with the streams that these run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {

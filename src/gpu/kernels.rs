@@ -26,12 +26,14 @@ unsafe impl DeviceRepr for CompactView {}
 unsafe impl DeviceRepr for CompactTreeView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that its kind has.
+    /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
+    /// its kind has.
     ///
-    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`, `grow` and
-    /// `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for that, by `unsafe`.
-    /// (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads get are slot numbers
-    /// ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in [`len`](Self::len).
+    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`,
+    /// `grow` and `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for
+    /// that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
+    /// get are slot numbers ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in
+    /// [`len`](Self::len).
     ///
     /// # Errors
     ///
@@ -72,8 +74,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some compute capability, which need not be there: NVRTC
-/// does without. Returns the CUBIN, or PTX if this NVRTC does not know the architecture.
+/// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
+/// compute capability, which need not be there: NVRTC does without. Returns the CUBIN, or PTX if this NVRTC does not know the
+/// architecture.
 ///
 /// ```
 /// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
@@ -98,7 +101,8 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
     compile_spec(Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
 }
 
-/// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for messages.
+/// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for
+/// messages.
 ///
 /// # Errors
 ///
@@ -123,7 +127,8 @@ fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
 ///
 /// # Errors
 ///
-/// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
+/// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound),
+/// [`Compile`](Error::Compile).
 pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     compile_spec(Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
 }

@@ -37,9 +37,10 @@ impl<S, K> fmt::Debug for TableBuilder<S, K> {
 impl<S: Nodes, K> TableBuilder<S, K> {
     /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
     ///
-    /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`](crate::Outcome::Full). By calculation, a search of
-    /// 1,024 buckets of two slots finds none with a probability of 2^-151 where 95 % of the slots are taken. Nodes take 8 bytes each; node
-    /// tables much smaller than the GPU's L2 (60 MB on an H200) are the fast ones. Without use for vectors of one or two words.
+    /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`](crate::Outcome::Full). By
+    /// calculation, a search of 1,024 buckets of two slots finds none with a probability of 2^-151 where 95 % of the slots are
+    /// taken. Nodes take 8 bytes each; node tables much smaller than the GPU's L2 (60 MB on an H200) are the fast ones. Without
+    /// use for vectors of one or two words.
     pub fn nodes(mut self, nodes: u64) -> Self {
         self.options.nodes = Some(nodes);
         self
@@ -57,12 +58,13 @@ impl<S: Nodes, K> TableBuilder<S, K> {
 impl<K> TableBuilder<Tree, K> {
     /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
-    /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On a CPU
-    /// only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put ([`Request::changed`](crate::Request::changed)) save nothing where it is
+    /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On
+    /// a CPU only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put
+    /// ([`Request::changed`](crate::Request::changed)) save nothing where it is
     /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
     ///
-    /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at 256. Batches of
-    /// such a table take turns on the GPU, also if they are on several streams.
+    /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at
+    /// 256. Batches of such a table take turns on the GPU, also if they are on several streams.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -90,22 +92,25 @@ impl<K> TableBuilder<Root, K> {
 
     /// How many bits a slot has: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
     ///
-    /// A table of s slots tells log2(s) - 4 bits of a key in 32-bit slots (- 5 in 16-bit, - 3 in 64-bit ones) by where it is. The rest, and
-    /// which of 3 hash functions or more the key is stored under, must fit the slot for a table that can be filled to 0.95: for keys of
-    /// 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches, with one
-    /// about 0.8 of the slots; slots for which not even one is left are an error.
+    /// A table of s slots tells log2(s) - 4 bits of a key in 32-bit slots (- 5 in 16-bit, - 3 in 64-bit ones) by where it is. The
+    /// rest, and which of 3 hash functions or more the key is stored under, must fit the slot for a table that can be filled to
+    /// 0.95: for keys of 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches,
+    /// with one about 0.8 of the slots; slots for which not even one is left are an error.
     pub fn slot_bits(self, bits: u32) -> Self {
         self.with_keys(|_, slot_bits, _| *slot_bits = Some(bits))
     }
 
-    /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact cuckoo*. Default: no.
+    /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact
+    /// cuckoo*. Default: no.
     ///
-    /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots are enough for the
-    /// same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves nothing; what finds no free slot
-    /// in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a batch from host slices
-    /// [relocates](Table::relocate) the keys and offers again what was rejected. That makes references stale, as a growth does; those
-    /// returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if relocation makes hardly any room any more; it is then not stored, and all
-    /// others are. For batches in device memory and in kernels of your own, call `relocate` between them.
+    /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots
+    /// are enough for the same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves
+    /// nothing; what finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a
+    /// batch from host slices
+    /// [relocates](Table::relocate) the keys and offers again what was rejected. That makes references stale, as a growth does;
+    /// those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if relocation makes hardly
+    /// any room any more; it is then not stored, and all others are. For batches in device memory and in kernels of your own,
+    /// call `relocate` between them.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -135,8 +140,9 @@ impl<K> TableBuilder<CompactTree, K> {
     /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
     /// time the table grows.
     ///
-    /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words: 32 and
-    /// once those bits), 20 at least; what fits a slot is as for [`RootTable`](crate::RootTable). A node table of 2^29 - 2^7 slots makes roots of 58 bits.
+    /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words:
+    /// 32 and once those bits), 20 at least; what fits a slot is as for [`RootTable`](crate::RootTable). A node table of 2^29 -
+    /// 2^7 slots makes roots of 58 bits.
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
         self
@@ -151,8 +157,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// How many slots the table has at least. Default: 2^20.
     ///
     /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
-    /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer with the
-    /// fill: see the tables of `benches/README.md`.
+    /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer
+    /// with the fill: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self
@@ -161,8 +167,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// Whether the table grows by itself, to twice its slots, before it is 85 % full. Default: no.
     ///
     /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
-    /// and so makes earlier references stale; those returned by the batch that made it grow are of the grown table. A vector that finds no
-    /// free slot even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
+    /// and so makes earlier references stale; those returned by the batch that made it grow are of the grown table. A vector that
+    /// finds no free slot even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self
@@ -192,8 +198,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// # Errors
     ///
-    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`Compile`](crate::Error::Compile), or what the device reports.
+    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports.
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table { raw: RawTable::new(device, self.options)?, marker: PhantomData })
     }

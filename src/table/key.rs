@@ -1,7 +1,8 @@
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Cow;
 
-/// What a [`Table`](crate::Table) stores, as callers give and get it: [`Words`], or any plain data type whose size is a multiple of 4 bytes.
+/// What a [`Table`](crate::Table) stores, as callers give and get it: [`Words`], or any plain data type whose size is a multiple
+/// of 4 bytes.
 pub trait Key: sealed::Sealed + 'static {
     /// What slices of vectors are made of: words, of which a vector has `width`, or whole keys.
     type Element: NoUninit + AnyBitPattern;

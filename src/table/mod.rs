@@ -30,30 +30,31 @@ use std::marker::PhantomData;
 
 /// A concurrent set of vectors of one width, with find-or-put.
 ///
-/// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S` says how they
-/// are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there is.
+/// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S`
+/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there
+/// is.
 ///
-/// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of vectors hold them
-/// one after another: words row-major, or keys.
+/// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of
+/// vectors hold them one after another: words row-major, or keys.
 ///
 /// # Concurrency
 ///
-/// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a vector takes
-/// effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
-/// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and [`grow`](Self::grow) wait for
-/// those under way and hold up those that come (as does [`relocate`](Self::relocate)), and that on a GPU reading back, iterating and statistics free
-/// buffers at their end, for which the driver waits until work under way is done. A lookup that overlaps with the put of the same vector may or
-/// may not see it.
+/// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a
+/// vector takes effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
+/// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and
+/// [`grow`](Self::grow) wait for those under way and hold up those that come (as does [`relocate`](Self::relocate)), and that on
+/// a GPU reading back, iterating and statistics free buffers at their end, for which the driver waits until work under way is
+/// done. A lookup that overlaps with the put of the same vector may or may not see it.
 ///
 /// # Memory
 ///
-/// `bytes()` for the slots, and on a GPU up to 200 MB of buffers, and as much pinned memory of the host, for each batch from host slices that
-/// is under way at once; those of one are kept. Where there is less, fewer and smaller ones are made.
+/// `bytes()` for the slots, and on a GPU up to 200 MB of buffers, and as much pinned memory of the host, for each batch from host
+/// slices that is under way at once; those of one are kept. Where there is less, fewer and smaller ones are made.
 ///
 /// # Small batches
 ///
-/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU two copies, a kernel and a wait: offer vectors by the
-/// thousand.
+/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU two copies, a kernel and a wait: offer vectors by
+/// the thousand.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -257,8 +258,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Find-or-put for each vector of a batch: is it stored, and if not, put it there.
     ///
     /// `vectors`: any number of vectors of `width` words, one after another; duplicates are fine. The batch's vectors are put
-    /// concurrently, in no order. Blocks until all are done; on a GPU they are staged through pinned memory, transfers overlapping
-    /// with kernels. Returns the tally and each vector's outcome; [`find_or_put_many_with`](Self::find_or_put_many_with) for more.
+    /// concurrently, in no order. Blocks until all are done; on a GPU they are staged through pinned memory, transfers
+    /// overlapping with kernels. Returns the tally and each vector's outcome;
+    /// [`find_or_put_many_with`](Self::find_or_put_many_with) for more.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -272,8 +274,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device reports otherwise; then some of the
-    /// batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] makes it one.
+    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device
+    /// reports otherwise; then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`]
+    /// makes it one.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))
     }
@@ -350,8 +353,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get(references)?))
     }
 
-    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has given since the
-    /// table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored there shows when it is used.
+    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has
+    /// given since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is
+    /// stored there shows when it is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -385,7 +389,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where this is an error.
+    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where
+    /// this is an error.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -399,8 +404,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`NotLarger`](crate::Error::NotLarger), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no free slot in the larger
-    /// one, or what the device reports: the table is as it was.
+    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no free slot in the
+    /// larger one, or what the device reports: the table is as it was.
     pub fn grow(&self, capacity: u64) -> Result<()> {
         self.raw.grow(capacity)
     }
@@ -464,12 +469,13 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 impl<K: Key> Table<K, Root> {
-    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has room again, and gives how many it has moved out of it.
-    /// Nothing, at once, in other tables.
+    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has room again, and gives how many it has moved out
+    /// of it. Nothing, at once, in other tables.
     ///
-    /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory, have had keys
-    /// rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on a GPU,
-    /// for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of the stash.
+    /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory,
+    /// have had keys rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on
+    /// a GPU, for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of
+    /// the stash.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -485,8 +491,8 @@ impl<K: Key> Table<K, Root> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host that looks at
-    /// keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host
+    /// that looks at keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
     /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
         self.raw.relocate()

@@ -31,10 +31,11 @@ impl fmt::Display for Outcome {
 /// Where a stored vector is: the number of its slot, and the *generation* of the table, which every growth, every clear and every
 /// relocation of keys ends.
 ///
-/// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a call
-/// that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is given a
-/// reference of another table. (But as [parents](crate::Request::parents) without masks they do no harm, and count as none.) (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number
-/// comes again.) Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
+/// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a
+/// call that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is
+/// given a reference of another table. (But as [parents](crate::Request::parents) without masks they do no harm, and count as
+/// none.) (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number comes again.)
+/// Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
@@ -43,7 +44,8 @@ pub struct Reference(NonZeroU64);
 
 // SAFETY: `repr(transparent)` over `NonZeroU64`, which is: zeros are `None`.
 unsafe impl ZeroableInOption for Reference {}
-// SAFETY: as above; every other pattern is a reference (to whatever slot, of whatever generation), and there are no bytes of padding.
+// SAFETY: as above; every other pattern is a reference (to whatever slot, of whatever generation), and there are no bytes of
+// padding.
 unsafe impl PodInOption for Reference {}
 
 impl Reference {
@@ -159,13 +161,14 @@ pub struct Batch {
     pub references: Vec<Option<Reference>>,
     /// Where the new vectors are stored, in no order; empty unless asked for.
     pub new_references: Vec<Reference>,
-    /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its vectors were
-    /// offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have not been looked at.
+    /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its
+    /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have
+    /// not been looked at.
     pub stopped: bool,
     /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
     /// [relocate](Table::relocate), did not (out of memory, say), so that vectors went into the slots that were left, and are
-    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors again after
-    /// it had made the table grow, so that references are stale.
+    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors
+    /// again after it had made the table grow, so that references are stale.
     pub error: Option<Error>,
 }
 
@@ -183,7 +186,8 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`]. All others are stored.
+    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`]. All others are
+    /// stored.
     pub fn complete<K: Key, S: Storage>(&self, table: &Table<K, S>) -> Result<Tally> {
         let tally = self.tally;
         if tally.full == 0 {

@@ -63,14 +63,15 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say). One
-    /// reference a vector.
+    /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say).
+    /// One reference a vector.
     ///
-    /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on the ways to
-    /// changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the node table is larger than its L2 cache:
-    /// looking for all nodes is faster else.) Without that it compares on the CPU, and on a GPU looks for all
-    /// nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm then. With masks a stale
-    /// reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put. Without effect in other tables.
+    /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on
+    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the
+    /// node table is larger than its L2 cache: looking for all nodes is faster else.) Without that it compares on the CPU, and on
+    /// a GPU looks for all nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm
+    /// then. With masks a stale reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
+    /// Without effect in other tables.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -91,21 +92,21 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for each of
-    /// its words, bit i % 32 of word i / 32 for word i.
+    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for
+    /// each of its words, bit i % 32 of word i / 32 for word i.
     ///
-    /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the one given.
-    /// Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another stream, before this
-    /// one begins.
+    /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the
+    /// one given. Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another
+    /// stream, before this one begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.changed = Some(masks);
         self
     }
 
-    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It says
-    /// whether to go on: after a `Break` no more is offered, and the batch has the results of what was
-    /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being cleared until it
-    /// returns.
+    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It
+    /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
+    /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being
+    /// cleared until it returns.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -11,7 +11,8 @@ pub struct Stats {
     pub stored: u64,
     /// Bytes of the slots.
     pub bytes: u64,
-    /// `probe_lengths[i]`: how many stored vectors are found in bucket `i + 1` of their probe sequence. The last counts all longer.
+    /// `probe_lengths[i]`: how many stored vectors are found in bucket `i + 1` of their probe sequence. The last counts all
+    /// longer.
     pub probe_lengths: Vec<u64>,
     /// The longest probe sequence of a stored vector, in buckets; 0 in an empty table.
     pub longest_probe: u64,
@@ -36,8 +37,8 @@ impl Stats {
         self.bytes as f64 / self.stored as f64
     }
 
-    /// Words of the stored nodes, roots included, for each word of the stored vectors. 2 / width is the least there can be, 1 saves
-    /// nothing, and vectors that share no part come near 2. NaN in an empty table; 1 in a bucket table.
+    /// Words of the stored nodes, roots included, for each word of the stored vectors. 2 / width is the least there can be, 1
+    /// saves nothing, and vectors that share no part come near 2. NaN in an empty table; 1 in a bucket table.
     pub fn compression_ratio(&self) -> f64 {
         if self.node_slots == 0 {
             return 1.0;
@@ -51,8 +52,8 @@ impl Stats {
         sum / self.stored as f64
     }
 
-    /// Buckets looked at to find a stored vector that is given whole, on average: of a tree table those of its nodes and of its root, each a request
-    /// of the memory system, most of which caches serve. NaN in an empty table.
+    /// Buckets looked at to find a stored vector that is given whole, on average: of a tree table those of its nodes and of its
+    /// root, each a request of the memory system, most of which caches serve. NaN in an empty table.
     pub fn accesses_per_call(&self) -> f64 {
         self.mean_probe() + self.node_probes as f64 / self.stored as f64
     }

@@ -51,10 +51,10 @@ pub type BucketTable = VectorTable<Bucket>;
 
 /// A table whose vectors are trees of pairs that equal parts share.
 ///
-/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other vector that
-/// has the same part in the same position: the sets of states that model checkers visit take little more than their roots.
-/// Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the root, which are
-/// found in the GPU's cache as long as the node table fits it (`benches/README.md`).
+/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other
+/// vector that has the same part in the same position: the sets of states that model checkers visit take little more than their
+/// roots. Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the
+/// root, which are found in the GPU's cache as long as the node table fits it (`benches/README.md`).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -72,10 +72,11 @@ pub type TreeTable = VectorTable<Tree>;
 
 /// A table of `u64` keys of few bits, in slots of fewer: of each key only what its bucket does not tell is stored (Cleary 1984).
 ///
-/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a [`BucketTable`]
-/// takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few kibibytes the stash is
-/// larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key, references that are stable; keys never
-/// move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)). Words of a key: two, the low one first.
+/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a
+/// [`BucketTable`] takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few
+/// kibibytes the stash is larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key,
+/// references that are stable; keys never move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)).
+/// Words of a key: two, the low one first.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -96,9 +97,10 @@ pub type RootTable = Table<u64, Root>;
 ///
 /// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
 /// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they take in a
-/// `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For vectors of 2^n + 1 words the
-/// right half of the root is the last word, so all its 32 bits count. Everything else is as in a [`TreeTable`]: concurrent find-or-put,
-/// references that are stable, incremental find-or-put. Vectors of one or two words have no nodes, and lie in a bucket table.
+/// `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For vectors of
+/// 2^n + 1 words the right half of the root is the last word, so all its 32 bits count. Everything else is as in a [`TreeTable`]:
+/// concurrent find-or-put, references that are stable, incremental find-or-put. Vectors of one or two words have no nodes, and
+/// lie in a bucket table.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

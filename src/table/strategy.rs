@@ -71,7 +71,8 @@ pub(crate) enum Workspace {
 }
 
 impl Strategy {
-    /// `default`: a warp makes the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is done with one.
+    /// `default`: a warp makes the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is done
+    /// with one.
     pub const DEFAULT: Self = Self::of(Lanes::Stream, Pairing::Neighboured, Workspace::Shared);
     /// `C`: recursive; two lanes a vector look at 32 bits of a node each; a call for each word.
     pub const C: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::Stack);

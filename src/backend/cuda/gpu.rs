@@ -159,8 +159,8 @@ impl Gpu {
         unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
     }
 
-    /// An error unless a stream (or that of a buffer) is of this GPU's context: of the very object, as each orders by events only what is done
-    /// on streams of its own.
+    /// An error unless a stream (or that of a buffer) is of this GPU's context: of the very object, as each orders by events only
+    /// what is done on streams of its own.
     pub(crate) fn check_own(&self, what: &'static str, stream: &CudaStream) -> Result<()> {
         let context = stream.context();
         if Arc::ptr_eq(context, &self.context) {
@@ -175,8 +175,8 @@ impl Gpu {
         Err(Error::WrongDevice { what, given, table: self.to_string() })
     }
 
-    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it. An error that
-    /// was there before is somebody else's, and is there afterwards.
+    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it.
+    /// An error that was there before is somebody else's, and is there afterwards.
     pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let earlier = self.context.check_err();
         let done = work();

@@ -35,8 +35,8 @@ impl Gpu {
         if let Some(kernels) = lock().get(&spec) {
             return Ok(kernels.clone());
         }
-        // Not locked meanwhile: other threads may compile for other specs. Those of one that several ask for at once are compiled by each,
-        // and the first ones are kept.
+        // Not locked meanwhile: other threads may compile for other specs. Those of one that several ask for at once are compiled
+        // by each, and the first ones are kept.
         let (name, source) = nvrtc::TABLE_KERNELS;
         let module = self.compile(name, source, spec)?;
         let compiled = Arc::new(Kernels::load(self, &module, spec)?);

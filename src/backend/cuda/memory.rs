@@ -74,7 +74,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does not matter.)
+        // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does
+        // not matter.)
         if self.gpu.bind().is_ok() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };

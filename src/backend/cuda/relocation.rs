@@ -1,6 +1,7 @@
 //! Relocation of the keys of cuckoo tables on a GPU, by the kernels of cuda/warpset/compact/relocation.cuh.
 //!
-//! The keys of the stash are taken out, change slots with others, and what is left over is put back. In between they are in no slot:
+//! The keys of the stash are taken out, change slots with others, and what is left over is put back. In between they are in no
+//! slot:
 //! [`Displaced`] keeps them, also over an error, until they are back.
 
 use super::memory::DeviceMemory;
@@ -63,21 +64,22 @@ impl CudaStore {
         self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes all keys out of the stash, finds slots for them in the main level, and adds those that are left over to the displaced ones.
+    /// Takes all keys out of the stash, finds slots for them in the main level, and adds those that are left over to the
+    /// displaced ones.
     fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
         let Some(kernel) = &self.kernels.relocate else { return Ok(()) };
         let slots = self.view.stash_slots();
         let (keys, relocated) = (displaced.keys.address(), displaced.relocated.address());
-        // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are displaced
-        // and in it together than were in it at first.
+        // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are
+        // displaced and in it together than were in it at first.
         unsafe {
             let arguments = &mut [self.table_argument(), argument(&seed), argument(&keys), argument(&relocated)];
             self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)
         }
     }
 
-    /// Puts displaced keys back into the stash; those that find no free slot there after all others have been moved once more. Then there
-    /// are none. Gives how many keys have left the stash since they were displaced.
+    /// Puts displaced keys back into the stash; those that find no free slot there after all others have been moved once more.
+    /// Then there are none. Gives how many keys have left the stash since they were displaced.
     ///
     /// May be called again after an error: a key that is back already is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {

@@ -1,7 +1,7 @@
 //! Buffers through which a batch from host slices passes: pinned memory, device memory and a stream of their own.
 //!
-//! A batch is cut into segments, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel runs
-//! and a third's results come back. Stages are kept for later batches of any table on the GPU.
+//! A batch is cut into segments, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel
+//! runs and a third's results come back. Stages are kept for later batches of any table on the GPU.
 
 use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
@@ -67,8 +67,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a segment has: fewer and smaller ones than
-    /// `STAGES` and `segment_vectors` where there is not the memory.
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a segment has: fewer
+    /// and smaller ones than `STAGES` and `segment_vectors` where there is not the memory.
     pub(super) fn take(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<(Vec<Self>, usize)> {
         let mut segment = segment_vectors(spec.width()).min(count.max(1));
         loop {
@@ -199,8 +199,8 @@ impl Stage {
     }
 }
 
-/// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more. Those that
-/// the system does not start are done without.
+/// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more.
+/// Those that the system does not start are done without.
 fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
     const THREADS: usize = 4;
     let worth_a_thread = (1 << 20) / size_of::<T>(); // a megabyte: about 100 microseconds
@@ -226,8 +226,8 @@ fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the context is
-        // lost, and nothing is under way any more.)
+        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
+        // context is lost, and nothing is under way any more.)
         if self.busy.is_some() && self.gpu.bind().is_ok() {
             // SAFETY: the stream is of this context.
             let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };

@@ -69,8 +69,9 @@ impl CudaStore {
             stored: stored.address(),
         });
         let spec = parameters.spec;
-        // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words 13.2 / 11.2; 6 words 13.5 / 12.2,
-        // 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes that are not in L2 cost a random access each.
+        // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words
+        // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
+        // that are not in L2 cost a random access each.
         let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
         let store = Self {
             gpu: gpu.clone(),
@@ -170,8 +171,8 @@ impl CudaStore {
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
             let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
-            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they were loaded); the rest
-            // is the caller's.
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they
+            // were loaded); the rest is the caller's.
             unsafe { self.gpu.launch(&kernel.function, launch, stream, &mut [view_argument(&view), argument(&part)])? };
         }
         Ok(())
@@ -337,8 +338,8 @@ impl CudaStore {
 
 impl Drop for CudaStore {
     fn drop(&mut self) {
-        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a wait that a
-        // test may make fail.)
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
+        // wait that a test may make fail.)
         if self.gpu.bind().is_ok() {
             let _ = result::ctx::synchronize();
         }

@@ -19,7 +19,8 @@ impl Workspace {
         Ok(Self { memory, last_use: Mutex::new(event) })
     }
 
-    /// Calls `launch` with the address, to enqueue work on `stream`: after all that was enqueued with it before, on whichever streams.
+    /// Calls `launch` with the address, to enqueue work on `stream`: after all that was enqueued with it before, on whichever
+    /// streams.
     pub(super) fn lend(&self, gpu: &Gpu, stream: sys::CUstream, launch: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         gpu.bind()?;
         // Held until the event stands for this use too: another thread would wait for the one before.
