@@ -114,6 +114,20 @@ impl PinnedMemory {
     }
 }
 
+impl PinnedMemory {
+    /// The same part by itself, so that several may be borrowed at once.
+    ///
+    /// # Safety
+    ///
+    /// None of those that are borrowed at once may overlap.
+    #[allow(clippy::mut_from_ref)] // that is what the contract is about
+    pub(crate) unsafe fn disjoint_part<T: AnyBitPattern + NoUninit>(&self, offset: usize, count: usize) -> &mut [T] {
+        assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
+        // SAFETY: as in `part`; that nobody else borrows it is the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
+    }
+}
+
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
         if self.gpu.bind().is_ok() {
