@@ -199,6 +199,7 @@ impl Workers {
     }
 
     /// Does these copies. None of them is to where another one reads or writes.
+    #[cfg(feature = "cuda")]
     pub(crate) fn copy(&self, copies: &[Copy<'_>]) {
         // By pieces: number of the copy, and first byte.
         let pieces: Vec<(&Copy<'_>, usize)> =

@@ -1,8 +1,9 @@
 //! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
 
-use super::batch::{HostBatch, Progress, Results, are_seen, references_of, zeroed};
+use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_of};
 use super::generation::Generation;
 use super::growth::Limits;
+use super::memory::zeroed;
 use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
 use super::spec::Spec;
@@ -193,7 +194,9 @@ impl RawTable {
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
         let count = self.validate(words, &request)?;
         let generation = self.sized().generation;
-        let mut results = Results::new(count, &request, self.retries())?;
+        let mut own = Buffers::new();
+        let wanted = request.wanted;
+        let mut results = Results::new(request.buffers.take().unwrap_or(&mut own), count, wanted, self.retries())?;
         let mut progress = Progress::new(request.progress.take(), count);
         let Put { tally, limits, mut ended_by } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
@@ -206,7 +209,10 @@ impl RawTable {
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
         }
-        Ok(results.into_batch(tally, offered < count, ended_by.or(limits.error)))
+        results.finish(tally);
+        let (outcomes, references, new_references) = own.into_vectors();
+        let error = ended_by.or(limits.error);
+        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error })
     }
 
     /// Puts the vectors of a batch, in parts if the table may have to grow between them.
