@@ -2,8 +2,12 @@
 //
 // Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled; wider vectors share kernels whose width
 // is a run-time value, where those loops are a small part of the work.
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/maintenance.cuh"
+#include "warpset/batch/search.cuh"
+#include "warpset/bucket/table.cuh"
 #include "warpset/compact/relocation.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 namespace {
@@ -114,17 +118,17 @@ void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry
 }
 
 // For tests: where a key is under a function of the main level (0) or the second, and which key that place is of.
-void warpset_cpu_place(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
+void warpset_cpu_quotient(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     with_compact(*views, [&](const auto& table) {
-        const auto place_in = [&](const auto& level) {
+        const auto quotient_in = [&](const auto& level) {
             const u32 in_family = level.view.first_function + function;
-            const auto place = level.place(table.hash.fraction(table.hash.scramble(key), in_family), function);
-            *bucket = place.bucket;
-            *code = place.code;
-            *key_back = table.hash.key(level.fraction(place, table.hash.bits()), in_family);
+            const auto at = level.quotiented(table.hash.fraction(table.hash.scramble(key), in_family), function);
+            *bucket = at.bucket;
+            *code = at.code;
+            *key_back = table.hash.key(level.fraction(at, table.hash.bits()), in_family);
         };
-        level == 0 ? place_in(table.main) : place_in(table.stash);
+        level == 0 ? quotient_in(table.main) : quotient_in(table.stash);
     });
 }
 

@@ -1,11 +1,12 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
-#include "warpset/batch/batch.cuh"
-#include "warpset/tree/incremental_builder.cuh"
-#include "warpset/tree/strategies/recursive_builder.cuh"
-#include "warpset/tree/strategies/row_builder.cuh"
+#include "warpset/batch/maintenance.cuh"
+#include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree/builder.cuh"
+#include "warpset/tree/incremental_builder.cuh"
+#include "warpset/tree/strategies/recursive_builder.cuh"
+#include "warpset/tree/strategies/row_builder.cuh"
 
 using warpset::BatchView;
 using warpset::Operation;

@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
     u32* words = reinterpret_cast<u32*>(parents + tile);
     cache.clear();
     for (u64 first = blockIdx.x * static_cast<u64>(tile); first < states; first += gridDim.x * static_cast<u64>(tile)) {
-        if (cache.room() < EXPAND_THREADS) cache.find_or_put(table, next, counts);
+        if (cache.free_rows() < EXPAND_THREADS) cache.find_or_put(table, next, counts);
         const u32 count = states - first < tile ? static_cast<u32>(states - first) : tile;
         for (u32 at = threadIdx.x; at < count; at += EXPAND_THREADS) parents[at] = references[first + at];
         __syncthreads();

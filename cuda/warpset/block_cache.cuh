@@ -2,9 +2,9 @@
 //
 // Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
 //
-//   1. Of rows that are equal one is kept: the first to claim its place in an index, by compare-and-swap.
+//   1. Of rows that are equal one is kept: the first to claim an entry of an index, by compare-and-swap.
 //   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch/batch.cuh). Of a tree table that is find-or-put of changes: a lane for every
+//   3. The warps share the rows, and search as for any batch (batch/search.cuh). Of a tree table that is find-or-put of changes: a lane for every
 //      changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
@@ -12,7 +12,7 @@
 // The source is Wijs and Osama (2024), section 6.4, algorithm 3, where the cache holds nodes of trees under construction, with gaps for the references of
 // nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds whole vectors: a duplicate is then gone before
 // any of its nodes is looked for; two trees made from different parents are known to be equal; every table can use it; and what a pass over the
-// cache finds ready there, a warp knows from its place in the tree.
+// cache finds ready there, a warp knows from its position in the tree.
 //
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
@@ -20,15 +20,17 @@
 //       warpset::BlockCache<warpset::Table, 512> cache(shared);   // as many rows as the block has threads, or more
 //       cache.clear();
 //       for (...) {                                              // the same number of times for all threads of the block
-//           if (cache.room() < blockDim.x) cache.find_or_put(table, found, counts);
+//           if (cache.free_rows() < blockDim.x) cache.find_or_put(table, found, counts);
 //           if (...) cache.add(warpset::ChangedVector{successor, &changed}, parent);
 //       }
 //       cache.find_or_put(table, found, counts);
 //   }
 #pragma once
 
-#include "warpset/tree/incremental_builder.cuh"
+#include "warpset/batch/search.cuh"
+#include "warpset/batch/view.cuh"
 #include "warpset/table.cuh"
+#include "warpset/tree/incremental_builder.cuh"
 
 namespace warpset {
 
@@ -42,7 +44,7 @@ struct BlockBatch : BatchView {
     }
 
     // See BatchView.
-    WARPSET_FN static u32 place(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
+    WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
 // `rows` is a multiple of 32. `Table` is of static width. The block has one dimension, of whole warps.
@@ -90,8 +92,8 @@ public:
         Block::sync();
     }
 
-    // For how many more vectors there is room. All threads of the block call it, converged, and get the same.
-    WARPSET_FN u32 room() const
+    // How many more vectors can be added. All threads of the block call it, converged, and get the same.
+    WARPSET_FN u32 free_rows() const
     {
         Block::sync();  // all have added what they add before it
         const u32 used = *taken();

@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn warpset_cpu_get(view: *const Views, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
     fn warpset_cpu_export(view: *const Views, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
     #[cfg(test)]
-    fn warpset_cpu_place(
+    fn warpset_cpu_quotient(
         views: *const Views,
         level: u32,
         function: u32,
@@ -70,16 +70,16 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
     geometry
 }
 
-/// Where a key is under a function of a level, and the key of that place.
+/// Bucket and code of a key under a function of a level, and the key that these two are of.
 #[cfg(test)]
-pub(crate) fn place(compact: super::CompactView, slot_bits: u32, level: u32, function: u32, key: u64) -> (u32, u64, u64) {
+pub(crate) fn quotient(compact: super::CompactView, slot_bits: u32, level: u32, function: u32, key: u64) -> (u32, u64, u64) {
     use bytemuck::Zeroable;
 
     let compact = super::CompactTreeView { roots: compact, ..bytemuck::Zeroable::zeroed() };
     let views = Views { compact, slot_bits, ..Views::zeroed() };
     let (mut bucket, mut code, mut back) = (0, 0, 0);
-    // SAFETY: the views are of a compact table, whose memory the function does not look at; the places are valid.
-    unsafe { warpset_cpu_place(&views, level, function, key, &mut bucket, &mut code, &mut back) };
+    // SAFETY: the views are of a compact table, whose memory the function does not look at; the pointers are valid.
+    unsafe { warpset_cpu_quotient(&views, level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
 }
 

@@ -113,7 +113,7 @@ pub struct CompactView {
     pub stored: u64,
 }
 
-/// `warpset::ProbeTotals` of batch/batch.cuh.
+/// `warpset::ProbeTotals` of batch/maintenance.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ProbeTotals {
@@ -203,7 +203,7 @@ impl From<Views> for CompactTreeView {
     }
 }
 
-/// `warpset::BatchView` of batch/batch.cuh.
+/// `warpset::BatchView` of batch/view.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BatchView {
@@ -260,7 +260,7 @@ impl Geometry {
     }
 }
 
-/// Counts that kernels add to: `warpset::BatchCounts` of batch/batch.cuh.
+/// Counts that kernels add to: `warpset::BatchCounts` of batch/view.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counts {

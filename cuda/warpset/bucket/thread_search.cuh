@@ -4,6 +4,8 @@
 #pragma once
 
 #include "warpset/bucket/table.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/probe.cuh"
 
 namespace warpset {
 

@@ -1,13 +1,13 @@
 // Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
 //
 // Who does what:
-//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its place in its probe sequence.
+//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
 //     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
 //     which chunks are empty and which are different.
 //   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the warp
 //     look or claim for theirs. The long chains of wide vectors so overlap with each other.
-//   - An owner whose vector is resolved takes the next one (batch/batch.cuh), so that the lanes of a warp do not wait for the longest
+//   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the longest
 //     probe sequence among 32.
 //
 // Why: find-or-put on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7, one-page prototypes of each:
@@ -30,6 +30,11 @@
 #pragma once
 
 #include "warpset/bucket/table.cuh"
+#include "warpset/core/claim.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/probe.cuh"
+#include "warpset/core/vectors.cuh"
 
 namespace warpset {
 
@@ -68,7 +73,7 @@ struct WarpSearch {
     typename Table::Classes forbidden;
     bool expect_empty = false;
     u32 probes = 0;
-    u32 place = 0;  // the first slot of the bucket that it has not left
+    u32 index = 0;  // of the first slot of the bucket that it has not left
     Probe probe{};
 
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
@@ -76,14 +81,14 @@ struct WarpSearch {
     WARPSET_FN u32* vector_of(u32 lane) const { return reinterpret_cast<u32*>(vectors + lane * stride); }
     WARPSET_FN AlignedVector mine() const { return {vector_of(Warp::lane())}; }
     WARPSET_FN bool is_idle() const { return chunk == idle; }
-    WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, place); }
+    WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, index); }
 
     // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
     WARPSET_FN void begin()
     {
         probe = Probe::start(table.hash(mine()), table.view.buckets);
         forbidden = table.forbidden_classes(mine());
-        probes = place = 0;
+        probes = index = 0;
         chunk = look;
     }
 
@@ -188,12 +193,12 @@ private:
     }
 
     // The owner goes through the slots of its bucket in order and leaves each only over a decided, different chunk. It has left
-    // those before `place` already.
+    // those before `index` already.
     WARPSET_FN Outcome judge(const Report& report)
     {
         WARPSET_UNROLL
         for (u32 slot = 0; slot < layout.slots_per_bucket(); ++slot) {
-            if (slot < place) continue;
+            if (slot < index) continue;
             u32 first_empty = ~0u;
             bool different;
             if constexpr (layout.slots_per_bucket() == 1) {
@@ -207,7 +212,7 @@ private:
             }
             if (different) continue;
             if (table.forbids(forbidden, probe.bucket, slot)) continue;
-            place = slot;
+            index = slot;
             if (first_empty == ~0u && !layout.has_tails()) return Outcome::Seen;
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
@@ -222,8 +227,8 @@ private:
     {
         Main seen{};
         if (operation == Operation::FindOrPut && chunk < layout.main_chunks())
-            table.with_main(probe.bucket, place, chunk, mine(), [&](Main* address, Main empty, Main value) {
-                seen = platform::compare_and_swap_relaxed(address, empty, value);
+            table.with_main(probe.bucket, index, chunk, mine(), [&](Main* address, Main empty, Main value) {
+                seen = claim(address, empty, value);
             });
         return seen;
     }
@@ -232,16 +237,16 @@ private:
     {
         Decision decision = Decision::Different;
         if (chunk < layout.main_chunks())
-            table.with_main(probe.bucket, place, chunk, mine(),
+            table.with_main(probe.bucket, index, chunk, mine(),
                             [&](Main*, Main empty, Main value) { decision = warpset::decision(seen, empty, value); });
         else if (operation == Operation::FindOrPut)
-            decision = table.decide_chunk(probe.bucket, place, chunk, mine(), expect_empty);
+            decision = table.decide_chunk(probe.bucket, index, chunk, mine(), expect_empty);
         else
-            decision = table.look_at_chunk(probe.bucket, place, chunk, mine());
+            decision = table.look_at_chunk(probe.bucket, index, chunk, mine());
         if (decision == Decision::Undecided) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++place == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
         }
         expect_empty = decision == Decision::Won;
         if (++chunk < layout.chunks()) return Outcome::Unwritten;
@@ -251,7 +256,7 @@ private:
     WARPSET_FN Outcome next_bucket()
     {
         probe.advance(table.view.buckets);
-        place = 0;
+        index = 0;
         if (++probes < table.view.probe_limit) return Outcome::Unwritten;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }

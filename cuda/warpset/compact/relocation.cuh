@@ -67,23 +67,23 @@ struct Relocation {
         u32 function = next(2);
         for (u32 step = 0; step < most_steps; ++step, function ^= 1) {
             const u64 fraction = table.hash.fraction(table.hash.scramble(key), level.view.first_function + function);
-            const Place<Code> place = level.place(fraction, function);
-            if (place.code == Level::empty) continue;  // no place of this key
-            if (claim(place)) return true;
-            const Code given_way = level.exchange(place.bucket, next(Level::slots_per_bucket), place.code);
+            const Quotiented<Code> at = level.quotiented(fraction, function);
+            if (at.code == Level::empty) continue;  // the key skips this function
+            if (claim(at)) return true;
+            const Code given_way = level.exchange(at.bucket, next(Level::slots_per_bucket), at.code);
             function = level.function(given_way);
-            key = table.hash.key(level.fraction({place.bucket, given_way}, table.hash.bits()), level.view.first_function + function);
+            key = table.hash.key(level.fraction({at.bucket, given_way}, table.hash.bits()), level.view.first_function + function);
         }
         return false;
     }
 
 private:
     // Puts a code into a slot of its bucket that is EMPTY; false if there is none, for ever.
-    WARPSET_FN bool claim(Place<Code> place) const
+    WARPSET_FN bool claim(Quotiented<Code> at) const
     {
         for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
-            if (table.main.load(place.bucket, slot) != Level::empty) continue;
-            if (table.main.claim(place.bucket, slot, place.code) == Level::empty) return true;
+            if (table.main.load(at.bucket, slot) != Level::empty) continue;
+            if (table.main.claim(at.bucket, slot, at.code) == Level::empty) return true;
         }
         return false;
     }
@@ -116,7 +116,7 @@ WARPSET_FN void relocate_keys(const CompactTable<slot_bits, static_bits>& table,
         table.stash.clear(at);
         ++taken;
         if (Relocation<slot_bits, static_bits>{table, (seed + at) * 0x9E3779B97F4A7C15ull}.relocate(key)) continue;
-        // Relaxed: only the uniqueness of the places matters.
+        // Relaxed: only the uniqueness of the indices matters.
         keys[platform::fetch_add_relaxed(&counts->left_over, 1)] = key;
         platform::add_relaxed(table.stored, ~0ull);
     }

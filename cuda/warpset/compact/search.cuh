@@ -7,9 +7,11 @@
 //   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
 #pragma once
 
-#include "warpset/compact/table.cuh"
 #include "warpset/bucket/thread_search.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
@@ -70,7 +72,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         const u32 looking = Warp::ballot(looks);
         // The claims are under way while the buckets are read: nothing is done with `seen` before.
         Code seen = Level::empty;
-        if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.place.bucket, slot, walk.place.code);
+        if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
         Outcome outcome = Outcome::Unwritten;
         if (looking != 0) {
             const Report report = look_at_buckets(looking);
@@ -99,12 +101,12 @@ private:
             platform::Row<Word, row_words> row[in_flight];
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.place.bucket, owner);
+                const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.at.bucket, owner);
                 if (looking >> owner & 1) platform::load_row_relaxed(table.main.bucket(bucket) + in_tile * row_bytes, row[i]);
             }
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                const Code code = Warp::shuffle(walk.place.code, tile_start + first + i);
+                const Code code = Warp::shuffle(walk.at.code, tile_start + first + i);
                 u32 bits = 0;
                 WARPSET_UNROLL
                 for (u32 s = 0; s < row_slots; ++s) {
@@ -144,14 +146,14 @@ private:
     WARPSET_FN Outcome finish_claim(Code seen)
     {
         if (seen == Level::empty) return finish(Outcome::New, slot);
-        if (seen == walk.place.code) return finish(Outcome::Seen, slot);
+        if (seen == walk.at.code) return finish(Outcome::Seen, slot);
         slot = look;  // at the bucket again: later slots of it may be EMPTY
         return Outcome::Unwritten;
     }
 
     WARPSET_FN Outcome finish(Outcome outcome, u32 in_slot)
     {
-        found = Level::reference(walk.place.bucket, in_slot);
+        found = Level::reference(walk.at.bucket, in_slot);
         return outcome;
     }
 
@@ -198,7 +200,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
 private:
     WARPSET_FN void prefetch(const Table& table) const
     {
-        platform::prefetch(table.main.bucket(walk.place.bucket), Table::Main::bucket_bytes);
+        platform::prefetch(table.main.bucket(walk.at.bucket), Table::Main::bucket_bytes);
     }
 };
 

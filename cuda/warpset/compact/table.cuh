@@ -1,4 +1,4 @@
-// The compact table: a set of keys of up to 64 bits, of which a slot holds only what the slot's place does not tell. Keys never move.
+// The compact table: a set of keys of up to 64 bits, of which a slot holds only what the slot's bucket does not tell. Keys never move.
 //
 // Sources: Cleary (1984); Wijs and Osama (2024), section 4: compact multiple functions.
 //
@@ -39,7 +39,7 @@
 //   2. Bucket and code tell the key (above). So a slot that holds the code of a key, under any function, holds that key.
 //   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the key is in
 //      none of them. Equal keys have the same walk: so a key is never stored twice, and one caller is told New. (Seeing the key at a later
-//      place of the walk than the one being looked for is seeing it: a look compares with all slots of its bucket.)
+//      slot of the walk than the one being looked for is seeing it: a look compares with all slots of its bucket.)
 //   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that offer a
 //      key, either one is told New and all others Seen; or all are told Full, whenever they come.
 //   5. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
@@ -87,7 +87,10 @@
 #pragma once
 
 #include "warpset/compact/permutation.cuh"
-#include "warpset/bucket/table.cuh"
+#include "warpset/core/claim.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/vectors.cuh"
 
 namespace warpset {
 
@@ -113,11 +116,11 @@ struct CompactView {
     u64* stored;  // how many keys
 };
 
-// Where a key would be under one function.
+// The hash of a key under one function, quotiented.
 template <class Code>
-struct Place {
-    u32 bucket;
-    Code code;
+struct Quotiented {
+    u32 bucket;  // the quotient
+    Code code;   // the remainder, and the number of the function
 };
 
 // Slots of 64, 32 or 16 bits, the last two in a word.
@@ -147,8 +150,8 @@ struct CompactLevel {
         return slots_per_word == 1 ? code : word | code << slot * slot_bits % (sizeof(Word) * 8);
     }
 
-    // Of a hash as a fraction of 2^64.
-    WARPSET_FN Place<Code> place(u64 fraction, u32 function) const
+    // Quotients a hash, which is given as a fraction of 2^64.
+    WARPSET_FN Quotiented<Code> quotiented(u64 fraction, u32 function) const
     {
         const u64 low = (fraction & ~0u) * view.buckets, high = (fraction >> 32) * view.buckets + (low >> 32);
         const u64 in_window = high << 32 | (low & ~0u);
@@ -163,12 +166,12 @@ struct CompactLevel {
         return function + (code - function * view.window >= view.window);
     }
 
-    // The hash that has this place, as a fraction of 2^64 in steps of 2^(64 - bits).
-    WARPSET_FN u64 fraction(Place<Code> place, u32 bits) const
+    // The inverse: the hash that a bucket and a code are of, as a fraction of 2^64 in steps of 2^(64 - bits).
+    WARPSET_FN u64 fraction(Quotiented<Code> at, u32 bits) const
     {
         // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1, and those after it have remainders 1
         // or hardly more apart: the i-th has i, i + 1 or i + 2.
-        u64 below = place.bucket * view.start + (static_cast<u64>(place.bucket) * view.start_fraction >> 32);
+        u64 below = at.bucket * view.start + (static_cast<u64>(at.bucket) * view.start_fraction >> 32);
         u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
         if (left >= view.buckets) {
             ++below;
@@ -177,19 +180,19 @@ struct CompactLevel {
         const u64 step = 1ull << (64 - bits);
         const bool exact = left == 0 && (below & (step - 1)) == 0;
         const u64 start = exact ? below : (below & ~(step - 1)) + step;
-        const u32 function = this->function(place.code);
-        const u64 remainder = place.code - function * view.window;
+        const u32 function = this->function(at.code);
+        const u64 remainder = at.code - function * view.window;
         for (u64 before = 0; before < 2 && before < remainder; ++before) {
             const u64 candidate = start + (remainder - before) * step;
-            const Place<Code> of_candidate = this->place(candidate, function);
-            if (of_candidate.bucket == place.bucket && of_candidate.code == place.code) return candidate;
+            const Quotiented<Code> of_candidate = quotiented(candidate, function);
+            if (of_candidate.bucket == at.bucket && of_candidate.code == at.code) return candidate;
         }
         return start + (remainder < 2 ? 0 : remainder - 2) * step;
     }
 
     // The walk of a key, in steps of one bucket.
     struct Walk {
-        Place<Code> place;
+        Quotiented<Code> at;
         u32 function, round;
     };
 
@@ -213,8 +216,8 @@ struct CompactLevel {
                 ++walk.round;
             }
             if (is_over(walk)) return;
-            walk.place = place(hash.fraction(scrambled, view.first_function + walk.function), walk.function);
-        } while (walk.place.code == empty);
+            walk.at = quotiented(hash.fraction(scrambled, view.first_function + walk.function), walk.function);
+        } while (walk.at.code == empty);
     }
 
     // The slots of a bucket that a walk may take in its round: from the first number to the second.
@@ -235,7 +238,7 @@ struct CompactLevel {
     WARPSET_FN Code claim(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
-        if constexpr (slots_per_word == 1) return platform::compare_and_swap_relaxed(word, empty, code);
+        if constexpr (slots_per_word == 1) return warpset::claim(word, empty, code);
         slot %= slots_per_word;
         // Each failure has decided a slot of this word.
         Word expected = platform::load_relaxed(word);
@@ -247,7 +250,7 @@ struct CompactLevel {
         return code_in(expected, slot);
     }
 
-    // Puts a code in the place of another, which is returned (compact/relocation.cuh).
+    // Exchanges a code for another, which is returned (compact/relocation.cuh).
     WARPSET_FN Code exchange(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
@@ -272,7 +275,7 @@ struct CompactLevel {
     template <Operation operation>
     WARPSET_FN Found look(const Walk& walk) const
     {
-        const auto [bucket, code] = walk.place;
+        const auto [bucket, code] = walk.at;
         bool ends = false;
         for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
             Code seen = load(bucket, slot);

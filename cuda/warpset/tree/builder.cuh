@@ -23,7 +23,9 @@
 // half lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -112,15 +114,15 @@ private:
             const u32 above = Shape::above(length.get());
             const u32 current = next;
             // Rows of even length lie one after another in both levels.
-            const u32 place = all_even ? 0 : current % above;
-            const bool pair = even || place + 1 < above;
-            const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * place);
+            const u32 position = all_even ? 0 : current % above;
+            const bool pair = even || position + 1 < above;
+            const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * position);
             next += Warp::size;
             task[i] = current;
             if (of_words) node = words_at(at, pair);
             else node = halves_at(at, pair);
             if (!pair) to[current] = static_cast<u32>(node);  // it moves up
-            else if (!of_words && is_missing(node, length.get(), place)) to[current] = NodeTable::missing;
+            else if (!of_words && is_missing(node, length.get(), position)) to[current] = NodeTable::missing;
             else return true;
             return false;
         }
@@ -141,10 +143,10 @@ private:
         return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
-    // Whether a pair at place `place` of the level above `length` halves lacks a node below it.
-    WARPSET_FN static bool is_missing(u64 node, u32 length, u32 place)
+    // Whether a pair at position `position` of the level above `length` halves lacks a node below it.
+    WARPSET_FN static bool is_missing(u64 node, u32 length, u32 position)
     {
-        const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);
+        const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);
         return Table::half(node, 0) == NodeTable::missing || (!right_is_word && Table::half(node, 1) == NodeTable::missing);
     }
 };

@@ -23,6 +23,7 @@
 // New or Seen has observed it only through whoever put the parent.
 #pragma once
 
+#include "warpset/core/outcome.cuh"
 #include "warpset/tree/nodes.cuh"
 #include "warpset/tree/shape.cuh"
 

@@ -9,7 +9,7 @@
 //   depth 2, (w0, w1) (w2, w3) (w6, w7)    o --->   o        o         lane 1 *joins* lane 0 at depth 1, lane 2 at depth 0
 //   words                                 w1       w2       w7
 //
-// Opening, a lane reads all pairs on its way (those of one parent by the same requests: lanes that ask for one place ask together) and keeps
+// Opening, a lane reads all pairs on its way (those of one parent by the same requests: lanes that ask for one node ask together) and keeps
 // its own in shared memory. Closing, it exchanges the word in the lowest, finds or puts its own pairs from below, and exchanges each reference in the pair
 // above, its own or that of the lane which it joins. So no lane waits for another with more to do.
 //
@@ -25,7 +25,10 @@
 // Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there are lanes.
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
+#include "warpset/tree/incremental.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -100,11 +103,11 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             u64 root;
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            const bool complete = incremental_key(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
+            const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        // They are taken after the barrier at the end of this step of the batch (batch/batch.cuh).
+        // They are taken after the barrier at the end of this step of the batch (batch/search.cuh).
     }
 
     WARPSET_FN void finish() const
@@ -200,7 +203,7 @@ private:
     WARPSET_FN static u32 mask(const Batch& batch, u32 index, u32 i)
     {
         constexpr u32 last_bits = width % 32 == 0 ? ~0u : (1u << width % 32) - 1;
-        const u32 bits = ChangeOf<Batch>{batch, width, index}.mask(i);
+        const u32 bits = ChangedVectorOf<Batch>{batch, width, index}.mask(i);
         return i == mask_words - 1 ? bits & last_bits : bits;
     }
 
@@ -218,7 +221,7 @@ private:
             const u32 word = nth_changed(batch, index, first_mask, lane - way.head);
             if (word < width) {
                 way.path = Shape{width}.path(word);
-                way.value = ChangeOf<Batch>{batch, width, index}.word(word);
+                way.value = ChangedVectorOf<Batch>{batch, width, index}.word(word);
             }
         }
         // Ways of one vector are in order: a way leaves the one before it where their sides first differ.

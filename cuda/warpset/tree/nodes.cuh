@@ -7,8 +7,8 @@
 // EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody claims,
 // and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no access.
 //
-// Where the pairs come from is no business of this table: whether a half is a word or a reference is known by its place in a tree
-// (tree/shape.cuh). Leaves and inner nodes of all places share the table, and may even share a slot.
+// Where the pairs come from is no business of this table: whether a half is a word or a reference is known by its position in a tree
+// (tree/shape.cuh). Leaves and inner nodes of all positions share the table, and may even share a slot.
 //
 // Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32 bits).
 // H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a compression
@@ -20,6 +20,7 @@
 #pragma once
 
 #include "warpset/core/claim.cuh"
+#include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
@@ -87,7 +88,7 @@ struct NodeTable {
                 const bool in_second = first != node[i] && first != empty;
                 u64 found = in_second ? seen[i].chunk[1] : first;
                 if (operation == Operation::FindOrPut && found == empty) {
-                    found = platform::compare_and_swap_relaxed(view.slots + at[i] + in_second, empty, node[i]);
+                    found = claim(view.slots + at[i] + in_second, empty, node[i]);
                     if (found == empty) {
                         found = node[i];
                         ++fresh;
@@ -126,7 +127,7 @@ struct NodeTable {
             if (found == node) return at + in_second;
             if (found == empty) {
                 if (operation == Operation::Find) return missing;
-                found = platform::compare_and_swap_relaxed(view.slots + at + in_second, empty, node);
+                found = claim(view.slots + at + in_second, empty, node);
                 fresh += found == empty;
                 if (found == empty || found == node) return at + in_second;
             } else {
@@ -164,26 +165,26 @@ struct NodeTable {
             const u64 read = searching ? load(at + side) : empty;
             const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);
             // A bucket is left only over two other nodes; the first slot that is EMPTY is where the node would be.
-            u32 place = slots_per_bucket;
+            u32 chosen = slots_per_bucket;
             bool open = false;
             WARPSET_UNROLL
             for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
                 const u32 entry = slot == side ? half(read, side) : from_other;
                 const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) == 3;
                 const bool is_empty = (Warp::ballot(entry == 0) >> pair_start & 3) == 3;
-                if (place == slots_per_bucket && (holds || is_empty)) {
-                    place = slot;
+                if (chosen == slots_per_bucket && (holds || is_empty)) {
+                    chosen = slot;
                     open = is_empty;
                 }
             }
             u64 found = node;
             if (operation == Operation::FindOrPut && searching && open && side == 0) {
-                found = platform::compare_and_swap_relaxed(view.slots + at + place, empty, node);
+                found = claim(view.slots + at + chosen, empty, node);
                 fresh += found == empty;
             }
             found = Warp::shuffle(found, pair_start);
             if (!searching) continue;
-            if (place == slots_per_bucket) {
+            if (chosen == slots_per_bucket) {
                 if (--left == 0) {
                     reference = missing;
                     searching = false;
@@ -194,7 +195,7 @@ struct NodeTable {
                 reference = missing;
                 searching = false;
             } else if (found == empty || found == node) {
-                reference = at + place;
+                reference = at + chosen;
                 searching = false;
             }  // else it has lost to another node: the bucket is looked at again
         }

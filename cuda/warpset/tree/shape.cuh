@@ -21,8 +21,8 @@
 //
 // A vector of w words has w - 2 nodes and a root pair, whatever the shape; one of two words is its own root pair.
 //
-// What a half of a pair means, a word or a reference to a node, is decided by its place, never by its bits. Two vectors of one width
-// have equal halves at one place exactly if they have equal words below it: at level 0 the half is the word; above, it is the
+// What a half of a pair means, a word or a reference to a node, is decided by its position in the tree, never by its bits. Two vectors of one width
+// have equal halves at one position exactly if they have equal words below it: at level 0 the half is the word; above, it is the
 // reference of a pair, and the node table gives equal references to equal pairs only (tree/nodes.cuh). So equal root pairs mean equal
 // vectors. It takes one shape a table, and no more.
 #pragma once
@@ -49,23 +49,23 @@ struct TreeShape {
     // How many of those are nodes; another one, if any, has moved up.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
-    // The halves, of a row of `length` above that of the words, that are paired at a place of the next row. There is no right one, and the
+    // The halves, of a row of `length` above that of the words, that are paired at a position of the next row. There is no right one, and the
     // left one moves up, if `right` is not less than `length`.
-    WARPSET_FN static constexpr u32 left(u32, u32 place) { return pairing == Pairing::Interleaved ? place : 2 * place; }
-    WARPSET_FN static constexpr u32 right(u32 length, u32 place)
+    WARPSET_FN static constexpr u32 left(u32, u32 position) { return pairing == Pairing::Interleaved ? position : 2 * position; }
+    WARPSET_FN static constexpr u32 right(u32 length, u32 position)
     {
-        return pairing == Pairing::Interleaved ? place + above(length) : 2 * place + 1;
+        return pairing == Pairing::Interleaved ? position + above(length) : 2 * position + 1;
     }
 
     // Whether a half of a row above that of the words is the vector's last word, which has moved up to there.
-    WARPSET_FN static constexpr bool is_word(u32 width, u32 length, u32 place)
+    WARPSET_FN static constexpr bool is_word(u32 width, u32 length, u32 position)
     {
         u32 row = width;
         while (row > length && row % 2 == 1) {
             row = above(row);
             if (pairing == Pairing::Interleaved) break;  // above the words, the last one has a partner
         }
-        return row == length && place == length - 1;
+        return row == length && position == length - 1;
     }
 
     // How many pairs lie on the longest way to a word, the root pair included.

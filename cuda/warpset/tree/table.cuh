@@ -35,8 +35,11 @@
 
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
-#include "warpset/tree/nodes.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
 #include "warpset/tree/incremental.cuh"
+#include "warpset/tree/nodes.cuh"
+#include "warpset/tree/shape.cuh"
 #include "warpset/tree/strategies/strategy.cuh"
 
 namespace warpset {

@@ -132,7 +132,7 @@ impl Case {
         Self { name: "crowd-and-find", scripts: vec![vec![A, B], vec![B, A], vec![A, (FIND, 0)]], ..Self::crowd() }
     }
 
-    /// Keys of one word with two places each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3. B
+    /// Keys of one word with two slots each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3. B
     /// evicts A, which was found before.
     pub fn evicted() -> Self {
         let (find, c) = ((FIND, 0), (PUT, 2));
@@ -277,7 +277,7 @@ impl Program for Control {
         let contents = self.contents(memory)?;
         if self.algorithm.moves {
             for operation in self.operations.iter_mut().filter(|operation| matches!(operation.outcome, NEW | SEEN)) {
-                operation.reference = contents.places[operation.vector as usize].unwrap_or(NO_REFERENCE);
+                operation.reference = contents.slot_of[operation.vector as usize].unwrap_or(NO_REFERENCE);
             }
         }
         check_scripts(&contents, &self.operations, self.operations_a_lane(), !self.stale)?;

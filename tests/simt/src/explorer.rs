@@ -133,7 +133,7 @@ impl fmt::Display for Catch {
         writeln!(f, "{program}: {what}\nfound by {strategy}, seed {seed}, after {effort}")?;
         let about = |step: &crate::trace::Step| match cause {
             Cause::Wrong(wrong) if !wrong.about.is_empty() => wrong.about.iter().any(|(name, bytes)| {
-                *name == step.place.name && step.place.offset < bytes.end && bytes.start < step.place.offset + step.size
+                *name == step.location.name && step.location.offset < bytes.end && bytes.start < step.location.offset + step.size
             }),
             _ => true,
         };

@@ -481,8 +481,8 @@ extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *con
     // SAFETY: `file` is a string literal.
     let file = unsafe { std::ffi::CStr::from_ptr(file) }.to_string_lossy();
     let site = Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()));
-    let (place, size) = (memory.place(address), bytes as usize);
-    fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, place, size, write: false, strong: false, site })))
+    let (location, size) = (memory.location(address), bytes as usize);
+    fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, location, size, write: false, strong: false, site })))
 }
 
 /// A plain access that is about to be done, by the code of a lane.

@@ -202,9 +202,9 @@ impl Program for Relocation {
                 ));
             }
         }
-        for (key, place) in contents.places.iter().enumerate() {
-            if place.is_some() != stored.contains(&key) {
-                return Err(wrong("lost vector", format!("key {key} is at {place:?}"), Vec::new()));
+        for (key, slot) in contents.slot_of.iter().enumerate() {
+            if slot.is_some() != stored.contains(&key) {
+                return Err(wrong("lost vector", format!("key {key} is at {slot:?}"), Vec::new()));
             }
         }
         Ok(())

@@ -356,7 +356,7 @@ impl Case {
         let view = &batch.argument.batch;
         let [offered, hits, full, references, full_nodes] = memory.at(view.counts, 1)[0];
         let (mut rejected, mut rejections, mut without_node) = (HashSet::new(), 0, 0);
-        for &vector in batch.vectors.iter().filter(|vector| contents.places[**vector].is_none()) {
+        for &vector in batch.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
             rejections += 1;
             if rejected.insert(vector) {
                 without_node += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
@@ -373,7 +373,7 @@ impl Case {
         }
         let mut given = HashSet::new();
         for &reference in memory.at(view.new_references, hits as usize) {
-            let vector = batch.vectors.iter().find(|vector| contents.places[**vector] == Some(reference));
+            let vector = batch.vectors.iter().find(|vector| contents.slot_of[**vector] == Some(reference));
             let Some(&vector) = vector.filter(|_| given.insert(reference)) else {
                 return Err(wrong(
                     "new references",
@@ -426,7 +426,7 @@ impl Case {
         let count = self.pool.len();
         let outcomes = memory.at(afterwards.find.argument.batch.outcomes, count);
         for (vector, outcome) in outcomes.iter().enumerate() {
-            let expected = if contents.places[vector].is_some() { SEEN } else { ABSENT };
+            let expected = if contents.slot_of[vector].is_some() { SEEN } else { ABSENT };
             if u32::from(*outcome) != expected {
                 let detail = format!("a later launch finds vector {vector} {outcome}, not {expected}");
                 return Err(wrong("lost vector", detail, Vec::new()));
@@ -434,7 +434,7 @@ impl Case {
         }
         let mut ignored = HashMap::new();
         self.check_batch(contents, memory, &afterwards.find, &mut ignored)?;
-        let stored = contents.places.iter().flatten().count();
+        let stored = contents.slot_of.iter().flatten().count();
         let rows = self.check_export(contents, memory, &afterwards.export)?;
         if rows != stored {
             return Err(wrong("export", format!("{rows} vectors of {stored}"), Vec::new()));

@@ -38,7 +38,7 @@ pub struct Kernels {
     /// Of compact tables.
     pub relocate: Kernel,
     pub put_back: Kernel,
-    chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
+    chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
 
@@ -95,7 +95,7 @@ pub struct View {
     pub compact: CompactView,
 }
 
-/// See cuda/warpset/batch/batch.cuh.
+/// See cuda/warpset/batch/view.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView {
@@ -220,7 +220,7 @@ pub const NO_REFERENCE: u64 = u64::MAX;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct ChunkPlace {
+struct ChunkLocation {
     offset: u64,
     bytes: u64,
     empty: [u32; 4],
@@ -425,11 +425,11 @@ impl Table {
         view
     }
 
-    fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
-        let mut place = ChunkPlace::default();
-        // SAFETY: the function computes an address from the view and touches nothing but `place`.
-        unsafe { (self.kernels.chunk_of_slot)(&self.view, slot, chunk, &mut place) };
-        place
+    fn chunk(&self, slot: u64, chunk: u32) -> ChunkLocation {
+        let mut location = ChunkLocation::default();
+        // SAFETY: the function computes an address from the view and touches nothing but `location`.
+        unsafe { (self.kernels.chunk_of_slot)(&self.view, slot, chunk, &mut location) };
+        location
     }
 
     /// Makes every slot EMPTY, as the kernel does.
@@ -439,10 +439,10 @@ impl Table {
         }
         let chunked = if self.layout.is_some() { 0 } else { self.slots };
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
-            let place = self.chunk(slot, chunk);
-            let words = place.bytes as usize / 4;
-            let address = self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>();
-            memory.at_mut(address, words).copy_from_slice(&place.empty[..words]);
+            let location = self.chunk(slot, chunk);
+            let words = location.bytes as usize / 4;
+            let address = self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>();
+            memory.at_mut(address, words).copy_from_slice(&location.empty[..words]);
         }
         memory.at_mut(self.view.roots.stored, 1)[0] = 0;
         if self.kernels.is_tree() {
@@ -481,12 +481,12 @@ impl Table {
         }
         let mut seen = Slot { decided: Vec::new(), words: Vec::new(), ranges: Vec::new() };
         for chunk in 0..self.kernels.chunks() {
-            let place = self.chunk(slot, chunk);
-            let words = place.bytes as usize / 4;
-            let cells = memory.at(self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>(), words);
-            seen.decided.push(cells != &place.empty[..words]);
+            let location = self.chunk(slot, chunk);
+            let words = location.bytes as usize / 4;
+            let cells = memory.at(self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>(), words);
+            seen.decided.push(cells != &location.empty[..words]);
             seen.words.extend(cells);
-            seen.ranges.push(place.offset as usize..(place.offset + place.bytes) as usize);
+            seen.ranges.push(location.offset as usize..(location.offset + location.bytes) as usize);
         }
         seen
     }

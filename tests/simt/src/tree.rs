@@ -24,7 +24,7 @@ impl Nodes {
         let beyond = &slots[table.node_slots..];
         if let Some(slot) = beyond.iter().position(|node| *node != 0) {
             let slot = table.node_slots + slot;
-            return Err(wrong("node out of place", format!("slot {slot} holds a node"), vec![about(slot)]));
+            return Err(wrong("node out of position", format!("slot {slot} holds a node"), vec![about(slot)]));
         }
         let mut numbers = HashMap::from([(0, slots.len() as u32 - 1)]);
         for (slot, node) in slots.iter().enumerate().filter(|(_, node)| **node != 0) {
@@ -138,16 +138,16 @@ impl Tree {
         Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
     }
 
-    /// What is at a place of the last of these rows: in the row before, that place, and the one as far behind it as this row is long.
-    fn interleaved(width: usize, rows: &[usize], place: usize) -> Self {
+    /// What is at a position of the last of these rows: in the row before, that position, and the one as far behind it as this row is long.
+    fn interleaved(width: usize, rows: &[usize], position: usize) -> Self {
         let [before @ .., length] = rows else { panic!("there is a row") };
         match before.last() {
-            None if 2 * place + 1 < width => Self::pair(Self::Word(2 * place), Self::Word(2 * place + 1)),
-            None => Self::Word(2 * place),
-            Some(longer) if place + length < *longer => {
-                Self::pair(Self::interleaved(width, before, place), Self::interleaved(width, before, place + length))
+            None if 2 * position + 1 < width => Self::pair(Self::Word(2 * position), Self::Word(2 * position + 1)),
+            None => Self::Word(2 * position),
+            Some(longer) if position + length < *longer => {
+                Self::pair(Self::interleaved(width, before, position), Self::interleaved(width, before, position + length))
             }
-            Some(_) => Self::interleaved(width, before, place),
+            Some(_) => Self::interleaved(width, before, position),
         }
     }
 

@@ -182,7 +182,7 @@ fn chained_torn() {
             caught(duel, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
-            // A replica; where there is room for none, Full; and Seen at a place where the vector is not, when the look that confirms it is torn too.
+            // A replica; where there is room for none, Full; and Seen in a slot where the vector is not, when the look that confirms it is torn too.
             caught(
                 Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
@@ -243,7 +243,7 @@ fn chained_last_stored() {
     }
 }
 
-/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other place.
+/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other slot.
 #[test]
 fn cuckoo_find() {
     for make in [|| Control::new(CUCKOO, Case::evicted()), || Control::new(CUCKOO, Case::evicted()).sequential()] {

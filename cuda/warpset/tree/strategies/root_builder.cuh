@@ -1,7 +1,9 @@
 // What the builders of the build strategies share: root pairs that a warp has made on their way to the lanes that search for them.
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {

@@ -4,7 +4,7 @@
 // effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of strategies with
 // one pairing could share a table.
 //
-// Builder (batch/batch.cuh) has a specialisation for
+// Builder (batch/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
 //   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x workspace (tree/strategies/row_builder.cuh);
 //   - the recursive ones of his chapter 6: Halved, {One, Two} x {Stack, StackOfLeaves} (tree/strategies/recursive_builder.cuh).
@@ -34,11 +34,11 @@ enum class Workspace : u32 {
     StackOfLeaves = 5,  // the same, with a call for each pair of words
 };
 
-template <Lanes lanes_of_vector, Pairing pairing_of_halves, Workspace place_of_halves>
+template <Lanes lanes_of_vector, Pairing pairing_of_halves, Workspace workspace_of_halves>
 struct Strategy {
     static constexpr Lanes lanes = lanes_of_vector;
     static constexpr Pairing pairing = pairing_of_halves;
-    static constexpr Workspace workspace = place_of_halves;
+    static constexpr Workspace workspace = workspace_of_halves;
 };
 
 using DefaultStrategy = Strategy<Lanes::Stream, Pairing::Neighboured, Workspace::Shared>;

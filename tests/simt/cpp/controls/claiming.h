@@ -160,16 +160,16 @@ struct LastStored : FindsForwards {
 // Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. A key has two
 // places, told by its two lowest bytes; it goes to the second if the first is taken, and evicts if both are.
 //
-// The flaw, where others search at the same time: between its eviction and its arrival at the other place a key is in no slot.
+// The flaw, where others search at the same time: between its eviction and its arrival at its other slot a key is in no slot.
 struct Cuckoo {
     static constexpr u32 most_evictions = 8;
 
-    static u32 place(u64 key, u32 which) { return key >> 8 * which & 0xFF; }
+    static u32 slot_of(u64 key, u32 which) { return key >> 8 * which & 0xFF; }
 
     static Found find(const Script& script, const u64* vector, const Group&)
     {
         for (u32 which = 0; which < 2; ++which)
-            if (load_relaxed(script.cells + place(*vector, which)) == *vector) return {Seen, place(*vector, which)};
+            if (load_relaxed(script.cells + slot_of(*vector, which)) == *vector) return {Seen, slot_of(*vector, which)};
         return {Absent, no_reference};
     }
 
@@ -178,16 +178,16 @@ struct Cuckoo {
         const Found found = find(script, vector, group);
         if (found.outcome == Seen) return found;
         for (u32 which = 0; which < 2; ++which) {
-            const u64 seen = compare_and_swap_relaxed(script.cells + place(*vector, which), EMPTY, *vector);
-            if (seen == EMPTY || seen == *vector) return {seen == EMPTY ? New : Seen, place(*vector, which)};
+            const u64 seen = compare_and_swap_relaxed(script.cells + slot_of(*vector, which), EMPTY, *vector);
+            if (seen == EMPTY || seen == *vector) return {seen == EMPTY ? New : Seen, slot_of(*vector, which)};
         }
         u64 key = *vector;
-        u32 to = place(key, 0);
+        u32 to = slot_of(key, 0);
         for (u32 i = 0; i < most_evictions; ++i) {
             const u64 evicted = exchange(script.cells + to, key);
-            if (evicted == EMPTY) return {New, place(*vector, 0)};
+            if (evicted == EMPTY) return {New, slot_of(*vector, 0)};
             key = evicted;  // now it is nowhere
-            to = place(key, to == place(key, 0) ? 1 : 0);
+            to = slot_of(key, to == slot_of(key, 0) ? 1 : 0);
         }
         return {Full, no_reference};
     }

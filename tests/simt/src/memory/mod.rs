@@ -19,7 +19,7 @@ pub mod view;
 
 pub use atomics::Loads;
 
-use crate::fault::{Access, Fault, LaneName, Place};
+use crate::fault::{Access, Fault, LaneName, Location};
 use crate::request::{Kind, Order, Request};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -201,14 +201,14 @@ impl Memory {
     }
 
     /// What lies at an address, in words.
-    pub fn place(&self, address: *const u8) -> Place {
+    pub fn location(&self, address: *const u8) -> Location {
         let Some(offset) = self.offset(address) else {
-            return Place { name: "no simulated memory".into(), offset: address as usize };
+            return Location { name: "no simulated memory".into(), offset: address as usize };
         };
         let nearest = self.allocations.iter().take_while(|allocation| allocation.start <= offset).last();
         nearest.map_or_else(
-            || Place { name: "before all memory".into(), offset },
-            |allocation| Place { name: allocation.name.clone(), offset: offset - allocation.start },
+            || Location { name: "before all memory".into(), offset },
+            |allocation| Location { name: allocation.name.clone(), offset: offset - allocation.start },
         )
     }
 
@@ -239,7 +239,7 @@ impl Memory {
         let Some(offset) = self.offset(address) else { return Ok(()) };
         let access = |memory: &Self| Access {
             lane: memory.names[lane],
-            place: memory.place(address),
+            location: memory.location(address),
             size,
             write,
             strong: false,

@@ -16,7 +16,7 @@ use crate::request::Kind;
 #[derive(Clone, Copy, Debug)]
 struct Footprint {
     /// The aligned 16 bytes; none for a fence.
-    place: Option<usize>,
+    cell: Option<usize>,
     writes: bool,
     commutes: bool,
 }
@@ -24,12 +24,12 @@ struct Footprint {
 impl Footprint {
     fn of(ready: &Ready, lane: usize) -> Self {
         let (request, address, _) = (ready.machine)(lane);
-        let place = (request.kind != Kind::Fence).then_some(address as usize / 16);
-        Self { place, writes: request.kind != Kind::Load, commutes: request.kind.is_commutative() }
+        let cell = (request.kind != Kind::Fence).then_some(address as usize / 16);
+        Self { cell, writes: request.kind != Kind::Load, commutes: request.kind.is_commutative() }
     }
 
     fn depends_on(self, other: Self) -> bool {
-        self.place.is_some() && self.place == other.place && (self.writes || other.writes) && !(self.commutes && other.commutes)
+        self.cell.is_some() && self.cell == other.cell && (self.writes || other.writes) && !(self.commutes && other.commutes)
     }
 }
 
