@@ -89,14 +89,14 @@ struct Offers {
 
     __device__ u64 id(u32 position) const
     {
-        u32 place = position;
+        u32 index = position;
         do {
-            place = (place * factors[0] + summand) & mask;
-            place ^= place >> shift;
-            place = (place * factors[1]) & mask;
-            place ^= place >> shift;
-        } while (place >= count);
-        return first + place % distinct;
+            index = (index * factors[0] + summand) & mask;
+            index ^= index >> shift;
+            index = (index * factors[1]) & mask;
+            index ^= index >> shift;
+        } while (index >= count);
+        return first + index % distinct;
     }
 };
 

@@ -16,7 +16,7 @@ struct System {
     u8 bits[32], shift[32];
 
     __device__ u32 digit(u64 code, u32 word) const { return static_cast<u32>(code >> shift[word]) & ((1u << bits[word]) - 1); }
-    // A word's value says its place, so that no two places share values; odd multiplication spreads them over all bits.
+    // A word's value says its position, so that no two positions share values; odd multiplication spreads them over all bits.
     __device__ u32 word(u64 code, u32 word) const { return ((word << 12 | digit(code, word)) + 1) * 0x9E3779B1u; }
     // The inverse of `word`.
     __device__ u32 digit_of(u32 value, u32 word) const { return value * 0x0E8B2F51u - 1 - (word << 12); }
@@ -108,10 +108,10 @@ extern "C" __global__ void append_new(const u8* outcomes, const u64* references,
 {
     for (u64 at = thread(); at < count; at += threads()) {
         if (outcomes[at] != 1) continue;
-        const u64 place = atomicAdd(appended, 1ull);
-        if (place >= room) continue;
-        next_codes[place] = successors[at];
-        next_references[place] = references[at];
+        const u64 row = atomicAdd(appended, 1ull);
+        if (row >= room) continue;
+        next_codes[row] = successors[at];
+        next_references[row] = references[at];
     }
 }
 

@@ -34,8 +34,8 @@ __device__ void make_vector(u64 id, u32* words)
 }
 
 // Makes `offers` offers of `distinct` vectors, each as often as the others, by single threads. Adds to news[id], and to `wrong`
-// for each Full, and for each reference that differs from the vector's first one (places, all ones before).
-extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* places, u64* wrong)
+// for each Full, and for each reference that differs from the vector's first one (in `references`, all ones before).
+extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* references, u64* wrong)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < offers; i += threads) {
@@ -44,7 +44,7 @@ extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u
         make_vector(id, words);
         Found found = warpset::table(view).find_or_put(warpset::WordVector{words});
         if (found.outcome == Outcome::New) atomicAdd(news + id, 1u);
-        u64 first = atomicCAS(places + id, ~0ull, found.reference);
+        u64 first = atomicCAS(references + id, ~0ull, found.reference);
         if (found.outcome == Outcome::Full || (first != ~0ull && first != found.reference)) atomicAdd(wrong, 1ull);
     }
 }
@@ -70,7 +70,7 @@ extern "C" __global__ void make_successors(warpset::View view, const u64* states
     }
 }
 
-// Puts changes of stored vectors, a thread each, and appends the references of those that are new. `masks` may be null.
+// Puts vectors incrementally, a thread each, and appends the references of those that are new. `masks` may be null.
 extern "C" __global__ void put_successors(warpset::View view, const u32* vectors, const u64* parents, const u32* masks, u64 count,
                                           u64* fresh, warpset::BatchCounts* counts)
 {

@@ -52,7 +52,7 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
-// Puts the vector as a change of the one that `before` is about, with a mask of what differs; or of what is in a slot, without.
+// Puts the vector incrementally. Its parent is the one that `before` is about, with a mask of what differs; or what is in a slot, without.
 // (Controls have no such operation.)
 template <class Table>
 warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)

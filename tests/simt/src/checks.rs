@@ -2,7 +2,7 @@
 
 use crate::explorer::Wrong;
 use crate::memory::Memory;
-use crate::table::{ABSENT, CHANGE, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
+use crate::table::{ABSENT, INCREMENTAL, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
 use crate::tree::Nodes;
 use std::collections::{HashMap, HashSet};
 
@@ -245,7 +245,7 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
 /// before it: the operations are linearizable (Herlihy and Wing 1990).
 fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
     let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
-    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | CHANGE)) {
+    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | INCREMENTAL)) {
         let (earliest, latest) = moments.entry(operation.vector).or_insert((0, u64::MAX));
         match operation.outcome {
             NEW => {

@@ -376,7 +376,7 @@ impl Program for Breach {
     }
 }
 
-/// Another way to do the operations of a duel on a tree table of 4 words, chunks of 8 and lines of 32 bytes (cpp/controls/tree.h).
+/// Another way to do the operations of an exhaustive trial on a tree table of 4 words, chunks of 8 and lines of 32 bytes (cpp/controls/tree.h).
 pub type TreeControl = (&'static str, Kernel);
 
 macro_rules! trees {

@@ -6,7 +6,7 @@
 //! - [`machine`]: lanes as fibres, steps, collectives, deadlock and livelock.
 //! - [`memory`]: which values a load may see; data races; bounds.
 //! - [`schedule`]: random, PCT, lock-step and exhaustive schedules, and replay.
-//! - [`hunt`]: many schedules for one program, and the report of the first that breaks it.
+//! - [`explorer`]: many schedules for one program, and the report of the first that breaks it.
 
 pub mod checks;
 pub mod compact;

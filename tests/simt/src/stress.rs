@@ -7,7 +7,7 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    ABSENT, BatchArgument, BatchView, CHANGE, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
+    ABSENT, BatchArgument, BatchView, INCREMENTAL, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
     NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
 };
 use rand::seq::IndexedRandom;
@@ -15,19 +15,19 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{HashMap, HashSet};
 
-/// The size of a storm.
+/// The size of a stress trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A few lanes, each by itself, as in a user's kernel: thousands of storms a second.
+    /// A few lanes, each by itself, as in a user's kernel: thousands of stress trials a second.
     Lanes,
     /// Whole warps with batches, readers and such lanes together.
     Warps,
 }
 
-/// A batch that whole warps put, as vectors or as changes, or look up.
+/// A batch that whole warps put, as whole vectors or incrementally, or look up.
 struct Batch {
     finds: bool,
-    changes: bool,
+    incremental: bool,
     /// By blocks that gather its vectors: there are no results for each.
     by_blocks: bool,
     vectors: Vec<usize>,
@@ -80,7 +80,7 @@ impl Stress {
         let kernel = match batch {
             Batch { finds: true, .. } => self.kernels.find,
             Batch { by_blocks: true, .. } => self.kernels.put_by_blocks,
-            Batch { changes: true, .. } => self.kernels.find_or_put_incremental,
+            Batch { incremental: true, .. } => self.kernels.find_or_put_incremental,
             _ => self.kernels.find_or_put,
         };
         let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
@@ -158,7 +158,7 @@ impl Program for Stress {
                 let finds = number > 0 && rng.random_bool(0.25);
                 let mut batch = batch(memory, &case.table, &case.pool, vectors, finds, &format!("batch {number}"));
                 if self.kernels.is_tree() && !finds && rng.random() {
-                    batch.be_changes(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
+                    batch.make_incremental(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
                 }
                 batch.by_blocks = !finds && self.kernels.scratch_of_block(1) > 0 && rng.random_bool(0.4);
                 grids.push(self.search(&mut rng, &batch));
@@ -184,7 +184,7 @@ impl Program for Stress {
                     let vector = rng.random_range(0..case.table.slots) as u32;
                     return Operation { kind: SCAN, vector, ..Operation::default() };
                 }
-                let put = if case.table.kernels.is_tree() && rng.random_bool(0.3) { CHANGE } else { PUT };
+                let put = if case.table.kernels.is_tree() && rng.random_bool(0.3) { INCREMENTAL } else { PUT };
                 Operation {
                     kind: if rng.random_bool(find) { FIND } else { put },
                     vector: rng.random_range(0..case.pool.len()) as u32,
@@ -247,7 +247,7 @@ impl Program for Stress {
             }
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
-        for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | CHANGE)) {
+        for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
@@ -266,9 +266,9 @@ impl Program for Stress {
 }
 
 impl Batch {
-    /// Its vectors as changes of those of an earlier batch, most with masks; or without masks of whatever is in some slots.
-    fn be_changes(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
-        self.changes = true;
+    /// Its vectors get parents: those of an earlier batch, and mostly masks; or whatever is in some slots, and no masks.
+    fn make_incremental(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
+        self.incremental = true;
         let view = &mut self.argument.batch;
         let Some(earlier) = earlier else {
             let parent = |rng: &mut Pcg64Mcg| if rng.random_bool(0.8) { rng.random_range(0..=slots) } else { NO_REFERENCE };
@@ -521,7 +521,7 @@ fn next_prime(at_least: u32) -> u32 {
     (at_least.max(2)..).find(is_prime).expect("there is one")
 }
 
-/// How many vectors a storm may have: more than there are slots.
+/// How many vectors a stress trial may have: more than there are slots.
 fn most_vectors(slots: u64, scale: Scale) -> usize {
     if scale == Scale::Lanes { 4 } else { (slots * 5 / 4 + 3).min(48) as usize }
 }
@@ -605,7 +605,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
     let view = batch_view(memory, table.kernels, pool, &vectors, name);
     Batch {
         finds,
-        changes: false,
+        incremental: false,
         by_blocks: false,
         vectors,
         argument: Box::new(BatchArgument { view: table.view, batch: view }),

@@ -191,7 +191,7 @@ pub struct Operation {
     pub outcome: u32,
     pub reads_back: u32,
     pub misread: u32,
-    /// Of a CHANGE: the slot of its parent, unless the operation before it says one.
+    /// Of a INCREMENTAL: the slot of its parent, unless the operation before it says one.
     pub parent: u32,
     pub reference: u64,
     pub began: u64,
@@ -207,8 +207,8 @@ pub const SCAN: u32 = 3;
 pub const GIVE: u32 = 4;
 /// Reads the vector back whose reference was passed on.
 pub const TAKE: u32 = 5;
-/// Puts a vector as a change of another.
-pub const CHANGE: u32 = 6;
+/// Puts a vector incrementally: as a stored one, its parent, but for some words.
+pub const INCREMENTAL: u32 = 6;
 
 /// As in `warpset::Outcome`.
 pub const NEW: u32 = 1;

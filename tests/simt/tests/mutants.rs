@@ -344,7 +344,7 @@ const MUTANTS: &[Mutant] = &[
         to: "bits = mask(0);",
     },
     Mutant {
-        what: "the want of a node of a change",
+        what: "the want of a node of an incremental put",
         file: "warpset/tree/incremental.cuh",
         from: "            if (reference == NodeTable::missing) return false;\n",
         to: "",
@@ -374,7 +374,7 @@ const MUTANTS: &[Mutant] = &[
         to: "        return vectors;\n",
     },
     Mutant {
-        what: "the barrier after root pairs of changes have been written to scratch memory",
+        what: "the barrier after root pairs of incremental puts have been written to scratch memory",
         file: "warpset/tree/incremental_builder.cuh",
         from: "        Warp::sync();\n        return missing;\n",
         to: "        return missing;\n",
@@ -398,7 +398,7 @@ const MUTANTS: &[Mutant] = &[
         to: "Warp::ballot(!open(batch, way) && false);",
     },
     Mutant {
-        what: "the want of a node of a change, by ways",
+        what: "the want of a node of an incremental put, by ways",
         file: "warpset/tree/incremental_builder.cuh",
         from: "made[(end + way.vector) % room] = complete ? root : NodeTable::missing;",
         to: "made[(end + way.vector) % room] = root;",
@@ -791,20 +791,20 @@ fn survives(mutant: &Mutant) -> bool {
 
     // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
-    let (tests, specs): (&[&str], _) = if uses(&["relocate"])
+    let (tests, specs): (&[&str], _) = if uses(&["compact/relocation"])
         || ["relocation", "gives way", "put back", "is told New"].iter().any(|of| mutant.what.contains(of))
     {
         (&["--test", "compact"], "compact")
     } else if uses(&["compact"]) {
         (&["--test", "compact", "--test", "tree"], "compact,tree")
-    } else if uses(&["change_intake", "block_cache"]) {
-        // Some of the specs are for the duels.
+    } else if uses(&["incremental_builder", "block_cache"]) {
+        // Some of the specs are for the exhaustive trials.
         (&["--test", "tree"], "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5")
-    } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
+    } else if uses(&["strategies/"]) {
         (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14")
-    } else if uses(&["node_table", "tree_shape", "tree_table"]) {
+    } else if uses(&["tree/nodes", "tree/shape", "tree/table"]) {
         (&["--test", "tree"], "strategy,tree")
-    } else if uses(&["tree", "change"]) {
+    } else if uses(&["tree/"]) {
         (&["--test", "tree"], "tree")
     } else {
         (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")
