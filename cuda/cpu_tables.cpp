@@ -12,7 +12,7 @@
 namespace warpset {
 namespace {
 
-// The order of the fields is `Geometry` in src/raw/view.rs; the last five concern GPUs and the ABI.
+// The order of the fields is `Geometry` in src/core/view.rs; the last five concern GPUs and the ABI.
 struct Geometry {
     u32 slots_per_bucket, buckets_per_block, block_bytes, chunks, search_threads, search_scratch_bytes, table_view_bytes,
         batch_view_bytes, search_workspace_bytes;
@@ -34,7 +34,7 @@ void with_shape(u32 width, Use use)
 
 using RootShape = StaticShape<2, 8, 64>;
 
-// The views of all kinds of tables; those that a table is not of are zeros. `Views` in src/raw/view.rs.
+// The views of all kinds of tables; those that a table is not of are zeros. `Views` in src/core/view.rs.
 struct Views {
     TreeView tree;            // a bucket table has the first part only
     CompactTreeView compact;  // a compact table that is no tree's has the first part only
@@ -117,7 +117,7 @@ void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry
     });
 }
 
-// For tests: where a key is under a function of the main level (0) or the second, and which key that place is of.
+// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and which key these two are of.
 void warpset_cpu_quotient(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     with_compact(*views, [&](const auto& table) {
@@ -146,7 +146,7 @@ void warpset_cpu_relocate(const Views* view, u64 thread, u64 threads, u64 seed, 
     with_compact(*view, [&](const auto& table) { relocate_keys(table, seed, keys, counts); });
 }
 
-// Of changes, if the batch has parents and the table gains by it.
+// Incremental, if the batch has parents and the table gains by it.
 void warpset_cpu_find_or_put(const Views* view, const BatchView* batch)
 {
     play(0, 1);

@@ -11,9 +11,9 @@ __device__ u64 mix(u64 x)
     return x ^ (x >> 31);
 }
 
-// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0: any),
-// the same at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the thesis' table
-// needs it.
+// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0:
+// any), the same at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the
+// thesis' table needs it.
 extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u32 values, u64 seed)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count * width; at += gridDim.x * (u64)blockDim.x) {

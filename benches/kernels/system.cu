@@ -1,9 +1,9 @@
 // A synthetic transition system, walked level by level on the GPU: what a model checker's table is offered.
 //
-// A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes may step;
-// a step takes its process to its next local state, cyclically, and that of the first of them also the program counter to its next value. So a
-// successor differs from its parent in one word or two. A state has a *code*, the digits of its words in `bits` bits each, which tells states apart
-// independently of any table: a bitmap of codes counts what a walk has offered.
+// A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes
+// may step; a step takes its process to its next local state, cyclically, and that of the first of them also the program counter
+// to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its words in
+// `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has offered.
 #include "warpset/block_cache.cuh"
 
 using u8 = unsigned char;
@@ -34,8 +34,8 @@ struct System {
 __device__ u64 thread() { return blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; }
 __device__ u64 threads() { return gridDim.x * static_cast<u64>(blockDim.x); }
 
-// The successors of `states` states: their words, codes, parents and masks of what changed. Marks their codes in `bitmap`, and counts those
-// that were not marked.
+// The successors of `states` states: their words, codes, parents and masks of what changed. Marks their codes in `bitmap`, and
+// counts those that were not marked.
 extern "C" __global__ void make_successors(System system, const u64* codes, const u64* references, u64 states, u32* vectors, u64* successors,
                                            u64* parents, u32* masks, u32* bitmap, u64* marked)
 {
@@ -54,8 +54,9 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
     }
 }
 
-// The same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the queue `next`, as a model
-// checker on the GPU does; nothing but references passes through global memory. Blocks of EXPAND_THREADS threads, a (state, move) each.
+// The same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the queue
+// `next`, as a model checker on the GPU does; nothing but references passes through global memory. Blocks of EXPAND_THREADS
+// threads, a (state, move) each.
 #ifndef EXPAND_THREADS
 #define EXPAND_THREADS 128
 #define EXPAND_ROWS (WARPSET_WIDTH <= 16 ? 256 : 128)

@@ -1,12 +1,13 @@
-// The baseline: the replication-free uncompressed GPU hash table of D. Bergsma's master thesis (2019), sections 5.1.3 (the protocol),
-// 5.1.4 (the hash), 5.2.3 (bucket sizes, linear probing) and 5.2.1 (the launch), which goes back to GPUexplore's table (Wijs and
-// Bosnacki 2014; buckets of other sizes: Cassee et al.). Written anew from the text, and tuned as far as the design goes.
+// The baseline: the replication-free uncompressed GPU hash table of D. Bergsma's master thesis (2019), sections 5.1.3 (the
+// protocol), 5.1.4 (the hash), 5.2.3 (bucket sizes, linear probing) and 5.2.1 (the launch), which goes back to GPUexplore's table
+// (Wijs and Bosnacki 2014; buckets of other sizes: Cassee et al.). Written anew from the text, and tuned as far as the design
+// goes.
 //
 // The idea. A table is an array of buckets of THESIS_BUCKET words. As many lanes of a warp, a *bucket group*, work on one vector
-// and read a bucket in one request, a word each ("warping the line"). A bucket has bucket / width slots; the lanes of a slot are a
-// *vector group*, and entries beyond the last slot are lost. If no slot holds the vector, the first empty one is claimed: by a
-// lock on its first word. If the bucket is full, so is the next one: of the 32-byte segment (linear probing, if asked for), then of
-// another hash function.
+// and read a bucket in one request, a word each ("warping the line"). A bucket has bucket / width slots; the lanes of a slot are
+// a *vector group*, and entries beyond the last slot are lost. If no slot holds the vector, the first empty one is claimed: by a
+// lock on its first word. If the bucket is full, so is the next one: of the 32-byte segment (linear probing, if asked for), then
+// of another hash function.
 //
 // The slot protocol (words are stored plus one, see below):
 //
@@ -18,18 +19,19 @@
 //   |                                |                  | rest on its way |                                 |                 |
 //
 // A group that finds a slot marked with another hash goes on: another vector is being written there. Marked with its own hash, it
-// waits: it looks at the bucket again until the slot is decided. The same if it loses a claim; the thesis looks at the word that the
-// compare-and-swap returned first, which here the next look at the bucket does.
+// waits: it looks at the bucket again until the slot is decided. The same if it loses a claim; the thesis looks at the word that
+// the compare-and-swap returned first, which here the next look at the bucket does.
 //
-// Why it is right. Every access to the table is a strong, relaxed one of 4 bytes: single and coherent, never a stale line of L1. A
-// word goes from 0 to its value once (the first one over a mark) and only the claimer of a slot writes it, so nothing needs to be
-// ordered between words: a slot holds a vector when *all* its words do, and holds another, for ever, when *one* word is neither 0 nor
-// the vector's nor the vector's mark.
+// Why it is right. Every access to the table is a strong, relaxed one of 4 bytes: single and coherent, never a stale line of L1.
+// A word goes from 0 to its value once (the first one over a mark) and only the claimer of a slot writes it, so nothing needs to
+// be ordered between words: a slot holds a vector when *all* its words do, and holds another, for ever, when *one* word is
+// neither 0 nor the vector's nor the vector's mark.
 //   - Nothing is mixed: the compare-and-swap from 0 has one winner, who writes all words.
 //   - Nothing is lost: New is said after the words were written, and slots are never emptied.
-//   - Nothing is stored twice: equal vectors visit the same buckets in the same order and leave a bucket only when each slot holds, or
-//     is marked for, another vector. A mark tells vectors apart because vectors that claim slots of one bucket and are equal made
-//     their mark with the same hash function: that of their first visit. On a later visit, with another function, no slot is free.
+//   - Nothing is stored twice: equal vectors visit the same buckets in the same order and leave a bucket only when each slot
+//     holds, or is marked for, another vector. A mark tells vectors apart because vectors that claim slots of one bucket and are
+//     equal made their mark with the same hash function: that of their first visit. On a later visit, with another function, no
+//     slot is free.
 //   - Nothing waits for ever: a group waits only for one that holds a mark, and that one goes on without waiting for anybody to
 //     write its words. From sm_70 the scheduler lets it, also if both are in one warp (independent thread scheduling).
 //
@@ -41,10 +43,11 @@
 //   - The number of hash functions is given: 64, or as many as a high fill needs (support/thesis.rs).
 //
 // Macros, defined before this text: THESIS_WIDTH words a vector; THESIS_BUCKET 4, 8, 16 or 32, at least the width;
-// THESIS_PARALLEL_HASH 0 or 1; THESIS_LINEAR_PROBING 0 or 1 (1 for buckets of 4); THESIS_FUNCTIONS, hash functions tried before Full.
+// THESIS_PARALLEL_HASH 0 or 1; THESIS_LINEAR_PROBING 0 or 1 (1 for buckets of 4); THESIS_FUNCTIONS, hash functions tried before
+// Full.
 //
-// Seeds: a row for each function, THESIS_SEEDS random u64 in all; 16-byte aligned. A row is the width's a, then b, then one unused if
-// needed to make it even.
+// Seeds: a row for each function, THESIS_SEEDS random u64 in all; 16-byte aligned. A row is the width's a, then b, then one
+// unused if needed to make it even.
 #ifndef THESIS_FUNCTIONS
 #define THESIS_FUNCTIONS 64
 #endif
@@ -147,8 +150,8 @@ __device__ __forceinline__ u32 slots_with_any(u32 lanes)
     return lanes & first_lanes();
 }
 
-// Pair-multiply-shift (thesis 2.3), by one lane for itself: every lane of the group does the same, which costs what one would. The
-// words have just been read by the group, so they come from L1.
+// Pair-multiply-shift (thesis 2.3), by one lane for itself: every lane of the group does the same, which costs what one would.
+// The words have just been read by the group, so they come from L1.
 __device__ __forceinline__ u32 hash_sequentially(const u64* row, const u32* vector)
 {
     // Unrolled where nothing is left over: a remainder would spill registers.
@@ -193,8 +196,8 @@ __device__ __forceinline__ u32 hash_in_parallel(const BucketGroup& group, const 
     return width == adding ? hash : group.shuffle(hash, 0);
 }
 
-// Looks for the vector in one bucket, and puts it there if there is room; Undecided if neither. `at` is the lane's entry, `mine` the
-// lane's word as it is stored, `mark` that of the vector.
+// Looks for the vector in one bucket, and puts it there if there is room; Undecided if neither. `at` is the lane's entry, `mine`
+// the lane's word as it is stored, `mark` that of the vector.
 __device__ __forceinline__ Outcome examine(const BucketGroup& group, u32* at, u32 mine, u32 mark)
 {
     while (true) {
@@ -245,7 +248,8 @@ __device__ __forceinline__ Outcome find_or_put(const BucketGroup& group, u32* ta
 // - `table`: buckets x THESIS_BUCKET words, zero before the first call, 128-byte aligned; at most 2^32 buckets (the hash has 32
 //   bits), an even number for linear probing.
 // - `vectors`: count x THESIS_WIDTH words, 8-byte aligned.
-// - Any grid of blocks of up to 256 threads, a multiple of 32. Registers are held to 32: every warp that fits a multiprocessor is resident.
+// - Any grid of blocks of up to 256 threads, a multiple of 32. Registers are held to 32: every warp that fits a multiprocessor is
+//   resident.
 extern "C" __global__ void __launch_bounds__(256, 8)
 thesis_find_or_put(unsigned* table, unsigned long long buckets, const unsigned long long* seeds, const unsigned* vectors,
                    unsigned long long count, unsigned char* outcomes)

@@ -1,22 +1,24 @@
-// The baseline: the tree-compressed GPU hash tables of D. Bergsma's master thesis (2019), as they are there: nodes and roots in one table of
-// 64-bit entries. The recursive one in its best version (section 6.3.2: base case of two words, 64-bit entries) and the non-recursive
-// one that the thesis measures (section 7.1, 1_np_sm; all fifteen took about the same time there). Written anew from the text, and tuned as far as
-// the design goes.
+// The baseline: the tree-compressed GPU hash tables of D. Bergsma's master thesis (2019), as they are there: nodes and roots in
+// one table of 64-bit entries. The recursive one in its best version (section 6.3.2: base case of two words, 64-bit entries) and
+// the non-recursive one that the thesis measures (section 7.1, 1_np_sm; all fifteen took about the same time there). Written anew
+// from the text, and tuned as far as the design goes.
 //
-// A table is an array of entries, each a node: two halves of 32 bits, of which the lower one's top bit is the *root bit*. A thread makes the tree of a
-// vector and finds or puts each node, the root too, by itself (sections 6.3.2 and 7.1: buckets of one node, examined by one thread). Searching
-// goes through the 32-byte segment of the node's bucket, four nodes (linear probing up to 8 words), then through that of the next hash
-// function. Who finds the root bit of its root unset, and sets it, has put a new vector.
+// A table is an array of entries, each a node: two halves of 32 bits, of which the lower one's top bit is the *root bit*. A
+// thread makes the tree of a vector and finds or puts each node, the root too, by itself (sections 6.3.2 and 7.1: buckets of one
+// node, examined by one thread). Searching goes through the 32-byte segment of the node's bucket, four nodes (linear probing up
+// to 8 words), then through that of the next hash function. Who finds the root bit of its root unset, and sets it, has put a new
+// vector.
 //
-// Why it is right. An entry goes from empty to its node by one compare-and-swap, and only its root bit changes after that, once. Accesses are single,
-// strong, relaxed ones of 8 bytes (the thesis reads what may be stale, and lets the compare-and-swap tell; it found reading coherently no faster).
+// Why it is right. An entry goes from empty to its node by one compare-and-swap, and only its root bit changes after that, once.
+// Accesses are single, strong, relaxed ones of 8 bytes (the thesis reads what may be stale, and lets the compare-and-swap tell;
+// it found reading coherently no faster).
 //
-// What the thesis leaves open or forbids, and what is done here: the empty entry is 0, and lower halves are stored plus one, so that all words from 0 to
-// 2^31 - 2 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR, and references are less than 2^31 - 1. The width is a power of two, at
-// which the thesis' trees have no incomplete row.
+// What the thesis leaves open or forbids, and what is done here: the empty entry is 0, and lower halves are stored plus one, so
+// that all words from 0 to 2^31 - 2 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR, and references are less than 2^31 -
+// 1. The width is a power of two, at which the thesis' trees have no incomplete row.
 //
-// Macros, defined before this text: THESIS_WIDTH words a vector, a power of two, 4 to 32; THESIS_RECURSIVE 0 or 1; THESIS_FUNCTIONS, hash
-// functions tried before Full. Seeds: 4 random u64 for each function, the last unused.
+// Macros, defined before this text: THESIS_WIDTH words a vector, a power of two, 4 to 32; THESIS_RECURSIVE 0 or 1;
+// THESIS_FUNCTIONS, hash functions tried before Full. Seeds: 4 random u64 for each function, the last unused.
 namespace thesis {
 
 using u8 = unsigned char;
@@ -89,8 +91,8 @@ __device__ __forceinline__ Found find_or_put(const Table& table, u32 left, u32 r
 }
 
 #if THESIS_RECURSIVE
-// A call for each subtree; what a thread must remember meanwhile is on its stack. `length` is 2^depth: a function for each, so that the stack is of
-// known size.
+// A call for each subtree; what a thread must remember meanwhile is on its stack. `length` is 2^depth: a function for each, so
+// that the stack is of known size.
 template <u32 depth>
 __device__ __noinline__ Found tree(const Table& table, const u32* vector)
 {
@@ -142,7 +144,8 @@ thesis_tree_find_or_put(unsigned long long* entries, unsigned long long segments
                         unsigned long long count, unsigned char* outcomes)
 {
     using namespace thesis;
-    // A word of one thread beside that of the next would be without bank conflicts: the thesis' 1_np_s_sm, which took about the same time there.
+    // A word of one thread beside that of the next would be without bank conflicts: the thesis' 1_np_s_sm, which took about the
+    // same time there.
     __shared__ u32 rows[THESIS_RECURSIVE ? 1 : threads * leaves];
     u32* row = THESIS_RECURSIVE ? rows : rows + threadIdx.x * leaves;
     const Table table{entries, segments, seeds};

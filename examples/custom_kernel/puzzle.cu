@@ -67,7 +67,8 @@ struct Expanded {
 
 static_assert(sizeof(Puzzle) == 8 && sizeof(Expanded) == 16, "their sizes in main.rs");
 
-// Appends the states of the lanes that pass `is_new`: by one addition a warp, not one a state. All lanes of a warp call it together.
+// Appends the states of the lanes that pass `is_new`: by one addition a warp, not one a state. All lanes of a warp call it
+// together.
 __device__ void append(bool is_new, State state, State* next, Expanded* expanded)
 {
     const u32 lanes = __ballot_sync(~0u, is_new), lane = threadIdx.x % 32;

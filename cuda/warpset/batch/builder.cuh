@@ -1,7 +1,8 @@
 // How a warp takes vectors of a batch into a search: as they are.
 //
-// This is the builder of bucket tables and compact tables, whose searches look for the vectors themselves. A tree table is searched for
-// root pairs, which its builders make of the vectors: tree/builder.cuh, tree/incremental_builder.cuh and those in tree/strategies/.
+// This is the builder of bucket tables and compact tables, whose searches look for the vectors themselves. A tree table is
+// searched for root pairs, which its builders make of the vectors: tree/builder.cuh, tree/incremental_builder.cuh and those in
+// tree/strategies/.
 #pragma once
 
 #include "warpset/batch/view.cuh"
@@ -11,11 +12,10 @@
 
 namespace warpset {
 
-// What the vectors of a batch are given as: whole, or as changes of stored ones.
+// What the vectors of a batch are given as: whole, or each with its parent, a stored vector that it differs from in some words.
 enum class Offer { Whole, Incremental };
 
-// How a warp takes vectors of a batch into a search: here, as they are. A tree table's builders take root pairs (tree/strategies/strategy.cuh,
-// tree/incremental_builder.cuh).
+// The builder of a table, of an operation and of an offer. This one is for tables that are not trees.
 template <class Table, Operation operation, Offer offer>
 struct Builder {
     using Search = WarpSearch<Table, operation>;
@@ -38,8 +38,8 @@ struct Builder {
     template <class Batch>
     WARPSET_FN void make_alone(const Batch&, u32) const {}
 
-    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of them
-    // are then to be searched for: no vector is resolved by being taken.
+    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of
+    // them are then to be searched for: no vector is resolved by being taken.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch& batch, u32 next, u32 count, u32 takers)
     {

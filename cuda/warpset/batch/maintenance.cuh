@@ -1,4 +1,7 @@
 // Kernels that are loops over the slots of a table, or over references: clear, get, export, measure.
+//
+// Growth rehashes: it exports the vectors of a table, a range of slots after another, and puts them into a larger one
+// (src/core/growth.rs).
 #pragma once
 
 #include "warpset/batch/view.cuh"
@@ -61,8 +64,9 @@ WARPSET_FN void clear_table(const TreeTable<RootTable, width, Strategy>& table)
     if (platform::Grid::thread() == 0) *table.nodes.view.stored = 0;
 }
 
-// vectors[i] = the vector at references[i], for i < count. Adds to `invalid` the number of words that could not be read, and leaves these
-// unwritten: all words of a reference to no stored vector; some, perhaps, of one whose vector is being put meanwhile.
+// vectors[i] = the vector at references[i], for i < count. Adds to `invalid` the number of words that could not be read, and
+// leaves these unwritten: all words of a reference to no stored vector, and perhaps some of one whose vector is being put
+// meanwhile.
 template <class Table>
 WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
@@ -88,7 +92,8 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
         bool stored = slot < last && table.holds(slot);
         u32 stored_lanes = Warp::ballot(stored), count = platform::population_count(stored_lanes);
         if (count == 0) continue;
-        // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks EMPTY.
+        // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks
+        // EMPTY.
         Warp::sync();
         u64 row = 0;
         // Relaxed: only the uniqueness of the rows matters.
@@ -103,14 +108,14 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
     }
 }
 
-// What measuring counts besides. Mirrored by `Totals` in src/raw/view.rs.
+// What measuring counts besides. Mirrored by `ProbeTotals` in src/core/view.rs.
 struct ProbeTotals {
     u64 longest;      // probe sequence
     u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
 };
 
 // Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
-// probe sequence; `totals.longest` becomes the greatest n. Of a tree table: of its roots.
+// probe sequence. `totals.longest` becomes the greatest n. Of a tree table this measures the roots.
 template <class Table>
 WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {

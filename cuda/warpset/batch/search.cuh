@@ -1,7 +1,8 @@
 // The loop over a batch: take vectors, search, write out what has become of them.
 //
-// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh). On a machine
-// with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh, compact/search.cuh).
+// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh).
+// On a machine with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh,
+// compact/search.cuh).
 #pragma once
 
 #include "warpset/batch/builder.cuh"
@@ -42,8 +43,9 @@ struct SearchBatch {
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
         using Search = typename Builder<Table, operation, offer>::Search;
-        // When half the lanes are idle (bucket/warp_search.cuh); for trees a little later: making root pairs costs the same instructions
-        // for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, changes 10.8, 10.7, 10.3.
+        // When half the lanes are idle (bucket/warp_search.cuh). For trees a little later, as making root pairs costs the same
+        // instructions for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8,
+        // 10.7, 10.3.
         constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
         Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
@@ -76,9 +78,10 @@ struct SearchBatch {
         results.finish();
     }
 
-    // By one thread. Several searches take turns, one bucket a turn; each asks for its next bucket at the end of its turn, which is there when its
-    // turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns a find-or-put at fill 0.67 / 0.9: 31 / 40; hashing and
-    // asking for the first buckets of 16 vectors, then searching each to its end: 64 / 92. 8, 16 and 32 turns: 38, 31 and 33.)
+    // By one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at the end of its turn, and
+    // the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns a find-or-put at fill
+    // 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to its end: 64 / 92. With
+    // 8, 16 and 32 turns: 38, 31 and 33.)
     WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
     {
         constexpr u32 max_turns = 24;
@@ -148,8 +151,8 @@ WARPSET_FN constexpr u32 search_scratch_bytes()
 {
     constexpr u32 vectors = SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
     if constexpr (Table::is_incremental) {
-        constexpr u32 changes = SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::scratch_bytes();
-        return vectors > changes ? vectors : changes;
+        constexpr u32 incremental = SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::scratch_bytes();
+        return vectors > incremental ? vectors : incremental;
     }
     return vectors;
 }

@@ -4,11 +4,12 @@
 // table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
 // included.
 //
-// Sources: claiming is core/claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch. 5).
+// Sources: claiming is core/claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch.
+// 5).
 //
-// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4)
-// with the low bits of the first word XORed with the slot's *class*: a scrambled number of its bucket plus its index there, modulo
-// `empty_classes`, a power of two greater than the number of chunks of a vector.
+// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
+// the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
+// modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
 //   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over
 //     that slot, as do all vectors equal to it, so invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
 //   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
@@ -29,7 +30,7 @@
 
 namespace warpset {
 
-// What a kernel needs to know of a table. Mirrored by `TableView` in src/raw/view.rs; tests/abi.rs compares them.
+// What a kernel needs to know of a table. Mirrored by `TableView` in src/core/view.rs; tests/abi.rs compares them.
 struct TableView {
     u8* slots;
     u64 buckets;           // prime
@@ -168,8 +169,8 @@ struct BucketTable {
         return forbidden.has(empty_class(bucket, index));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh), but
-    // relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh),
+    // but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
     WARPSET_FN bool is_complete(u64 bucket, u32 index) const
     {
         bool complete = true;
@@ -276,7 +277,8 @@ struct BucketTable {
         return read_in_chunk(bucket, index, chunk, layout.word_in_chunk(word), value);
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share. False if there is none.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share.
+    // False if there is none.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
@@ -288,7 +290,8 @@ struct BucketTable {
         return true;
     }
 
-    // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a vector in.
+    // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a
+    // vector in.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;

@@ -1,14 +1,15 @@
 // Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
 //
 // Who does what:
-//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe sequence.
+//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
+//     sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
 //     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
 //     which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the warp
-//     look or claim for theirs. The long chains of wide vectors so overlap with each other.
-//   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the longest
-//     probe sequence among 32.
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the
+//     warp look or claim for theirs. The long chains of wide vectors so overlap with each other.
+//   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
+//     longest probe sequence among 32.
 //
 // Why: find-or-put on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7, one-page prototypes of each:
 //
@@ -23,8 +24,9 @@
 // hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all, gained 22 % at
 // fill 0.7 and 41 % at 0.9 for 8 words; when a quarter of them are free it lost 1 % again (more, smaller requests for input).
 //
-// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every kernel
-// that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than one of 32).
+// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every
+// kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than
+// one of 32).
 //
 // All functions are called by all 32 lanes, converged. Whoever uses this adds the number of its New vectors to `*view.stored`.
 #pragma once
@@ -38,7 +40,7 @@
 
 namespace warpset {
 
-// `with_nodes`: the warp makes root pairs too, which takes registers. (No matter here.)
+// `with_nodes`: the warp makes root pairs too, which takes registers. Only compact/search.cuh takes account of it.
 template <class Table, Operation operation, bool with_nodes = false>
 struct WarpSearch {
     using Warp = platform::Warp;
@@ -52,9 +54,9 @@ struct WarpSearch {
     static constexpr u32 tile = bucket_rows < 32 ? power_of_two_at_least(bucket_rows) : 32;
     static constexpr u32 rows = (bucket_rows + tile - 1) / tile;
     static constexpr u32 bucket_chunks = layout.slots_per_bucket() * layout.main_chunks();
-    // Buckets of one tile in flight. Each costs registers, and so warps. H200, fill 0.25, with 1, 2 and 4 in flight: 4 words 18.7,
-    // 20.4 and 19.2 G/s; 8 words 14.7, 16.2 and 14.4; 16 words 10.3, 11.3 and 10.5; 32 words 5.6, 6.0 and 4.3; 64 words with 2 (36
-    // warps) and 4 (24 warps) 2.1 and 2.6.
+    // Buckets of one tile in flight. Each costs registers, and so warps. H200, fill 0.25, with 1, 2 and 4 in flight: 4 words
+    // 18.7, 20.4 and 19.2 G/s; 8 words 14.7, 16.2 and 14.4; 16 words 10.3, 11.3 and 10.5; 32 words 5.6, 6.0 and 4.3; 64 words
+    // with 2 (36 warps) and 4 (24 warps) 2.1 and 2.6.
     static constexpr u32 in_flight = tile < 2 ? 1 : tile <= 8 ? 2 : 4 / rows;
 
     // A vector in scratch memory starts at a multiple of `stride` bytes: an odd number of 16-byte units, so that 32 lanes that

@@ -1,9 +1,9 @@
 // Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
 //
-// The division of work in a warp is that of bucket/warp_search.cuh: each lane owns a key and its walk; a tile of four lanes reads the bucket of each
-// of its owners in turn, 16 bytes a lane, in one request; a slot is claimed by the owner alone. What differs:
-//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the key's; it is
-//     EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
+// The division of work in a warp is that of bucket/warp_search.cuh. Each lane owns a key and its walk. A tile of four lanes reads
+// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. What differs:
+//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the
+//     key's; it is EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
 //   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
 #pragma once
 
@@ -24,7 +24,8 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     using Code = typename Level::Code;
     static constexpr typename Table::Layout layout{};
 
-    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16 words), two none.
+    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16
+    // words), two none.
     static constexpr u32 in_flight = with_nodes ? 2 : 4;
     static constexpr u32 row_bytes = 16;
     static constexpr u32 tile = Level::bucket_bytes / row_bytes;

@@ -23,15 +23,17 @@
 //      complete it, all others pass over it. It costs one slot and no correctness.
 //
 // Who writes to slots:
-//   - of a bucket table: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads buckets: it calls
-//     `claim` first, and `decision` on what came back later (WarpSearch::request_claim and finish_claim in bucket/warp_search.cuh). The rare
-//     tails of slots it decides by `decide` too.
-//   - of a node table: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
-//   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain of one chunk.
-//     Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot and writes the other slot
-//     back as it was.
-//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere; the relocation of a cuckoo table
-//     (compact/relocation.cuh) exchanges codes of the main level and clears the stash. The invariants hold between such passes.
+//   - of a bucket table: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads
+//     buckets: it calls `claim` first, and `decision` on what came back later (WarpSearch::request_claim and finish_claim in
+//     bucket/warp_search.cuh). The rare tails of slots it decides by `decide` too.
+//   - of a node table: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one
+//     chunk.
+//   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain
+//     of one chunk. Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot
+//     and writes the other slot back as it was.
+//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere; the relocation of a cuckoo
+//     table (compact/relocation.cuh) exchanges codes of the main level and clears the stash. The invariants hold between such
+//     passes.
 //
 // "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
 // that is neither EMPTY nor what it will be for ever. `load_relaxed` and the value that a failed compare-and-swap returns are
@@ -63,7 +65,8 @@ WARPSET_FN Decision decision(Chunk seen, Chunk empty, Chunk value)
     return seen == value ? Decision::Agreed : Decision::Different;
 }
 
-// The only write of chained claiming: stores `value` if the chunk is still `empty`, and gives what it held before. `value` is not `empty`.
+// The only write of chained claiming: stores `value` if the chunk is still `empty`, and gives what it held before. `value` is not
+// `empty`.
 template <class Chunk>
 WARPSET_FN Chunk claim(Chunk* chunk, Chunk empty, Chunk value)
 {

@@ -1,7 +1,7 @@
 // Views of a vector in memory, as tables and hash functions read it.
 //
-// A view has `word(i)`, one word; `pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half; and `read(i, chunk)`, as many
-// words from number i on as the chunk holds.
+// A view has `word(i)`, one word; `pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half; and
+// `read(i, chunk)`, as many words from number i on as the chunk holds.
 #pragma once
 
 #include "warpset/platform.cuh"

@@ -4,8 +4,8 @@
 #include "harness.h"
 #include "warpset/tree/table.cuh"
 
-// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored by `View`
-// in src/table.rs.
+// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored
+// by `View` in src/table.rs.
 struct Views {
     warpset::TreeView tree;
     warpset::CompactView compact;
@@ -52,8 +52,8 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
-// Puts the vector incrementally. Its parent is the one that `before` is about, with a mask of what differs; or what is in a slot, without.
-// (Controls have no such operation.)
+// Puts the vector incrementally. Its parent is the one that `before` is about, with a mask of what differs; or what is in a slot,
+// without. (Controls have no such operation.)
 template <class Table>
 warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
 {

@@ -43,7 +43,8 @@ template <u32 rows>
 using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows>;
 using Cache = CacheOf<64>;  // as many rows as two warps have lanes
 
-// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what found none again.
+// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what
+// found none again.
 template <class Cache, class Table>
 void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sure)
 {

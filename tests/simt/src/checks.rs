@@ -147,8 +147,8 @@ impl Contents {
         Ok(())
     }
 
-    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then true.
-    /// (Tables of the tests are small: a search sees all, but of some node tables.)
+    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then
+    /// true. (Tables of the tests are small: a search sees all, but of some node tables.)
     pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
         let words = pool.vector(vector);
         let root = self.nodes.as_ref().map(|nodes| nodes.root(words));
@@ -241,8 +241,8 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
     if sequential { check_moments(contents, operations) } else { Ok(()) }
 }
 
-/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent begins
-/// before it: the operations are linearizable (Herlihy and Wing 1990).
+/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent
+/// begins before it: the operations are linearizable (Herlihy and Wing 1990).
 fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
     let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
     for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | INCREMENTAL)) {

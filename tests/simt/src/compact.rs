@@ -1,5 +1,5 @@
-//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It shares nothing with
-//! the kernels: numbers of 128 bits, divisions, and walks written out as lists.
+//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It
+//! shares nothing with the kernels: numbers of 128 bits, divisions, and walks written out as lists.
 
 /// See `LevelView` in cuda/warpset/compact/table.cuh.
 #[repr(C)]
@@ -157,7 +157,8 @@ impl Layout {
         self.key_at(level, bucket, code)
     }
 
-    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many bits.
+    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many
+    /// bits.
     pub fn walk(&self, key: u64) -> Vec<u64> {
         self.steps(key).into_iter().map(|(slot, _)| slot).collect()
     }

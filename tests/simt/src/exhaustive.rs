@@ -95,8 +95,8 @@ impl Exhaustive {
         Self { control: Some((name, kernel)), ..self }
     }
 
-    /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to bucket 1; then the
-    /// two slots, or a stash of one, and one more for keys that are put back.
+    /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to
+    /// bucket 1; then the two slots, or a stash of one, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let stash = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };

@@ -3,8 +3,8 @@
 //! A lane runs until it asks for something that others could notice (`Request`) and is suspended. The machine then knows of every
 //! lane what it will do next, and does one of these things at a time:
 //!
-//!   - A *step*: the scheduler names a lane whose next operation is on memory; one atomic access is carried out (several neighbouring
-//!     accesses that were asked for together are several steps), and the lane goes on to its next request.
+//!   - A *step*: the scheduler names a lane whose next operation is on memory; one atomic access is carried out (several
+//!     neighbouring accesses that were asked for together are several steps), and the lane goes on to its next request.
 //!   - A collective, as soon as all its lanes have come to it. Coming to one touches no memory, so the order of arrival
 //!     cannot be noticed, and is not the scheduler's to choose.
 //!
@@ -444,7 +444,8 @@ fn summary(list: &[String]) -> String {
 /// Called by the code of a lane; `request` is valid until the call returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
-    // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to it.
+    // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to
+    // it.
     let yielder = unsafe { &*(*RUNNING.get()).yielder };
     yielder.suspend(request);
 }

@@ -1,4 +1,5 @@
-//! Compact cuckoo: keys are put, relocate (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small tables that are too full for them.
+//! Compact cuckoo: keys are put, relocate (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small tables
+//! that are too full for them.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};

@@ -117,7 +117,8 @@ impl Program for Stress {
     fn rules(&self, rules: Rules, seed: u64) -> Rules {
         let mut rng = Pcg64Mcg::seed_from_u64(seed ^ 0x6B69_6C6C);
         let killed_after = rng.random_bool(0.1).then(|| rng.random_range(0..2 * self.steps()));
-        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is written.
+        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is
+        // written.
         let wide = if self.kernels.is_tree() { 1 + u64::from(self.kernels.width) / 4 } else { 1 };
         let mut rules = Rules { killed_after, patience: rules.patience * wide, ..rules };
         rules.loads.stale &= self.stale;
@@ -526,8 +527,8 @@ fn most_vectors(slots: u64, scale: Scale) -> usize {
     if scale == Scale::Lanes { 4 } else { (slots * 5 / 4 + 3).min(48) as usize }
 }
 
-/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would mean
-/// something.
+/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would
+/// mean something.
 fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
     let count = rng.random_range(1..=most_vectors(table.slots, scale));

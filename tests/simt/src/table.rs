@@ -451,8 +451,8 @@ impl Table {
         }
     }
 
-    /// Of a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any launch, if `accepts` that.
-    /// Gives which.
+    /// Of a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any launch,
+    /// if `accepts` that. Gives which.
     pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
         let layout = self.layout.expect("a compact table");
         let address = |range: &Range<usize>| self.view.roots.slots.wrapping_add(range.start);

@@ -1,7 +1,8 @@
-//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down, where
-//! `tree/shape.cuh` mostly goes up.
+//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down,
+//! where `tree/shape.cuh` mostly goes up.
 //!
-//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there, rounded up.
+//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there,
+//! rounded up.
 
 use crate::checks::Pool;
 use crate::explorer::Wrong;
@@ -138,7 +139,8 @@ impl Tree {
         Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
     }
 
-    /// What is at a position of the last of these rows: in the row before, that position, and the one as far behind it as this row is long.
+    /// What is at a position of the last of these rows: in the row before, that position, and the one as far behind it as this
+    /// row is long.
     fn interleaved(width: usize, rows: &[usize], position: usize) -> Self {
         let [before @ .., length] = rows else { panic!("there is a row") };
         match before.last() {

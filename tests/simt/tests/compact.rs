@@ -1,5 +1,5 @@
-//! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every schedule of tiny
-//! cases.
+//! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
+//! schedule of tiny cases.
 //!
 //! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
 
@@ -54,8 +54,8 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One slot a
-/// bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
+/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One
+/// slot a bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
 fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {

@@ -1,5 +1,5 @@
-//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside it
-//! must survive the same explorations.
+//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside
+//! it must survive the same explorations.
 //!
 //! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
 
@@ -111,8 +111,8 @@ fn chained_claiming_survives() {
     }
 }
 
-/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such others
-/// to each other, so this is on a machine that has no stale loads and does not watch for races.)
+/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such
+/// others to each other, so this is on a machine that has no stale loads and does not watch for races.)
 #[test]
 fn alone_all_survive() {
     let unwatched = Rules { races: false, ..rules() };
@@ -162,8 +162,8 @@ fn thesis_spinlock() {
     }
 }
 
-/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the words
-/// that it guards are seen to come.
+/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the
+/// words that it guards are seen to come.
 #[test]
 fn thesis_spinlock_without_order() {
     let control = || Control::new(THESIS_SPINLOCK_RELAXED, Case::equal());
@@ -182,7 +182,8 @@ fn chained_torn() {
             caught(trial, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
-            // A replica; where there is room for none, Full; and Seen in a slot where the vector is not, when the look that confirms it is torn too.
+            // A replica; where there is room for none, Full; and Seen in a slot where the vector is not, when the look that
+            // confirms it is torn too.
             caught(
                 Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
@@ -215,8 +216,8 @@ fn chained_looks_again() {
     for algorithm in [LOOKS_AGAIN_WEAK, LOOKS_AGAIN_TOGETHER_WEAK] {
         caught(Control::new(algorithm, Case::equal()), &rules(), ALL, &["data race"]);
     }
-    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an older
-    // one, not even a weak one. So only the race detector objects.
+    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an
+    // older one, not even a weak one. So only the race detector objects.
     survives(Control::new(LOOKS_AGAIN_WEAK, Case::equal()), &unwatched, ALL);
 }
 

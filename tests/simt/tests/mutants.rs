@@ -1,8 +1,8 @@
-//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change that
-//! must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
+//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change
+//! that must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled and
-//! run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
+//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
+//! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

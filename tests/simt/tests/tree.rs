@@ -1,5 +1,5 @@
-//! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build strategy, and every
-//! schedule of tiny cases.
+//! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build
+//! strategy, and every schedule of tiny cases.
 //!
 //! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
 
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
 const A: u32 = 0;
 const B: u32 = 1;
 
-/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in one
-/// bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
+/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in
+/// one bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
 fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {

@@ -15,7 +15,7 @@
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
 //   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
-//   Block                                           this thread's number in its block and how many there are, barrier, scratch memory
+//   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
 // Atomics. All are relaxed, device scope (`.gpu`): chained claiming (core/claim.cuh) reads no data *through* a chunk, the data

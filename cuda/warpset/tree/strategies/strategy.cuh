@@ -1,12 +1,13 @@
 // The build strategies of tree tables: how the kernels of a table make root pairs of vectors, chosen when they are compiled.
 //
-// Only the pairing is of the table: which trees there are (tree/shape.cuh). Lanes and workspace are of the warps that make them, and have no
-// effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of strategies with
-// one pairing could share a table.
+// Only the pairing is of the table: which trees there are (tree/shape.cuh). Lanes and workspace are of the warps that make them,
+// and have no effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of
+// strategies with one pairing could share a table.
 //
 // Builder (batch/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
-//   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x workspace (tree/strategies/row_builder.cuh);
+//   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x
+//     workspace (tree/strategies/row_builder.cuh);
 //   - the recursive ones of his chapter 6: Halved, {One, Two} x {Stack, StackOfLeaves} (tree/strategies/recursive_builder.cuh).
 // The names and the legal combinations are in src/strategy.rs.
 #pragma once

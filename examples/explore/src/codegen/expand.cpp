@@ -55,8 +55,8 @@ u64 explore_most_steps()
     return most;
 }
 
-// The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault. `sources` gets the
-// number of the state that each row is a successor of. One row behind the last is written, too.
+// The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault.
+// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too.
 void explore_expand(const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
 {
     using namespace explore;

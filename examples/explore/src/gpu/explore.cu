@@ -5,17 +5,18 @@
 //   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
 //                                       ^ first     ^ last          ^ counts->new_references
 //
-// `order` is all states in the order in which they were found, so it has room for as many as the table has slots, and a level is a part of
-// it. The blocks of the kernel stay for many levels: they take tiles of the level until there are none, put what is left in their caches,
-// and wait for each other; the last to come turns the next level into this one.
+// `order` is all states in the order in which they were found, so it has room for as many as the table has slots, and a level is
+// a part of it. The blocks of the kernel stay for many levels: they take tiles of the level until there are none, put what is
+// left in their caches, and wait for each other; the last to come turns the next level into this one.
 //
-// A tile is a state a thread. All threads of a block try the same choice of the same process at the same time, each from its own state (see
-// codegen/mod.rs): so a warp parts only where its states have the process in different locations, and comes together to hand over
-// what it has made. A (state, process) pair a thread, which GPUexplore takes, fills the GPU with fewer states, but its warps run as many
-// different functions as there are processes.
+// A tile is a state a thread. All threads of a block try the same choice of the same process at the same time, each from its own
+// state (see codegen/mod.rs): so a warp parts only where its states have the process in different locations, and comes together
+// to hand over what it has made. A (state, process) pair a thread, which GPUexplore takes, fills the GPU with fewer states, but
+// its warps run as many different functions as there are processes.
 //
-// Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates, and from there to the table when it has no room for
-// one more of each thread. The states themselves lie in shared memory meanwhile, word by word, where looking for others costs them no registers.
+// Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates, and from there to the table when it has
+// no room for one more of each thread. The states themselves lie in shared memory meanwhile, word by word, where looking for
+// others costs them no registers.
 //
 // With EXPLORE_WALKS_BACK another kernel comes of it, which takes the way back along the levels to the initial state.
 
@@ -57,7 +58,8 @@ struct RegisterState {
     }
 };
 
-// A state in shared memory, word by word: those of a block's threads lie side by side. Any number of words and elements cost the same code.
+// A state in shared memory, word by word: those of a block's threads lie side by side. Any number of words and elements cost the
+// same code.
 template <u32 threads>
 struct SharedState {
     struct Column {
@@ -235,8 +237,8 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
     }
 }
 
-// One choice of a process in the thread's state; `give` gets the successor, if there is one. Gives 1 then, else 0. There is none, nor are
-// there later ones, from a fault on. All threads of the block call it.
+// One choice of a process in the thread's state; `give` gets the successor, if there is one. Gives 1 then, else 0. There is none,
+// nor are there later ones, from a fault on. All threads of the block call it.
 template <class Give>
 EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, SharedStates& state, Notes& notes, Give& give)
 {
@@ -336,7 +338,8 @@ struct Engine {
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
-    // All steps of the states order[first .. last]. If there are none, what is left in the cache is put. All threads of the block call it.
+    // All steps of the states order[first .. last]. If there are none, what is left in the cache is put. All threads of the block
+    // call it.
     EXPLORE_FN void expand(u64 first, u64 last)
     {
         const bool has_state = first + threadIdx.x < last;
@@ -399,8 +402,8 @@ struct Engine {
         __shared__ bool more;
         __syncthreads();
         if (threadIdx.x == 0) {
-            // A barrier of all blocks, which are resident together. Fences and relaxed accesses at device scope: what a block did before it
-            // arrives happens before the last one begins the level, and that before anyone goes on.
+            // A barrier of all blocks, which are resident together. Fences and relaxed accesses at device scope: what a block did
+            // before it arrives happens before the last one begins the level, and that before anyone goes on.
             const u32 generation = load_relaxed(&search->generation);
             __threadfence();
             if (atomicAdd(&search->arrived, 1) + 1 == gridDim.x) {
@@ -463,8 +466,9 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 
 #if EXPLORE_WALKS_BACK
 
-// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference becomes references[level], which is
-// no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]]. Blocks as for `search_levels`.
+// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference becomes
+// references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
+// Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
                  explore::u64 level)
@@ -493,8 +497,9 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
 
 #else
 
-// Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of `Chosen::threads` threads with
-// `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch left them, or as gpu/mod.rs begins.
+// Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch
+// left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 search_levels(warpset::View view, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
               explore::Limits limits)

@@ -1,15 +1,16 @@
 //! The memory of the simulated GPU: what each access may see, and which accesses must not meet.
 //!
-//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were written
-//! atomically during the launch the older values are kept too, in the order in which they were written (the coherence order).
+//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were
+//! written atomically during the launch the older values are kept too, in the order in which they were written (the coherence
+//! order).
 //!
 //! What a load sees. Any value that is not older than the newest one
 //!   - whose write happened before the load (program order, barriers, release to acquire), or
 //!   - that this lane, or one whose loads happened before, has seen in that cell by a *strong* (atomic) load.
 //!
-//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a *weak*
-//! load sees binds nothing after it: of two in a row the second may be served by the older line of an L1. Read-modify-writes act on
-//! the newest value. An access of several cells sees all of them as of one moment.
+//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a
+//! *weak* load sees binds nothing after it: of two in a row the second may be served by the older line of an L1.
+//! Read-modify-writes act on the newest value. An access of several cells sees all of them as of one moment.
 //!
 //! Data races. Two accesses of one byte, one of them a write, one of them plain, and neither happened before the other.
 //! Whatever order they came in here, on a GPU it could have been the other: the race is reported at once.
