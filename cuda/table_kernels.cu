@@ -14,7 +14,7 @@ using warpset::Table;
 using warpset::u32;
 using warpset::u64;
 using warpset::View;
-// Of the table, or of a tree table's roots.
+// The layout of the table, or of a tree table's roots.
 constexpr Table::Roots::Layout layout{};
 
 // Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need

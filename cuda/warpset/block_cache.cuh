@@ -110,7 +110,7 @@ public:
         return write(take(1), vector, parent);
     }
 
-    // The same in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for
+    // As `add`, but in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for
     // each.
     WARPSET_FN u32 take(u32 count)
     {
@@ -141,8 +141,8 @@ public:
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // The same in two steps, so that each can be timed: what the first gives, how many are left, is for the second, which follows
-    // at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
+    // which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written

@@ -38,7 +38,7 @@ const BUCKETS: &[Layout] = &[
     (256, 8, 64),
 ];
 
-/// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees;
+/// The layouts of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees;
 /// nodes that move up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4
 /// and 8.
 const TREES: &[Layout] = &[
@@ -81,7 +81,7 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// Of each of them: an odd row of words, and one above.
+/// The layouts that each of them is tried with: an odd row of words, and one above.
 const STRATEGY_TREES: &[Layout] = &[(7, 8, 64)];
 
 /// Trees that are whole, of each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.

@@ -136,7 +136,7 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     }
 }
 
-// The same of a compact table: n - 1 is the function that a key is stored under.
+// The same for a compact table, where n - 1 is the function that a key is stored under.
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {

@@ -30,7 +30,7 @@ struct SearchBatch {
             return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
     }
 
-    // By the warps of a grid, which share the batch.
+    // Searches for a whole batch, which the warps of a grid share.
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
         const u64 warp = platform::Grid::warp();
@@ -38,7 +38,8 @@ struct SearchBatch {
         count_offered(batch);
     }
 
-    // By one warp: of the vectors `next .. end`. `scratch` is shared memory, `scratch_bytes()` long and aligned to 16 bytes.
+    // Searches for the vectors `next .. end`, by one warp. `scratch` is shared memory, `scratch_bytes()` long and aligned to 16
+    // bytes.
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
@@ -78,10 +79,10 @@ struct SearchBatch {
         results.finish();
     }
 
-    // By one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at the end of its turn, and
-    // the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns a find-or-put at fill
-    // 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to its end: 64 / 92. With
-    // 8, 16 and 32 turns: 38, 31 and 33.)
+    // Searches for a whole batch by one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at
+    // the end of its turn, and the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns
+    // a find-or-put at fill 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to
+    // its end: 64 / 92. With 8, 16 and 32 turns: 38, 31 and 33.)
     WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
     {
         constexpr u32 max_turns = 24;

@@ -78,7 +78,7 @@ struct BucketTable {
     TableView view;
     Layout layout;
 
-    // Of a static shape.
+    // The table of a view, if the shape is static.
     WARPSET_FN static BucketTable of(const View& view) { return {view, {}}; }
 
     // A slot is named by its bucket and its *index* there, or by its number.

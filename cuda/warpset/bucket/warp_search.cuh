@@ -69,7 +69,7 @@ struct WarpSearch {
     const Table& table;
     u8* vectors;  // the warp's scratch memory
 
-    // Of the vector that this lane owns:
+    // How far the search for this lane's vector is:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
     typename Table::Classes forbidden;

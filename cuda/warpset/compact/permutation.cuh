@@ -26,7 +26,7 @@
 
 namespace warpset {
 
-// Mirrored by `HashView` in src/raw/view.rs.
+// Mirrored by `HashView` in src/core/view.rs.
 struct HashView {
     u64 multipliers[3];  // odd
     u64 inverses[3];     // of those, modulo 2^64

@@ -41,7 +41,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     const Table& table;
     u8* keys;  // the warp's scratch memory
 
-    // Of the key that this lane owns:
+    // How far the search for this lane's key is:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
     u64 scrambled = 0;
@@ -88,7 +88,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
 private:
     static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
 
-    // Of an owner's bucket: which slots hold its code, and which are EMPTY.
+    // What the tile saw in the bucket of one owner: which slots hold its code, and which are EMPTY.
     struct Report {
         u32 same, empty;
     };

@@ -120,7 +120,7 @@ struct LevelView {
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
     u32 rounds;          // of a find-or-put; 0: there is no such level
-    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): `rounds`, or one more in the stash of a cuckoo table
+    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): one more than `rounds` in a cuckoo table's stash
 };
 
 // Mirrored by `CompactView` in src/core/view.rs.
@@ -425,7 +425,7 @@ struct CompactTable {
         return true;
     }
 
-    // The same of the key alone.
+    // The same, and gives the key alone.
     WARPSET_FN bool read_chunk(u64 slot, u64& key) const
     {
         u32 ignored;

@@ -83,7 +83,7 @@ WARPSET_FN Decision decide(Chunk* chunk, Chunk empty, Chunk value, bool expect_e
     return decision(seen, empty, value);
 }
 
-// The same without deciding.
+// Learns how a chunk was decided, and does not decide it.
 template <class Chunk>
 WARPSET_FN Decision look(const Chunk* chunk, Chunk empty, Chunk value)
 {

@@ -10,12 +10,12 @@
 // G/s. The first three columns are this (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes waited
 // for each other after every task.
 //
-//   | words | 2 in flight, 36 warps | 32 warps    | 1 in flight, 40 warps | waiting     | a thread a vector | nodes in own kernel |
-//   |-------|-----------------------|-------------|-----------------------|-------------|-------------------|---------------------|
-//   | 4     | 14.2 / 8.5            | 13.7 / 8.3  | 14.2 / 8.4            | 15.0 / 8.1  | 15.3 / 8.1        | 13.2 / 8.6          |
-//   | 8     | 11.0 / 5.4            | 10.6 / 5.4  | 11.2 / 5.4            | 11.4 / 5.4  | 10.2 / 4.3        | 11.3 / 5.1          |
-//   | 16    | 7.7 / 2.4             | 7.3 / 2.4   | 7.2 / 2.4             | 8.1 / 2.4   | 6.9 / 2.2         | 6.8 / 2.4           |
-//   | 32    | 5.1 / 1.1             | 4.9 / 1.2   | 5.0 / 1.2             | 5.3 / 1.2   | 3.8 / 1.0         | 5.5 / 1.1           |
+//   | words | 2 in flight, 36 warps | 32 warps   | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in own kernel |
+//   |-------|-----------------------|------------|-----------------------|------------|-------------------|---------------------|
+//   | 4     | 14.2 / 8.5            | 13.7 / 8.3 | 14.2 / 8.4            | 15.0 / 8.1 | 15.3 / 8.1        | 13.2 / 8.6          |
+//   | 8     | 11.0 / 5.4            | 10.6 / 5.4 | 11.2 / 5.4            | 11.4 / 5.4 | 10.2 / 4.3        | 11.3 / 5.1          |
+//   | 16    | 7.7 / 2.4             | 7.3 / 2.4  | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4           |
+//   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
 // The prototypes have no `missing`, no widths but powers of two, and one limit for both nodes in flight. With these, waiting was
 // 14.2, 10.5, 7.1 and 4.4: at 32 words about 160 instructions a node by the counters, as a warp of 64 tasks nearly always has one

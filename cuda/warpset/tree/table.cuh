@@ -80,7 +80,7 @@ struct TreeTable {
     NodeTable nodes;
     u32 run_time_width;
 
-    // Of a static width.
+    // The table of a view, if the width is static.
     WARPSET_FN static TreeTable of(const View& view) { return {Roots::of(view.roots), {view.nodes}, static_width}; }
 
     WARPSET_FN constexpr u32 width() const { return static_width == 0 ? run_time_width : static_width; }

@@ -54,7 +54,7 @@ pub struct Contents {
     pub slots: Vec<Slot>,
     /// By vector of the pool: its slot.
     pub slot_of: Vec<Option<u64>>,
-    /// Of a tree table.
+    /// What the node table of a tree table holds.
     pub nodes: Option<Nodes>,
 }
 
@@ -179,7 +179,7 @@ impl Contents {
         })
     }
 
-    /// Of a compact table: vectors that were not put back are in slots that find-or-put may take.
+    /// In a compact table, vectors that were not put back are in slots that find-or-put may take.
     pub fn check_kept(&self, table: &Table, pool: &Pool, put_back: impl Fn(usize) -> bool) -> Result<(), Wrong> {
         let Some(layout) = &table.layout else { return Ok(()) };
         for (vector, slot) in self.slot_of.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {

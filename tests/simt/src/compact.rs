@@ -44,7 +44,7 @@ pub struct CompactView {
 pub struct Level {
     pub buckets: u64,
     pub functions: u64,
-    /// Of round r: the slots of a bucket that rounds until then may take.
+    /// For each round r, the slots of a bucket that rounds until then may take.
     pub limits: [u64; 3],
     /// Those of a find-or-put.
     pub rounds: usize,
@@ -52,7 +52,7 @@ pub struct Level {
     pub kept_rounds: usize,
 }
 
-/// Of some keys, in slots of some bits.
+/// A layout for keys and slots of some bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub key_bits: u32,
@@ -226,7 +226,7 @@ impl Layout {
     }
 }
 
-/// Of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
+/// The inverse of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
 fn inverse(odd: u64) -> u64 {
     (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
 }

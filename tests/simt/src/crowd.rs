@@ -172,7 +172,7 @@ impl Program for Crowd {
         vec![grids]
     }
 
-    /// Of all that offer a key that was not stored, one is told New and the others Seen; or all are told Full, and find-or-put
+    /// Among all that offer a key that was not stored, one is told New and the others Seen; or all are told Full, and find-or-put
     /// may take no slot of its walk.
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
         let Case { table, pool, stored_before, operations, a_lane, batches, .. } = self.case.as_ref().expect("a case was set up");

@@ -47,9 +47,9 @@ pub struct Exhaustive {
     /// The players are warps with a batch each (of puts), not lanes.
     warps: bool,
     stale: bool,
-    /// Of a tree table: buckets of nodes, of two slots each.
+    /// In a tree table, buckets of nodes, of two slots each.
     node_buckets: u32,
-    /// Of a compact table.
+    /// What the stash of a compact table holds.
     stash: Stash,
     /// What the lanes run, if not the table's own operations: a negative control.
     control: Option<(&'static str, Kernel)>,
@@ -95,7 +95,7 @@ impl Exhaustive {
         Self { control: Some((name, kernel)), ..self }
     }
 
-    /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to
+    /// In a compact table, all small keys begin in bucket 0, the second function (if codes have room for one) sends them to
     /// bucket 1; then the two slots, or a stash of one, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);

@@ -1,5 +1,5 @@
-//! Compact cuckoo: keys are put, relocate (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small tables
-//! that are too full for them.
+//! Compact cuckoo: keys are put, relocated (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small
+//! tables that are too full for them.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};
@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// Batches of all keys: before the stash relocates, and after; and between these of those that are left over.
+/// Batches of all keys: before the stash is relocated, and after; and between these of those that are left over.
 struct Case {
     table: Table,
     pool: Pool,

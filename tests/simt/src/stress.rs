@@ -403,7 +403,7 @@ impl Case {
         Ok(rows)
     }
 
-    /// Of all slots: words that were read are those of the vector that is there in the end; the others have been counted.
+    /// For all slots, words that were read are those of the vector that is there in the end; the others have been counted.
     fn check_get(&self, contents: &Contents, memory: &Memory, get: &GetArgument) -> Result<(), Wrong> {
         let words = memory.at(get.vectors, get.count as usize * self.pool.width);
         for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
@@ -490,7 +490,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     config
 }
 
-/// Of a compact table in which few slots may be taken, in one round or several; with a stash or none.
+/// A compact table in which few slots may be taken, in one round or several; with a stash or none.
 fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -> Layout {
     let (key_bits, slot_bits) = (kernels.key_bits, kernels.slot_bits);
     let limits = |slots: u64, rng: &mut Pcg64Mcg| {
@@ -633,7 +633,7 @@ fn stored_words_like_unread(contents: &Contents) -> u64 {
     contents.slots.iter().flat_map(|slot| &slot.words).filter(|word| **word == UNREAD).count() as u64
 }
 
-/// Of every slot, and of no slot.
+/// References to every slot, and to no slot.
 fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     let all: Vec<u64> = (0..table.slots).chain([NO_REFERENCE]).collect();
     GetArgument {

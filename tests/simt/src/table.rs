@@ -16,10 +16,10 @@ pub struct Kernels {
     pub width: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
-    /// Of a compact table, or of a tree's compact roots; else 0.
+    /// Bits a key of a compact table, or of a tree's compact roots; else 0.
     pub key_bits: u32,
     pub slot_bits: u32,
-    /// Of a tree: `warpset::Pairing`.
+    /// The number of a tree's `warpset::Pairing`.
     pub pairing: u32,
     strategy: *const c_char,
     geometry: &'static Geometry,
@@ -27,7 +27,7 @@ pub struct Kernels {
     pub find_or_put: Kernel,
     /// The same but for the batch's parents, which a bucket table has no use for.
     pub find_or_put_incremental: Kernel,
-    /// Of blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
+    /// By blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
     pub put_by_blocks: Kernel,
     pub find: Kernel,
     pub clear: Kernel,
@@ -191,7 +191,7 @@ pub struct Operation {
     pub outcome: u32,
     pub reads_back: u32,
     pub misread: u32,
-    /// Of a INCREMENTAL: the slot of its parent, unless the operation before it says one.
+    /// For INCREMENTAL, the slot of its parent, unless the operation before it says one.
     pub parent: u32,
     pub reference: u64,
     pub began: u64,
@@ -347,7 +347,7 @@ pub struct Table {
     pub view: View,
     /// Of vectors, or of root pairs.
     pub slots: u64,
-    /// Of nodes: those that every search of the node table can come to.
+    /// Slots of nodes that every search of the node table can come to.
     pub node_slots: usize,
     /// Of a compact table.
     pub layout: Option<Layout>,
@@ -418,7 +418,7 @@ impl Table {
         Self { kernels, view: View { roots, nodes, compact }, slots, node_slots, layout }
     }
 
-    /// Of a cuckoo table: the view for keys that are put back.
+    /// For a cuckoo table, the view for keys that are put back.
     pub fn view_to_put_back(&self) -> View {
         let mut view = self.view;
         view.compact.stash.rounds = view.compact.stash.all_rounds;
@@ -451,8 +451,8 @@ impl Table {
         }
     }
 
-    /// Of a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any launch,
-    /// if `accepts` that. Gives which.
+    /// For a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any
+    /// launch, if `accepts` that. Gives which.
     pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
         let layout = self.layout.expect("a compact table");
         let address = |range: &Range<usize>| self.view.roots.slots.wrapping_add(range.start);
@@ -491,7 +491,7 @@ impl Table {
         seen
     }
 
-    /// The same of a compact table. What is no key's code reads as words that no vector has.
+    /// The same for a compact table. What is no key's code reads as words that no vector has.
     fn compact_slot(&self, memory: &Memory, layout: &Layout, slot: u64) -> Slot {
         let range = layout.range(slot);
         let bytes = memory.at(self.view.roots.slots.wrapping_add(range.start).cast_const(), range.len());
@@ -507,7 +507,7 @@ impl Table {
         Slot { decided: vec![code != 0], words, ranges: vec![range] }
     }
 
-    /// Of a compact table: the key of a vector (or root pair).
+    /// The key of a vector, or of a root pair, in a compact table.
     pub fn key(&self, words: &[u32]) -> u64 {
         let right = if self.kernels.is_tree() { self.kernels.left_bits() } else { 32 };
         u64::from(words[0]) | u64::from(words[1]) << right

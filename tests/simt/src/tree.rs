@@ -113,7 +113,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Of so many words, by the number of a pairing in tree/shape.cuh.
+    /// The tree of so many words, by the number of a pairing in tree/shape.cuh.
     fn new(pairing: u32, width: usize) -> Self {
         match pairing {
             0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),

@@ -118,8 +118,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the barrier between seeing slots complete and reading them for another lane",
         file: "warpset/batch/maintenance.cuh",
-        from: "so without this they might see chunks EMPTY.\n        Warp::sync();\n",
-        to: "so without this they might see chunks EMPTY.\n",
+        from: "        Warp::sync();\n        u64 row = 0;\n",
+        to: "        u64 row = 0;\n",
     },
     Mutant {
         what: "the barrier between the last look at a vector in scratch memory and the next vector",

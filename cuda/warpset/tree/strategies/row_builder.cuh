@@ -1,18 +1,18 @@
 // How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as
 // root pairs, made row by row, each row of halves in place of the one below.
 //
-// One loop, `make_row`, in rounds: in a round each lane has one *task*, a pair of one vector, and the warp goes on to the next
-// when all lanes are done (but for Lanes::One). Policies say
-//   - which task (`task`): a vector has a *group* of lanes, of one lane (One) or of as many as it has leaves, up to a warp
-//     (Group), which idle as rows get shorter; or the tasks of all vectors lie in a row, and lanes take them in order
-//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row; here a warp has 32
+// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp goes on to the
+// next round when all lanes are done (but for Lanes::One). Policies say
+//   - which task a lane has (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
+//     (Group), which idle as rows get shorter. Or the tasks of all vectors lie in a row, and lanes take them in order
+//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row. Here a warp has 32
 //     vectors in hand, which fill it at every row, and needs no such barrier;
 //   - which halves make a pair (TreeShape);
 //   - where halves are (`Memory`, `Registers`).
 //
-// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written;
-// lanes of one round read before any of them writes (`sync`), which also keeps the next vectors' halves from being written before
-// these's are read.
+// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written.
+// Lanes of one round read before any of them writes (`sync`). That also keeps the halves of the next vectors from being written
+// before those of these are read.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -156,8 +156,8 @@ private:
             // Rows of lanes that share their work lie one behind another, others at equal distances.
             const u32 in_order = vector * (shrinks ? length : leaves) + position;
             if constexpr (workspace != Workspace::ShuffledShared) return in_order;
-            // Lanes read halves 2i and 2i + 1. Each its own vector's: all lanes' halves of one position side by side. Of one row:
-            // of each 64 halves, the even ones before the odd ones.
+            // Lanes read halves 2i and 2i + 1. If each lane reads those of its own vector, the halves of all lanes at one
+            // position lie side by side. If lanes share one row, of each 64 halves the even ones lie before the odd ones.
             if constexpr (!shrinks) return position * Warp::size + vector;
             return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
         }

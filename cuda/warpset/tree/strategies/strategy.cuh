@@ -1,8 +1,8 @@
 // The build strategies of tree tables: how the kernels of a table make root pairs of vectors, chosen when they are compiled.
 //
-// Only the pairing is of the table: which trees there are (tree/shape.cuh). Lanes and workspace are of the warps that make them,
-// and have no effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of
-// strategies with one pairing could share a table.
+// Only the pairing is a property of the table: it says which trees there are (tree/shape.cuh). Lanes and workspace are properties
+// of the warps that make the trees. They have no effect where a thread makes a tree by itself: on CPUs, and in calls by one
+// thread of a user's kernel. So kernels of strategies with one pairing could share a table.
 //
 // Builder (batch/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
