@@ -31,9 +31,9 @@
 //   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain
 //     of one chunk. Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot
 //     and writes the other slot back as it was.
-//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere; the relocation of a cuckoo
-//     table (compact/relocation.cuh) exchanges codes of the main level and clears the stash. The invariants hold between such
-//     passes.
+//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo table
+//     (compact/relocation.cuh) claims slots of the main level that are EMPTY, exchanges codes of others, and clears the stash.
+//     The invariants hold between such passes.
 //
 // "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
 // that is neither EMPTY nor what it will be for ever. `load_relaxed` and the value that a failed compare-and-swap returns are

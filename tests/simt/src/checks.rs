@@ -2,7 +2,7 @@
 
 use crate::explorer::Wrong;
 use crate::memory::Memory;
-use crate::table::{ABSENT, INCREMENTAL, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
+use crate::table::{ABSENT, FIND, FULL, GIVE, INCREMENTAL, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
 use crate::tree::Nodes;
 use std::collections::{HashMap, HashSet};
 

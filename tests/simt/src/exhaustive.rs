@@ -7,8 +7,8 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    BatchArgument, BatchView, INCREMENTAL, Config, FIND, FULL, GIVE, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE, Table,
-    argument,
+    BatchArgument, BatchView, Config, FIND, FULL, GIVE, INCREMENTAL, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE,
+    Table, argument,
 };
 use std::collections::HashMap;
 

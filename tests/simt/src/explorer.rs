@@ -148,7 +148,13 @@ impl fmt::Display for Catch {
 
 /// Tries schedules number `first .. first + count` (each the seed of one run), or all if the strategy is exhaustive and there are
 /// no more than `count`.
-pub fn explore(program: &mut dyn Program, strategy: Strategy, rules: &Rules, first: u64, count: u64) -> Result<Effort, Box<Catch>> {
+pub fn explore(
+    program: &mut dyn Program,
+    strategy: Strategy,
+    rules: &Rules,
+    first: u64,
+    count: u64,
+) -> Result<Effort, Box<Catch>> {
     let mut memory = Memory::new(program.memory_bytes());
     let mut effort = Effort::default();
     let start = Instant::now();

@@ -7,8 +7,8 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    ABSENT, BatchArgument, BatchView, INCREMENTAL, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
-    NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
+    ABSENT, BatchArgument, BatchView, Config, ExportArgument, FIND, FULL, GetArgument, INCREMENTAL, Kernels, MeasureArgument,
+    NEW, NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
 };
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};

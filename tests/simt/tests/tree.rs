@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use support::{Few, layouts, share, stress, stress_of_lanes, stress_of_warps, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
-use warpset_simt::table::{INCREMENTAL, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
+use warpset_simt::table::{FIND, GIVE, INCREMENTAL, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)))];
