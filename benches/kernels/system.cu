@@ -1,9 +1,10 @@
 // A synthetic transition system, walked level by level on the GPU: what a model checker's table is offered.
 //
 // A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes
-// may step; a step takes its process to its next local state, cyclically, and that of the first of them also the program counter
-// to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its words in
-// `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has offered.
+// may step. A step takes its process to its next local state, cyclically. The step of the first of them also takes the program
+// counter to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its
+// words in `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has
+// offered.
 #include "warpset/block_cache.cuh"
 
 using u8 = unsigned char;
@@ -54,9 +55,9 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
     }
 }
 
-// The same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the queue
-// `next`, as a model checker on the GPU does; nothing but references passes through global memory. Blocks of EXPAND_THREADS
-// threads, a (state, move) each.
+// Does the same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the
+// queue `next`, as a model checker on the GPU does. Nothing but references passes through global memory. Blocks have
+// EXPAND_THREADS threads, one for each (state, move).
 #ifndef EXPAND_THREADS
 #define EXPAND_THREADS 128
 #define EXPAND_ROWS (WARPSET_WIDTH <= 16 ? 256 : 128)

@@ -1,11 +1,11 @@
 // The bucket table: a set of vectors of one width, stored whole in slots, with find-or-put as its one writing operation.
 //
-// This header has the table as one thread uses it; bucket/warp_search.cuh lets the 32 lanes of a warp work together on the same
+// This header has the table as one thread uses it. In bucket/warp_search.cuh the 32 lanes of a warp work together on the same
 // table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
 // included.
 //
-// Sources: claiming is core/claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch.
-// 5).
+// Sources: claiming is core/claim.cuh. Bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019,
+// chapter 5).
 //
 // EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
 // the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
@@ -290,8 +290,8 @@ struct BucketTable {
         return true;
     }
 
-    // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a
-    // vector in.
+    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found complete, or
+    // put or found a vector in.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;

@@ -11,8 +11,8 @@
 //   bucket    = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
 //   remainder = floor(W frac(h B))                       0 .. W - 1
 //
-// Bucket and remainder tell h. Two hashes of one window differ by at least 2^-b. So their frac(h B) differ by at least B / 2^b >=
-// 1 / W, and their remainders differ. There are as few values of `remainder` as there can be, for every B. It takes two
+// Bucket and remainder tell h. Two hashes of one window differ by at least 2^-b. Their frac(h B) so differ by B / 2^b, which is
+// at least 1 / W, and their remainders differ. There are as few values of `remainder` as there can be, for every B. It takes two
 // multiplications to find them, and no division. A slot holds remainder and function number f in one code, f W + remainder. As
 // many functions as fit are used, F = floor(2^slot_bits / W), up to 128.
 //

@@ -191,7 +191,8 @@ struct TreeTable {
         return true;
     }
 
-    // The same of a slot that this thread, or one that it has synchronised with since, has found to hold a vector.
+    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found to hold a
+    // vector.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
