@@ -15,8 +15,8 @@ struct BatchCounts {
     u64 full_nodes;      // how many of those that were full lacked a node, not a slot
 };
 
-// A reference is a slot's number, or has a tag above it: the generation of the table, which tells stale references
-// (src/outcome.rs).
+// A reference is a slot's number, or has a tag above it: the generation of the table, by which stale references are
+// known (src/outcome.rs).
 constexpr u32 reference_slot_bits = 40;
 constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
 
@@ -31,7 +31,7 @@ struct BatchView {
     BatchCounts* counts;  // added to
     const u64* parents;   // count, or null: the stored vectors that these differ from in some words, or no_reference
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
-    u8* workspace;        // of this call alone: search_workspace_bytes for each warp of the grid, aligned to 16 bytes
+    u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes; nobody else uses it meanwhile
     u64 tag;              // of references read and written: 0, or the table's generation above reference_slot_bits
 
     // Reads a part of the input.

@@ -64,7 +64,7 @@ private:
 };
 
 template <class RootShape, u32 width, Lanes lanes, Workspace workspace, Operation operation>
-struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation, Offer::Whole> 
+struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation, Offer::Whole>
     : RootBuilder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, workspace>>, operation> {
     static_assert(lanes == Lanes::One || lanes == Lanes::Two, "a node is looked at by one lane or two");
     static_assert(workspace == Workspace::Stack || workspace == Workspace::StackOfLeaves, "recursion has a call stack");

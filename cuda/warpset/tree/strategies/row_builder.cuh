@@ -21,7 +21,7 @@
 namespace warpset {
 
 template <class RootShape, u32 width, Lanes lanes, Pairing pairing, Workspace workspace, Operation operation>
-struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Whole> 
+struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Whole>
     : RootBuilder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation> {
     static_assert(lanes == Lanes::One || lanes == Lanes::Group || lanes == Lanes::ShrinkingGroup, "another builder's");
     static_assert(workspace != Workspace::ShuffledShared || (pairing == Pairing::Neighboured && lanes != Lanes::Group),
