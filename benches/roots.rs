@@ -1,16 +1,18 @@
 //! Compact tables on the GPU: keys of 45 and 54 bits in 2^28 slots of 32 bits, against the bucket table of two words.
 //!
-//! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x {duplication 2
-//! into an empty table; the same again, all seen; lookups of the same, and of as many keys that are not stored}; and the placement floor
-//! (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact one with a stash also that; there are as many
-//! keys as make it this full. `fill` is keys stored at the end x bytes a slot / bytes of the table. All in one process; medians of 5,
-//! by device events. Every count is checked; at the highest fill all keys of a compact table are read back, and are those that
-//! were put.
+//! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x
+//! {duplication 2 into an empty table; the same again, all seen; lookups of the same, and of as many keys that are not stored};
+//! and the placement floor (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact
+//! one with a stash also that; there are as many keys as make it this full. `fill` is keys stored at the end x bytes a slot /
+//! bytes of the table. All in one process; medians of 5, by device events. Every count is checked; at the highest fill all keys
+//! of a compact table are read back, and are those that were put.
 //!
-//! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it there, duplication 2,
-//! in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them; of keys that are not stored}. One run each.
+//! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
+//! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them; of
+//! keys that are not stored}. One run each.
 //!
-//! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact tables.
+//! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact
+//! tables.
 
 mod support;
 
@@ -194,8 +196,8 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     read_back(bench, &table, &mut all)
 }
 
-/// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones, all of
-/// them there, are all there are.
+/// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones,
+/// all of them there, are all there are.
 fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Result<()> {
     let count: usize = keys.iter().map(|keys| keys.drawn.count).sum();
     let oracle = BucketTable::new(&bench.device, 2, count as u64 / 2 * 5 / 4)?;

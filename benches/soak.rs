@@ -67,7 +67,7 @@ struct Setting {
 
 fn campaigns() -> Vec<Campaign> {
     let of = |name, share, log2, bits: &[u8], run| {
-        let (strategy, is_of_keys, slot_bits, function_bits, from_host) = (Strategy::Default, false, 0, 0, false);
+        let (strategy, is_of_keys, slot_bits, function_bits, from_host) = (Strategy::DEFAULT, false, 0, 0, false);
         Campaign { name, share, log2, bits: bits.to_vec(), run, strategy, is_of_keys, slot_bits, function_bits, from_host }
     };
     let keys = |name, share, log2, run, slot_bits, function_bits| Campaign {
@@ -99,9 +99,9 @@ fn campaigns() -> Vec<Campaign> {
         of("tree, 16 words", 18, 27, &of_16, tree),
         of("tree, 32 words", 6, 26, &of_32, tree),
         of("tree, 16 words, many nodes", 8, 25, &wide(16, &[11, 11, 11, 0, 0, 0, 0, 0, 3], false), tree),
-        Campaign { strategy: Strategy::LdIpSm, ..of("tree, 8 words, ld_ip_sm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
-        Campaign { strategy: Strategy::Clr64, ..of("tree, 6 words, Clr64", 8, 26, &[6, 6, 6, 6, 5, 5], tree) },
-        Campaign { strategy: Strategy::OneNpGm, ..of("tree, 8 words, 1_np_gm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        Campaign { strategy: Strategy::LD_IP_SM, ..of("tree, 8 words, ld_ip_sm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
+        Campaign { strategy: Strategy::CLR64, ..of("tree, 6 words, Clr64", 8, 26, &[6, 6, 6, 6, 5, 5], tree) },
+        Campaign { strategy: Strategy::ONE_NP_GM, ..of("tree, 8 words, 1_np_gm", 8, 26, &[5, 5, 5, 4, 4, 4, 4, 3], tree) },
         of("compact tree, 4 words", 20, 27, &[9, 8, 8, 8], compact_tree),
         of("compact tree, 8 words", 40, 27, &[5, 5, 5, 4, 4, 4, 4, 3], compact_tree),
         of("compact tree, 16 words", 15, 27, &of_16, compact_tree),

@@ -1,12 +1,13 @@
 //! The build strategies of the tree table on the GPU, and the thesis' own tree tables.
 //!
-//! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, 0.73} x {duplication 2 into an empty table; the same again, all
-//! seen} x {every strategy; the thesis' recursive and non-recursive tables}, as in thesis 4.2 (Bergsma 2019). All in one process, on the same
-//! vectors: 2^25 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full for the default's nodes; the
-//! thesis' one table has as many bytes as our two. Medians of 3 by device events. Every count is checked.
+//! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, 0.73} x {duplication 2 into an empty table; the same
+//! again, all seen} x {every strategy; the thesis' recursive and non-recursive tables}, as in thesis 4.2 (Bergsma 2019). All in
+//! one process, on the same vectors: 2^25 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half
+//! full for the default's nodes; the thesis' one table has as many bytes as our two. Medians of 3 by device events. Every count
+//! is checked.
 //!
-//! `cargo bench --bench strategies` prints a Markdown table for each compression, in 10^9 vectors a second: find-or-put into an empty table /
-//! all seen. WARPSET_BENCH_WIDTHS=4,8 measures only these.
+//! `cargo bench --bench strategies` prints a Markdown table for each compression, in 10^9 vectors a second: find-or-put into an
+//! empty table / all seen. WARPSET_BENCH_WIDTHS=4,8 measures only these.
 
 mod support;
 
@@ -19,7 +20,8 @@ const REPEATS: usize = 3;
 const FILL: f64 = 0.7;
 const NODE_FILL: f64 = 0.5;
 
-/// What is measured of one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the table.
+/// What is measured of one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the
+/// table.
 struct Column {
     ratios: [f64; 2],
     cells: Vec<String>,
@@ -76,7 +78,7 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
     // How many there are shows in a table with room for all.
     let most = (count * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
     let mut counted = Vec::new();
-    for strategy in [Strategy::Default, Strategy::LdIpSm] {
+    for strategy in [Strategy::DEFAULT, Strategy::LD_IP_SM] {
         let table = table(count, most, strategy)?;
         let (_, counts) = bench.find_or_put(&table, vectors)?;
         counted.push((counts.hits, table.nodes()?));

@@ -1,9 +1,9 @@
 //! The tree table on the GPU, against the bucket table.
 //!
-//! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, where all nodes fit the GPU's cache; 0.73, where most nodes
-//! are new} x {duplication 2 into an empty table; the same again, all seen} x {bucket table, tree table}. All in one process, on the
-//! same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full. Medians of 5, by device
-//! events. Every count is checked.
+//! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, where all nodes fit the GPU's cache; 0.73, where most
+//! nodes are new} x {duplication 2 into an empty table; the same again, all seen} x {bucket table, tree table}. All in one
+//! process, on the same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half full.
+//! Medians of 5, by device events. Every count is checked.
 //!
 //! `cargo bench --bench trees` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_WIDTHS=4,8 measures only these.
 

@@ -1,18 +1,22 @@
-//! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer than any cache.
+//! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer
+//! than any cache.
 //!
-//! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that nearly every state
-//! brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their parents; either table in blocks: a kernel that
-//! fetches states by reference, makes their successors and puts them, dropping duplicates in shared memory (block_cache.cuh)}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at
-//! fill 0.7; in blocks, until the last level that was complete. The rate is that of batches of at least a million states, by device events; in blocks all of
-//! the work is timed. Every walk's count is compared with that of a bitmap, and what was offered last is read back; in blocks the count of every level is.
+//! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that
+//! nearly every state brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their
+//! parents; either table in blocks: a kernel that fetches states by reference, makes their successors and puts them, dropping
+//! duplicates in shared memory (block_cache.cuh)}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2
+//! sets another power of two); tables are then at fill 0.7; in blocks, until the last level that was complete. The rate is that
+//! of batches of at least a million states, by device events; in blocks all of the work is timed. Every walk's count is compared
+//! with that of a bitmap, and what was offered last is read back; in blocks the count of every level is.
 //!
 //! `cargo bench --bench walks` prints a Markdown table, in 10^9 states a second. WARPSET_BENCH_WIDTHS=8,16 measures only these.
-//! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its rate over
-//! that of plain roots, both of changes.
+//! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its
+//! rate over that of plain roots, both of changes.
 //!
-//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table; another number, so many. With compact roots
-//! 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk (codes and references), 2 GB for the bitmap,
-//! and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states take 19 GB, 34 GB for the levels and 4 GB.
+//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table; another number, so many. With
+//! compact roots 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk (codes and
+//! references), 2 GB for the bitmap, and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states take 19
+//! GB, 34 GB for the levels and 4 GB.
 
 mod support;
 
@@ -41,8 +45,8 @@ unsafe impl DeviceRepr for System {}
 
 impl System {
     fn new(width: usize, skewed: bool) -> Self {
-        // Bits of the program counter; of a process if all have the same; of those in the first half and of the others if not. Codes have at
-        // most 36 bits.
+        // Bits of the program counter; of a process if all have the same; of those in the first half and of the others if not.
+        // Codes have at most 36 bits.
         let (counter, even, first, second) = match width {
             4 => (1, 10, 12, 6),
             6 => (2, 6, 8, 3),

@@ -34,50 +34,78 @@ void with_shape(u32 width, Use use)
 
 using RootShape = StaticShape<2, 8, 64>;
 
-// The views of all kinds of tables; those that a table is not of are zeros. `Views` in src/core/view.rs.
-struct Views {
-    TreeView tree;            // a bucket table has the first part only
-    CompactTreeView compact;  // a compact table that is no tree's has the first part only
-    u32 slot_bits, pairing;
+// Which view a table has. The order is that of `TableKind` in src/backend/cpu.rs.
+enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree };
+
+// A table of any kind. Mirrored by `CpuView` in src/backend/cpu.rs.
+struct View {
+    const void* table;  // TableView, TreeView, CompactView or CompactTreeView
+    TableKind kind;
+    Pairing pairing;  // of a tree table
+    u32 slot_bits;    // of a compact table
+
+    template <class ViewOfKind>
+    const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }
 };
 
-// Calls `use(table)` with the compact table of a view.
+// Calls `use(type)` with a null pointer to the type of compact tables with slots of so many bits.
 template <class Use>
-void with_compact(const Views& views, Use use)
+void with_slots(u32 slot_bits, Use use)
 {
-    switch (views.slot_bits) {
-        case 16: return use(CompactTable<16, 0>::of(views.compact.roots));
-        case 32: return use(CompactTable<32, 0>::of(views.compact.roots));
-        default: return use(CompactTable<64, 0>::of(views.compact.roots));
+    switch (slot_bits) {
+        case 16: return use(static_cast<CompactTable<16, 0>*>(nullptr));
+        case 32: return use(static_cast<CompactTable<32, 0>*>(nullptr));
+        default: return use(static_cast<CompactTable<64, 0>*>(nullptr));
     }
 }
 
-// Calls `use(table)` with the tree table of a root table and its nodes. Of its strategy only the pairing matters to a thread.
-template <class Roots, class Use>
-void with_tree(const Views& views, const Roots& roots, const NodeView& nodes, Use use)
+// Calls `use(table)` with the compact table of a view.
+template <class Use>
+void with_compact(const View& view, Use use)
 {
-    const auto use_as = [&](auto strategy) { use(TreeTable<Roots, 0, decltype(strategy)>{roots, {nodes}, nodes.width}); };
-    switch (Pairing{views.pairing}) {
+    with_slots(view.slot_bits, [&](auto* type) { use(std::remove_pointer_t<decltype(type)>::of(view.as<CompactView>())); });
+}
+
+// Calls `use(table)` with the tree table of a view. Of its strategy only the pairing matters to a thread.
+template <class Use>
+void with_tree(const View& view, Use use)
+{
+    const TreeView& tree = view.as<TreeView>();
+    const auto use_as = [&](auto strategy) {
+        using Table = TreeTable<BucketTable<RootShape>, 0, decltype(strategy)>;
+        use(Table{BucketTable<RootShape>::of(tree.roots), {tree.nodes}, tree.nodes.width});
+    };
+    switch (view.pairing) {
         case Pairing::Neighboured: return use_as(Strategy<Lanes::One, Pairing::Neighboured, Workspace::Registers>{});
         case Pairing::Interleaved: return use_as(Strategy<Lanes::One, Pairing::Interleaved, Workspace::Registers>{});
         case Pairing::Halved: return use_as(Strategy<Lanes::One, Pairing::Halved, Workspace::Registers>{});
     }
 }
 
+// Calls `use(table)` with the tree table with compact roots of a view.
+template <class Use>
+void with_compact_tree(const View& view, Use use)
+{
+    const CompactTreeView& tree = view.as<CompactTreeView>();
+    with_slots(view.slot_bits, [&](auto* type) {
+        using Roots = std::remove_pointer_t<decltype(type)>;
+        use(TreeTable<Roots, 0>{Roots::of(tree.roots), {tree.nodes}, tree.nodes.width});
+    });
+}
+
 // Calls `use(table)` with the table that a view is of.
 template <class Use>
-void with_table(const Views& views, Use use)
+void with_table(const View& view, Use use)
 {
-    const TreeView& view = views.tree;
-    const NodeView& nodes = views.compact.nodes;
-    if (views.slot_bits != 0 && nodes.width != 0)
-        return with_compact(views, [&](const auto& roots) { use(TreeTable<std::decay_t<decltype(roots)>, 0>{roots, {nodes}, nodes.width}); });
-    if (views.slot_bits != 0) return with_compact(views, use);
-    if (view.nodes.width != 0) return with_tree(views, BucketTable<RootShape>::of(view.roots), view.nodes, use);
-    with_shape(view.roots.width, [&](auto shape) {
-        using Shape = decltype(shape);
-        use(BucketTable<Shape>{view.roots, {shape}});
-    });
+    switch (view.kind) {
+        case TableKind::Bucket:
+            return with_shape(view.as<TableView>().width, [&](auto shape) {
+                use(BucketTable<decltype(shape)>{view.as<TableView>(), {shape}});
+            });
+        case TableKind::Tree: return with_tree(view, use);
+        case TableKind::Compact: return with_compact(view, use);
+        case TableKind::CompactTree: return with_compact_tree(view, use);
+    }
 }
 
 template <class Layout>
@@ -101,26 +129,29 @@ using namespace warpset;
 
 extern "C" {
 
-// `slot_bits`: of a compact table; else 0.
-void warpset_cpu_geometry(u32 tree, u32 width, u32 slot_bits, Geometry* geometry)
+// `slot_bits`: of a compact table, or of a tree's compact roots.
+void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_bits, Geometry* geometry)
 {
-    if (slot_bits != 0) {
-        Views views{};
-        views.slot_bits = slot_bits;
-        with_compact(views, [&](const auto& table) {
-            *geometry = geometry_of(typename std::decay_t<decltype(table)>::Layout{}, tree ? sizeof(CompactTreeView) : sizeof(CompactView));
+    const auto of_shape = [&](u32 words, u64 view_bytes) {
+        with_shape(words, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, view_bytes); });
+    };
+    const auto of_slots = [&](u64 view_bytes) {
+        with_slots(slot_bits, [&](auto* type) {
+            *geometry = geometry_of(typename std::remove_pointer_t<decltype(type)>::Layout{}, view_bytes);
         });
-        return;
+    };
+    switch (kind) {
+        case TableKind::Bucket: return of_shape(width, sizeof(TableView));
+        case TableKind::Tree: return of_shape(2, sizeof(TreeView));
+        case TableKind::Compact: return of_slots(sizeof(CompactView));
+        case TableKind::CompactTree: return of_slots(sizeof(CompactTreeView));
     }
-    with_shape(tree ? 2 : width, [&](auto shape) {
-        *geometry = geometry_of(Layout<decltype(shape)>{shape}, tree ? sizeof(TreeView) : sizeof(TableView));
-    });
 }
 
 // For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and which key these two are of.
-void warpset_cpu_quotient(const Views* views, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
+void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
-    with_compact(*views, [&](const auto& table) {
+    with_compact(*view, [&](const auto& table) {
         const auto quotient_in = [&](const auto& level) {
             const u32 in_family = level.view.first_function + function;
             const auto at = level.quotiented(table.hash.fraction(table.hash.scramble(key), in_family), function);
@@ -133,21 +164,21 @@ void warpset_cpu_quotient(const Views* views, u32 level, u32 function, u64 key, 
 }
 
 // `thread` of `threads` threads clears its part of the table; the caller starts and joins them.
-void warpset_cpu_clear(const Views* view, u64 thread, u64 threads)
+void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
 {
     play(thread, threads);
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
 // `thread` of `threads` threads relocates its part of the keys of a compact table.
-void warpset_cpu_relocate(const Views* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
+void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
 {
     play(thread, threads);
     with_compact(*view, [&](const auto& table) { relocate_keys(table, seed, keys, counts); });
 }
 
 // Incremental, if the batch has parents and the table gains by it.
-void warpset_cpu_find_or_put(const Views* view, const BatchView* batch)
+void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -159,7 +190,7 @@ void warpset_cpu_find_or_put(const Views* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_find(const Views* view, const BatchView* batch)
+void warpset_cpu_find(const View* view, const BatchView* batch)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) {
@@ -168,19 +199,19 @@ void warpset_cpu_find(const Views* view, const BatchView* batch)
     });
 }
 
-void warpset_cpu_get(const Views* view, const u64* references, u64 count, u32* vectors, u64* invalid)
+void warpset_cpu_get(const View* view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { get_vectors(table, references, count, vectors, invalid); });
 }
 
-void warpset_cpu_export(const Views* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { export_vectors(table, first, last, vectors, references, cursor); });
 }
 
-void warpset_cpu_measure(const Views* view, u64 first, u64 last, u64* lengths, u32 bins, warpset::ProbeTotals* totals)
+void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, warpset::ProbeTotals* totals)
 {
     play(0, 1);
     with_table(*view, [&](const auto& table) { measure_probes(table, first, last, lengths, bins, totals); });

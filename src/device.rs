@@ -1,5 +1,5 @@
 #[cfg(feature = "cuda")]
-use crate::raw::cuda::Gpu;
+use crate::backend::cuda::Gpu;
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -86,8 +86,8 @@ impl Device {
     /// The most threads that a CPU device has.
     pub const MAX_THREADS: usize = 1024;
 
-    /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small batches use
-    /// fewer, and a batch does with fewer if the system starts no more.
+    /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small
+    /// batches use fewer, and a batch does with fewer if the system starts no more.
     ///
     /// ```
     /// use warpset::Device;
@@ -120,9 +120,9 @@ impl Device {
 
     /// The GPU of a context, for tables beside other work in it.
     ///
-    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another one is a device of its own, also if
-    /// both are of the GPU's primary context, which all of a process share that use the CUDA runtime (PyTorch, CuPy): kernels are compiled for it
-    /// again, and streams and buffers must be of this object, which alone knows their events.
+    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another one is a device of its
+    /// own, also if both are of the GPU's primary context, which all of a process share that use the CUDA runtime (PyTorch,
+    /// CuPy): kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -204,7 +204,7 @@ impl Device {
     pub fn free_memory(&self) -> Result<u64> {
         match &self.machine {
             #[cfg(feature = "cpu")]
-            Machine::Cpu { .. } => Ok(crate::raw::cpu::free_memory()),
+            Machine::Cpu { .. } => Ok(crate::backend::cpu::free_memory()),
             #[cfg(feature = "cuda")]
             Machine::Cuda(gpu) => gpu.free_memory(),
         }

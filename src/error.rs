@@ -31,7 +31,7 @@ pub enum Error {
         /// The width asked for.
         width: usize,
     },
-    /// What a slot's place does not tell of a key is more than the slot holds.
+    /// What a bucket does not tell of a key is more than a slot holds.
     #[error(
         "keys of {key_bits} bits do not fit {slots} slots of {slot_bits} bits: they fit {needed} such slots or more, or slots of more bits"
     )]
@@ -64,7 +64,7 @@ pub enum Error {
         width: usize,
     },
     /// A capacity of zero, or of more than references can number.
-    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::raw::MAX_CAPACITY)]
+    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::core::size::MAX_CAPACITY)]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -89,8 +89,8 @@ pub enum Error {
         /// Of how many.
         count: usize,
     },
-    /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table. Nothing was done with
-    /// the others either.
+    /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
+    /// Nothing was done with the others either.
     #[error(
         "{stale} of {count} references are stale: of before the table last grew, was cleared or relocated keys, or of another table"
     )]
@@ -114,10 +114,11 @@ pub enum Error {
         /// The name given.
         name: String,
     },
-    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a place, however often
-    /// all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does, here they are.
-    #[error("{} keys, {keys:x?}, have lost their places and are not stored any more", keys.len())]
-    KeysWithoutPlace {
+    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a slot,
+    /// however often all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does,
+    /// here they are.
+    #[error("{} keys, {keys:x?}, have lost their slots and are not stored any more", keys.len())]
+    KeysWithoutSlot {
         /// All of them.
         keys: Vec<u64>,
     },
@@ -193,7 +194,8 @@ pub enum Error {
         /// Where the table is.
         table: String,
     },
-    /// Work on a table cannot be captured into a graph: whoever launches the graph later could not know that table and buffers are there still.
+    /// Work on a table cannot be captured into a graph: whoever launches the graph later could not know that table and buffers
+    /// are there still.
     #[error("the stream is being captured into a graph, which could be launched after the table or its buffers are gone")]
     Capturing,
     /// A shared library could not be loaded.
@@ -243,8 +245,9 @@ pub enum Error {
         /// NVRTC's log.
         log: String,
     },
-    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it. Otherwise the table is
-    /// good; of a batch of which nothing is reported any part may have been put, and offering it again is right, but for who is told New.
+    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
+    /// Otherwise the table is good; of a batch of which nothing is reported any part may have been put, and offering it again is
+    /// right, but for who is told New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
         /// What was being done.

@@ -1,6 +1,8 @@
-//! Faults on purpose, for tests: calls that may fail (allocations, launches, copies, waits, compilations, starts of threads) ask here first.
+//! Faults on purpose, for tests: calls that may fail (allocations, launches, copies, waits, compilations, starts of threads) ask
+//! here first.
 //!
-//! The plan is the calling thread's own, so that tests may run side by side. Without a plan a call costs a look at a thread-local number.
+//! The plan is the calling thread's own, so that tests may run side by side. Without a plan a call costs a look at a thread-local
+//! number.
 
 use std::cell::Cell;
 use std::ops::Range;

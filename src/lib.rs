@@ -61,37 +61,29 @@
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
-mod builder;
-mod compact;
+mod backend;
+mod core;
 mod device;
 mod error;
 #[doc(hidden)]
 pub mod faults;
-mod key;
-mod outcome;
-#[doc(hidden)] // for tests and benches
-pub mod permutation;
-mod raw;
-mod request;
-mod spec;
-mod stats;
-mod strategy;
 mod table;
 
-pub use builder::TableBuilder;
+#[doc(hidden)] // for tests and benches
+pub use crate::core::permutation;
+pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
-pub use key::{Key, Words};
-pub use outcome::{Batch, Outcome, Reference, Tally};
-pub use request::Request;
-pub use spec::Spec;
-pub use stats::Stats;
-pub use strategy::{Pairing, Strategy};
 pub use table::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Nodes, Plain, Root, RootTable, Storage, Table, Tree, TreeTable,
-    TypedTable, VectorTable,
+    Batch, Bucket, BucketTable, CompactTree, CompactTreeTable, Iter, Key, Nodes, Outcome, Pairing, Plain, Reference, Request,
+    Root, RootTable, Stats, Storage, Strategy, Table, TableBuilder, Tally, Tree, TreeTable, TypedTable, VectorTable, Words,
 };
 
+// Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is
+// given NAME.link before the chapter, which defines the same name as the picture itself, and the first definition counts.
+// benches/plots/plots.py makes both.
+#[cfg_attr(doc, doc = include_str!("docs/pictures/trees.link"))]
+#[cfg_attr(doc, doc = include_str!("docs/pictures/throughput.link"))]
 #[doc = include_str!("docs/choosing_a_table.md")]
 pub mod choosing_a_table {}
 
@@ -101,6 +93,7 @@ pub mod memory_and_growth {}
 #[doc = include_str!("docs/errors.md")]
 pub mod errors {}
 
+#[cfg_attr(doc, doc = include_str!("docs/pictures/claim.link"))]
 #[doc = include_str!("docs/threads_and_streams.md")]
 pub mod threads_and_streams {}
 
@@ -112,6 +105,7 @@ pub mod your_own_kernels {}
 #[doc = include_str!("docs/interoperation.md")]
 pub mod interoperation {}
 
+#[cfg_attr(doc, doc = include_str!("docs/pictures/explorers.link"))]
 #[doc = include_str!("docs/model_checking.md")]
 pub mod model_checking {}
 

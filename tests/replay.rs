@@ -291,7 +291,7 @@ fn trees_are_made_by_every_strategy() {
             );
             assert_consistent(&report, 2_000, distinct as u64, width as u64);
             let by_other_than_default = report["table"].as_str().unwrap().ends_with(&format!(", made by {name}"));
-            assert_eq!(by_other_than_default, strategy != warpset::Strategy::Default, "{report}");
+            assert_eq!(by_other_than_default, strategy != warpset::Strategy::DEFAULT, "{report}");
         }
     }
     let sentence = replay(["--table", "tree", "--strategy", "2_np_sm"]);

@@ -1,12 +1,12 @@
 //! The CPU backend against the concurrent sets of other crates, on the same find-or-puts of 8-word keys.
 //!
-//! Axes: set {`warpset` on the CPU, `dashmap`, `papaya`, `scc`} x keys offered {2^16: tables in cache; 2^23: tables of hundreds of
-//! megabytes} x operation {put: make the set with its capacity, and find-or-put every key; seen: find-or-put every key again}.
+//! Axes: set {`warpset` on the CPU, `dashmap`, `papaya`, `scc`} x keys offered {2^16: tables in cache; 2^23: tables of hundreds
+//! of megabytes} x operation {put: make the set with its capacity, and find-or-put every key; seen: find-or-put every key again}.
 //!
-//! Each key is offered twice, in random order, by as many threads as there are cores. All sets are made for the same number of keys,
-//! half more than they get, so that none grows, and `put` has for all of them what memory costs when it is first touched. The others
-//! hash with `foldhash` (fast), the fastest hasher that all three take; `papaya` is pinned once a thread. Every run is checked: all
-//! sets find the same number of new keys.
+//! Each key is offered twice, in random order, by as many threads as there are cores. All sets are made for the same number of
+//! keys, half more than they get, so that none grows, and `put` has for all of them what memory costs when it is first touched.
+//! The others hash with `foldhash` (fast), the fastest hasher that all three take; `papaya` is pinned once a thread. Every run is
+//! checked: all sets find the same number of new keys.
 //!
 //! `cargo bench --bench cpu_sets` ends with the ratio of warpset to the best other set, by medians.
 

@@ -16,7 +16,6 @@
 // What the thesis leaves open or forbids, and what is done here. The empty entry is 0, and lower halves are stored plus one, so
 // that all words from 0 to 2^31 - 2 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR. References are less than 2^31 - 1.
 // The width is a power of two, at which the thesis' trees have no incomplete row.
-// 1. The width is a power of two, at which the thesis' trees have no incomplete row.
 //
 // Macros, defined before this text: THESIS_WIDTH words a vector, a power of two, 4 to 32; THESIS_RECURSIVE 0 or 1;
 // THESIS_FUNCTIONS, hash functions tried before Full. Seeds: 4 random u64 for each function, the last unused.

@@ -1,4 +1,5 @@
-//! What the GPU benchmarks and the example `replay` share: vectors made on the GPU, times from device events, and the placement floor.
+//! What the GPU benchmarks and the example `replay` share: vectors made on the GPU, times from device events, and the placement
+//! floor.
 
 #![allow(dead_code)] // each user uses a part
 
@@ -138,8 +139,8 @@ pub enum Compression {
 impl Compression {
     /// How many values the words of 2^log2 vectors have.
     pub fn values(self, width: usize, log2: u32) -> Result<u32> {
-        // For 2^27 vectors. Most of the distinct nodes are pairs of 2 words at 4 words, of 4 at others: the squares of these numbers, or the
-        // fourth powers, are in proportion to the vectors.
+        // For 2^27 vectors. Most of the distinct nodes are pairs of 2 words at 4 words, of 4 at others: the squares of these
+        // numbers, or the fourth powers, are in proportion to the vectors.
         let (near_minimum, of_pairs, power) = match width {
             4 => (256, 5202.0, 2.0),
             8 => (16, 193.0, 4.0),

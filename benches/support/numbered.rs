@@ -474,11 +474,11 @@ impl<S: Storage> Session<S> {
         }
         let expected: Vec<bool> = words.chunks(width).map(|vector| self.holds(vector)).collect();
         self.expect("contains_many", self.table.contains_many(&words)?, expected.clone())?;
-        let places = self.table.locate_many(&words)?;
-        self.expect("locate_many", places.iter().map(Option::is_some).collect::<Vec<_>>(), expected.clone())?;
+        let references = self.table.locate_many(&words)?;
+        self.expect("locate_many", references.iter().map(Option::is_some).collect::<Vec<_>>(), expected.clone())?;
         let stored: Vec<u32> =
             words.chunks(width).zip(&expected).filter(|(_, stored)| **stored).flat_map(|(vector, _)| vector).copied().collect();
-        self.expect("get_many", self.table.get_many(&places.into_iter().flatten().collect::<Vec<_>>())?, stored)
+        self.expect("get_many", self.table.get_many(&references.into_iter().flatten().collect::<Vec<_>>())?, stored)
     }
 
     fn holds(&self, vector: &[u32]) -> bool {
@@ -520,8 +520,8 @@ impl<S: Storage> Session<S> {
         let words = self.make(offers);
         let (mut parents, mut masks) = (Vec::new(), Vec::new());
         if let Some((side, masked)) = how.changes_of {
-            let places = self.table.locate_many(&self.make(&Offers { side, ..*offers }))?;
-            parents.extend(places.into_iter().flatten());
+            let references = self.table.locate_many(&self.make(&Offers { side, ..*offers }))?;
+            parents.extend(references.into_iter().flatten());
             self.expect("parents found", parents.len(), offers.count as usize)?;
             if masked {
                 masks = self.shape.changed(side, offers.side)[..self.shape.width().div_ceil(32)].repeat(offers.count as usize);
@@ -560,10 +560,10 @@ impl<S: Storage> Session<S> {
                 Outcome::Full => wrong[0] += 1,
             }
         }
-        let places: Vec<Reference> = batch.references.iter().flatten().copied().collect();
-        let read = self.table.get_many(&places)?;
+        let references: Vec<Reference> = batch.references.iter().flatten().copied().collect();
+        let read = self.table.get_many(&references)?;
         wrong[2] = read.chunks(width).zip(words.chunks(width)).filter(|(read, given)| read != given).count() as u64;
-        wrong[2] += (batch.outcomes.len() - places.len()) as u64;
+        wrong[2] += (batch.outcomes.len() - references.len()) as u64;
         for vector in self.table.get_many(&batch.new_references)?.chunks(width) {
             let fresh = match self.shape.number(vector) {
                 Some((side, id)) if side == offers.side && id >= offers.first && id - offers.first < offers.distinct.into() => {
@@ -650,10 +650,10 @@ impl<S: Storage> Session<S> {
         let (mut parents, mut masks) = (None, None);
         if let Some((side, masked)) = how.changes_of {
             let words = self.make_on_gpu(&Offers { side, ..*offers })?;
-            let mut places = stream.alloc_zeros::<u64>(count)?;
+            let mut references = stream.alloc_zeros::<u64>(count)?;
             let mut counts = stream.alloc_zeros::<Counts>(1)?;
             let mut batch = DeviceBatch::new(&words, count);
-            batch = batch.references(&mut places);
+            batch = batch.references(&mut references);
             batch = batch.counts(&mut counts);
             self.table.find_device(&stream, batch)?;
             self.expect("parents found", stream.clone_dtoh(&counts)?[0].hits, count as u64)?;
@@ -669,7 +669,7 @@ impl<S: Storage> Session<S> {
                 unsafe { launch.launch(blocks(of_all))? };
                 masks = Some(filled);
             }
-            parents = Some(places);
+            parents = Some(references);
         }
         let words = self.make_on_gpu(offers)?;
         let rooms = if how.judged { count } else { 1 };

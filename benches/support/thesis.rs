@@ -6,8 +6,8 @@ use std::fmt;
 use warpset::BucketTable;
 use warpset::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 
-/// Hash functions that a vector is tried with before it is rejected. Of n slots, one a bucket, filled to f, about n f^512 / 512 vectors
-/// are: none at 0.95 (with 256 functions, one in two tables of 2^26).
+/// Hash functions that a vector is tried with before it is rejected. Of n slots, one a bucket, filled to f, about n f^512 / 512
+/// vectors are: none at 0.95 (with 256 functions, one in two tables of 2^26).
 const FUNCTIONS: usize = 512;
 
 /// A choice of the thesis' parameters.

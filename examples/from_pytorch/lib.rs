@@ -1,7 +1,7 @@
 //! A table behind a C interface, for tensors of PyTorch, arrays of CuPy, or whatever else has device memory: see from_pytorch.py.
 //!
-//! Every function returns 0, or -1 and leaves a message for `warpset_error`. Vectors are contiguous rows of 32-bit words in the memory of the
-//! table's GPU; streams are `CUstream`s (`torch.cuda.current_stream().cuda_stream`), by which all work is ordered.
+//! Every function returns 0, or -1 and leaves a message for `warpset_error`. Vectors are contiguous rows of 32-bit words in the
+//! memory of the table's GPU; streams are `CUstream`s (`torch.cuda.current_stream().cuda_stream`), by which all work is ordered.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -49,13 +49,13 @@ pub unsafe extern "C" fn warpset_free(table: *mut BucketTable) {
     drop(unsafe { Box::from_raw(table) });
 }
 
-/// Enqueues find-or-put of `count` vectors on `stream`. `outcomes` (a byte each: 1 new, 2 seen, 3 full), `slots` (8 bytes each) and `counts`
-/// (five numbers of 8 bytes, added to: offered, new, full, new references, full for want of a node) may be null.
+/// Enqueues find-or-put of `count` vectors on `stream`. `outcomes` (a byte each: 1 new, 2 seen, 3 full), `slots` (8 bytes each)
+/// and `counts` (five numbers of 8 bytes, added to: offered, new, full, new references, full for want of a node) may be null.
 ///
 /// # Safety
 ///
-/// `table` is from `warpset_new`; buffers are of its GPU, have room for `count` rows or elements, and live until the stream has come
-/// past this; `stream` is a stream of the GPU's primary context, or null for its default stream.
+/// `table` is from `warpset_new`; buffers are of its GPU, have room for `count` rows or elements, and live until the stream has
+/// come past this; `stream` is a stream of the GPU's primary context, or null for its default stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_find_or_put(
     table: *const BucketTable,

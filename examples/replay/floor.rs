@@ -33,8 +33,8 @@ struct Task(u64);
 impl Task {
     const STORES: u64 = 1 << 63;
 
-    fn new(outcome: Outcome, place: Reference) -> Self {
-        Self(place.slot() | if outcome == Outcome::New { Self::STORES } else { 0 })
+    fn new(outcome: Outcome, at: Reference) -> Self {
+        Self(at.slot() | if outcome == Outcome::New { Self::STORES } else { 0 })
     }
 
     fn stores(self) -> bool {
@@ -67,7 +67,7 @@ pub fn placement_floor_gops<S: Storage>(
     }
     let references = table.locate_many(&vectors.words)?;
     let stored = references.into_iter().map(|reference| reference.context("a vector that was put is not found"));
-    let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, place)| Ok::<_, anyhow::Error>(Task::new(*outcome, place?)));
+    let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, at)| Ok::<_, anyhow::Error>(Task::new(*outcome, at?)));
     let (Some(mut told), Some(mut outcomes)) = (room_for(vectors.count()), room_for(vectors.count())) else { return Ok(None) };
     for task in tasks {
         told.push(task?);
@@ -106,7 +106,7 @@ fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapM
         let pieces = vectors.words.par_chunks(width * PIECE).zip(tasks.par_chunks(PIECE)).zip(outcomes.par_chunks_mut(PIECE));
         pieces.for_each(|((words, tasks), outcomes)| {
             let groups = words.chunks(width * GROUP).zip(tasks.chunks(GROUP)).zip(outcomes.chunks_mut(GROUP));
-            groups.for_each(|((words, tasks), outcomes)| place(slots, width, words, tasks, outcomes));
+            groups.for_each(|((words, tasks), outcomes)| store_or_compare(slots, width, words, tasks, outcomes));
         });
     });
     let seconds = start.elapsed().as_secs_f64();
@@ -115,16 +115,16 @@ fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapM
 }
 
 /// Places the vectors of one group.
-fn place(slots: &[AtomicU32], width: usize, words: &[u32], tasks: &[Task], outcomes: &mut [u8]) {
+fn store_or_compare(slots: &[AtomicU32], width: usize, words: &[u32], tasks: &[Task], outcomes: &mut [u8]) {
     // Relaxed, here and below: slots are atomic only so that threads may read one while another writes it.
     black_box(tasks.iter().fold(0, |bits, task| bits ^ task.slot(slots, width)[0].load(Ordering::Relaxed)));
     for ((vector, task), outcome) in words.chunks_exact(width).zip(tasks).zip(outcomes) {
         let words = task.slot(slots, width).iter().zip(vector);
         *outcome = if task.stores() {
-            words.for_each(|(place, word)| place.store(*word, Ordering::Relaxed));
+            words.for_each(|(slot, word)| slot.store(*word, Ordering::Relaxed));
             Outcome::New as u8
         } else {
-            let differing = words.fold(0, |bits, (place, word)| bits | (place.load(Ordering::Relaxed) ^ word));
+            let differing = words.fold(0, |bits, (slot, word)| bits | (slot.load(Ordering::Relaxed) ^ word));
             // They may differ: the call that stores the vector may come later in this pass than it did in the table's.
             if differing == 0 { Outcome::Seen as u8 } else { 0 }
         };

@@ -18,7 +18,7 @@ their own roots: theirs is a bucket table. The memory of a vector in a tree tabl
 its root and its share of the nodes.
 
 A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
-places do not tell. They are as small as they may be to be filled to 95 %.
+buckets do not tell. They are as small as they may be to be filled to 95 %.
 
 Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
 ";
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn strategies_are_of_tree_tables() {
         let options = parse(&["--table", "tree", "--strategy", "ld_np_s_sm"]).unwrap();
-        assert_eq!(options.strategy, Some(Strategy::LdNpSSm));
+        assert_eq!(options.strategy, Some(Strategy::LD_NP_S_SM));
         assert_eq!(parse(&["--table", "tree"]).unwrap().strategy, None);
         let error = parse(&["--strategy", "Clr64"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);

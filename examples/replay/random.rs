@@ -1,6 +1,6 @@
 //! Random vectors of given duplication and internal duplication (Bergsma 2019, section 4.2).
 //!
-//! Every vector is computed from its position alone, so that all cores can write the sequence, in place, and the same seed always
+//! Every vector is computed from its position alone, so that all cores can write the sequence, in rank, and the same seed always
 //! gives the same one. `count` vectors hold exactly `distinct` different ones, each at least once, in random order; what
 //! is offered again is drawn uniformly.
 
@@ -76,9 +76,9 @@ impl Generator {
 
     /// Writes the vector at this position of the sequence.
     fn write(&self, position: u64, vector: &mut [u32]) {
-        let place = self.order.at(position);
+        let rank = self.order.at(position);
         // In the sequence before it was shuffled, each distinct vector comes first, then the repetitions.
-        let id = if place < self.distinct { place } else { below(self.distinct, mix(place ^ self.keys[1])) };
+        let id = if rank < self.distinct { rank } else { below(self.distinct, mix(rank ^ self.keys[1])) };
         self.write_distinct(id, vector);
     }
 
@@ -127,15 +127,15 @@ impl Permutation {
     }
 
     fn at(&self, position: u64) -> u64 {
-        let mut place = self.step(position);
-        while place >= self.count {
-            place = self.step(place);
+        let mut rank = self.step(position);
+        while rank >= self.count {
+            rank = self.step(rank);
         }
-        place
+        rank
     }
 
-    fn step(&self, place: u64) -> u64 {
-        let (mut high, mut low) = (place >> self.low_bits, place & self.low_mask);
+    fn step(&self, rank: u64) -> u64 {
+        let (mut high, mut low) = (rank >> self.low_bits, rank & self.low_mask);
         for round in 0..Self::ROUNDS {
             low ^= mix(high ^ self.key.wrapping_add(2 * round)) & self.low_mask;
             high ^= mix(low ^ self.key.wrapping_add(2 * round + 1)) & self.high_mask;
@@ -248,9 +248,9 @@ mod tests {
     fn a_permutation_has_every_place_once() {
         for count in (1..70).chain([1000, 4096, 5000]) {
             let permutation = Permutation::new(count, 7);
-            let mut places: Vec<u64> = (0..count).map(|position| permutation.at(position)).collect();
-            places.sort_unstable();
-            assert!(places.into_iter().eq(0..count), "{count}");
+            let mut ranks: Vec<u64> = (0..count).map(|position| permutation.at(position)).collect();
+            ranks.sort_unstable();
+            assert!(ranks.into_iter().eq(0..count), "{count}");
         }
     }
 }

@@ -201,21 +201,21 @@ mod tests {
         let device = Device::cpu_with_threads(2);
         for width in [1, 2, 3, 4, 7, 8] {
             let mut vectors = vectors(width, 1000);
-            assert_eq!(node_slots::<Bucket>(&vectors, Strategy::Default, &device, None).unwrap(), 1);
+            assert_eq!(node_slots::<Bucket>(&vectors, Strategy::DEFAULT, &device, None).unwrap(), 1);
             // No two words are equal, so no two nodes are.
             let expected = slots_for(1000 * (width.max(2) - 2) as u64, NODE_FILL);
-            assert_eq!(node_slots::<Tree>(&vectors, Strategy::Default, &device, None).unwrap(), expected, "width {width}");
-            assert_eq!(node_slots::<CompactTree>(&vectors, Strategy::Default, &device, None).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<Tree>(&vectors, Strategy::DEFAULT, &device, None).unwrap(), expected, "width {width}");
+            assert_eq!(node_slots::<CompactTree>(&vectors, Strategy::DEFAULT, &device, None).unwrap(), expected, "width {width}");
             vectors.words.fill(5);
             assert!(
-                node_slots::<Tree>(&vectors, Strategy::Default, &device, None).unwrap() <= 6,
+                node_slots::<Tree>(&vectors, Strategy::DEFAULT, &device, None).unwrap() <= 6,
                 "width {width}: a pair a level, or none"
             );
         }
         // The pair of two zeros takes no slot.
         let zeros = Vectors { words: vec![0; 6], width: 3, distinct: None, origin: String::new() };
-        assert_eq!(node_slots::<Tree>(&zeros, Strategy::Default, &device, None).unwrap(), 1);
-        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, Strategy::Default, &device, None).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&zeros, Strategy::DEFAULT, &device, None).unwrap(), 1);
+        assert_eq!(node_slots::<Tree>(&Vectors { words: Vec::new(), ..zeros }, Strategy::DEFAULT, &device, None).unwrap(), 1);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given, whatever
-//! happens.
+//! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given,
+//! whatever happens.
 
 use super::exit;
 use anyhow::{Context, Error, Result};

@@ -18,7 +18,7 @@ tests![
 ];
 
 /// A strategy for each pairing that is not the default's.
-const PAIRINGS: [Strategy; 2] = [Strategy::OneIpSm, Strategy::Clr64];
+const PAIRINGS: [Strategy; 2] = [Strategy::ONE_IP_SM, Strategy::CLR64];
 
 /// Widths for a strategy: on a GPU three, other ones for each, since kernels are compiled for each. Odd ones, at which words and nodes
 /// move up; a power of two; more leaves than a warp has lanes.
@@ -168,7 +168,7 @@ fn too_few_nodes_for_every_strategy(device: &Device) {
 fn narrow_vectors_of_every_strategy(device: &Device) {
     for (strategy, width) in Strategy::ALL.into_iter().flat_map(|strategy| [(strategy, 1), (strategy, 2)]) {
         let table = TreeTable::builder(width).capacity(100).strategy(strategy).build(device).unwrap();
-        assert_eq!(table.spec().strategy(), Strategy::Default);
+        assert_eq!(table.spec().strategy(), Strategy::DEFAULT);
         assert_eq!(table.find_or_put_many(&distinct(width, 1, 50)).unwrap().tally.new, 50);
     }
 }

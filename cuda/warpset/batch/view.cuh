@@ -16,7 +16,7 @@ struct BatchCounts {
 };
 
 // A reference is a slot's number, or has a tag above it: the generation of the table, by which stale references are
-// known (src/outcome.rs).
+// known (src/table/outcome.rs).
 constexpr u32 reference_slot_bits = 40;
 constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
 

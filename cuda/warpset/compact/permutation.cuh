@@ -14,12 +14,12 @@
 // All of it is needed.
 //   - Without m1 the loads of buckets by 2 * 10^5 consecutive keys of 24 bits, or by keys that differ in their high bits only,
 //     had up to 3.5 times the variance of chance (chi-square over its degrees of freedom; 40 random families); with it no family
-//     was 6 standard deviations off, whatever the keys and the bits (as tested in src/permutation.rs).
+//     was 6 standard deviations off, whatever the keys and the bits (as tested in src/core/permutation.rs).
 //   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys; but those whose
 //     scrambled value is 0, or a multiple of a high power of two, have one bucket, or few, under all functions.
 //
-// The same family on the host is in src/permutation.rs, and tested to be equal. Wijs and Osama (2024, section 4.1) use xorshifts
-// and odd factors too.
+// The same family on the host is in src/core/permutation.rs, and tested to be equal. Wijs and Osama (2024, section 4.1) use
+// xorshifts and odd factors too.
 #pragma once
 
 #include "warpset/platform.cuh"

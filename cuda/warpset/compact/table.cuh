@@ -82,8 +82,8 @@
 //   | 16 | 0.005 | 0.12 %    | 0.02 | 0.26 % |
 //   | 32 | 0 | 0.006 %       | 0 | 0.03 %    |
 //
-// So the stash has slots for such a share of the first 2^19 slots too (src/compact.rs), and room for six standard deviations.
-// Tables of every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
+// So the stash has slots for such a share of the first 2^19 slots too (src/core/compact.rs), and room for six standard
+// deviations. Tables of every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
 //
 // A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none. So
 // with 4 functions 0.74^4 = 30 % of these look-ups end in the stash, by one look more. A mark in each bucket that a key has left
@@ -108,7 +108,7 @@
 
 namespace warpset {
 
-// Mirrored by `LevelView` in src/core/view.rs, which src/compact.rs computes.
+// Mirrored by `LevelView` in src/core/view.rs, which src/core/compact.rs computes.
 struct LevelView {
     u8* slots;
     u64 window;          // W

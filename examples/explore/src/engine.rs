@@ -1,8 +1,8 @@
 //! Breadth-first exploration, level by level, over a table of the library.
 //!
-//! The states of a level are taken in rounds, and each round in pieces, one a thread at a time: a thread finds the successors of a piece,
-//! offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one thread, and
-//! between rounds; successors that found it full meanwhile are offered again then.
+//! The states of a level are taken in rounds, and each round in pieces, one a thread at a time: a thread finds the successors of
+//! a piece, offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one
+//! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
 use crate::checks::Violation;
 use crate::record::Recorder;
@@ -182,8 +182,8 @@ struct Workspace<X: Successors> {
 }
 
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
-    /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is wanted: they are
-    /// valid if the table has not grown.
+    /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is
+    /// wanted: they are valid if the table has not grown.
     pub fn run(&self, initial: &[u32], mut levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some();
         let mut counts = Counts::default();
@@ -347,8 +347,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         self.recorder.map_or(Ok(()), |recorder| recorder.add(states))
     }
 
-    /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by what
-    /// they had until now.
+    /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by
+    /// what they had until now.
     fn round(&self, counts: &Counts) -> Result<usize> {
         let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
         let room = room.saturating_sub(counts.states);
@@ -357,8 +357,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(((room / successors) as usize).clamp(PIECE, ROUND))
     }
 
-    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost. `bytes` are
-    /// those of all lists.
+    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost.
+    /// `bytes` are those of all lists.
     fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
         if self.table.bytes() + bytes > self.limits.bytes {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! The interpreter: what a state's steps are, by the book (`ir`). It is what everything else is compared with, and what explores where
-//! nothing was compiled.
+//! The interpreter: what a state's steps are, by the book (`ir`). It is what everything else is compared with, and what explores
+//! where nothing was compiled.
 
 use crate::ir::{
     Action, Assignment, Binary, Expression, Field, Model, Place, ProcessId, Span, Transition, TransitionId, Type, VariableId,

@@ -1,5 +1,5 @@
-//! An explicit-state model checker: explores all states that a model can reach, counts them, checks them, and shows the shortest path to
-//! what is wrong.
+//! An explicit-state model checker: explores all states that a model can reach, counts them, checks them, and shows the shortest
+//! path to what is wrong.
 //!
 //! ```text
 //! cargo run --release -p warpset-explore -- examples/explore/models/peterson.dve --invariant 'P_0.critical + P_1.critical <= 1'
@@ -27,8 +27,9 @@ mod switching;
 mod threads;
 mod warnings;
 
-// One copy with the example `replay`, which has the same options, messages and exit codes, and lies in another package: the library's,
-// which is published, and so can use no package that is not; and what they share is no part of the library's interface.
+// One copy with the example `replay`, which has the same options, messages and exit codes, and lies in another package: the
+// library's, which is published, and so can use no package that is not; and what they share is no part of the library's
+// interface.
 #[path = "../../support/device.rs"]
 mod device;
 #[path = "../../support/exit.rs"]

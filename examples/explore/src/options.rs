@@ -61,8 +61,8 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
-    /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the exploration,
-    /// and is then what the path leads to.
+    /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the
+    /// exploration, and is then what the path leads to.
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
@@ -79,10 +79,10 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableKind,
 
-    /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the system's
-    /// C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is gpu for a table on a
-    /// GPU, unless --record is given. Else it begins interpreted; after 200,000 states the compiler is started beside it, and what it has made
-    /// takes over when it is done. Where there is no compiler, it stays interpreted.
+    /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the
+    /// system's C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is
+    /// gpu for a table on a GPU, unless --record is given. Else it begins interpreted; after 200,000 states the compiler is
+    /// started beside it, and what it has made takes over when it is done. Where there is no compiler, it stays interpreted.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
@@ -98,8 +98,8 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 % of
-    /// what is free]
+    /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 %
+    /// of what is free]
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
     pub memory: Option<u64>,
 
@@ -111,8 +111,8 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
-    /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are in the
-    /// order of the search.
+    /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are
+    /// in the order of the search.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub record: Option<PathBuf>,
 

@@ -49,7 +49,8 @@ pub struct Time {
     pub parse: Duration,
     /// To open the device and to make the table.
     pub table: Duration,
-    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not count.
+    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not
+    /// count.
     pub compile: Duration,
     pub explore: Duration,
     /// To find the path to what was found.

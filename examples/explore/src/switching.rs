@@ -9,8 +9,8 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 /// States from which on compiling begins: some tenths of a second of interpretation. A compiler takes a second.
 const COMPILE_FROM: u64 = 200_000;
 
-/// Successors by interpretation, and by compiled code as soon as there is some. Both find the same in the same order, so it makes no difference
-/// but to time where one takes over from the other: between any two calls.
+/// Successors by interpretation, and by compiled code as soon as there is some. Both find the same in the same order, so it makes
+/// no difference but to time where one takes over from the other: between any two calls.
 pub struct Switching<'m> {
     interpreted: &'m Interpreted<'m>,
     /// Why there is no compiled code, if the compiler has failed.

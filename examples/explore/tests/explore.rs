@@ -1,8 +1,8 @@
 //! The model checker, run as a stranger runs it: the executable that Cargo built beside this test.
 //!
-//! What an exploration finds is tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Where
-//! there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what `replay` reads where
-//! that example of the library is not built.
+//! What an exploration finds is tested with every kind of table on the CPU, and again on a GPU with tables that begin small and
+//! grow. Where there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what
+//! `replay` reads where that example of the library is not built.
 
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]
@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 
-/// The example of the library, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has built it by now,
-/// one of this package alone does not.
+/// The example of the library, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has built
+/// it by now, one of this package alone does not.
 fn replay() -> Option<PathBuf> {
     let profile = Path::new(EXPLORE).parent().expect("executables are in target/PROFILE");
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
@@ -487,8 +487,8 @@ fn deep_brackets_are_asked_of_clang_only() {
     }
 }
 
-/// What `auto` begins with and what takes over when it is compiled count the same; whether there is a compiler, and whether it works, makes no
-/// difference to that.
+/// What `auto` begins with and what takes over when it is compiled count the same; whether there is a compiler, and whether it
+/// works, makes no difference to that.
 fn compiled_code_may_come_later_or_never() {
     let (_folder, path) = written(&COUNTERS.replace("30", "70"));
     for compiler in [None, Some("false"), Some("/no/compiler")] {

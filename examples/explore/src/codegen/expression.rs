@@ -79,8 +79,8 @@ impl Scope<'_> {
 
     fn binary(self, operator: Binary, left: &Expression, right: &Expression) -> String {
         let (a, b) = (self.text(left), self.text(right));
-        // Without jumps, where it makes no difference what is evaluated: threads of a warp stay together, and compilers, which take minutes for
-        // conditions of a thousand parts with jumps, a second.
+        // Without jumps, where it makes no difference what is evaluated: threads of a warp stay together, and compilers, which
+        // take minutes for conditions of a thousand parts with jumps, a second.
         let truth =
             |text: &str, of| if range(self.model, of).is_in(Range::TRUTH) { text.into() } else { format!("({text} != 0)") };
         let together = |sign: &str| format!("({} {sign} {})", truth(&a, left), truth(&b, right));

@@ -1,21 +1,23 @@
 //! From a model to C++: its next-state functions, for NVRTC and for the system's compiler alike.
 //!
-//! The steps of a state are numbered by *units* and *choices*. A unit has the steps of a process: those that it makes alone or as a sender.
-//! Choice c of a unit in a state is the c-th of what the process can try from where it is:
+//! The steps of a state are numbered by *units* and *choices*. A unit has the steps of a process: those that it makes alone or as
+//! a sender. Choice c of a unit in a state is the c-th of what the process can try from where it is:
 //!
 //! ```text
 //! template <class State>
 //! bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)
 //! ```
 //!
-//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not, `to`
-//! is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the same choice in
-//! different states run the same code, but for where the process is: so the 32 states of a warp are best gone through together.
+//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not,
+//! `to` is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the
+//! same choice in different states run the same code, but for where the process is: so the 32 states of a warp are best gone
+//! through together.
 //!
-//! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a state.
+//! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a
+//! state.
 //!
-//! The text begins with state.cuh and is made of functions that have the names of the model in theirs; each choice tells the lines of the
-//! source that it comes from.
+//! The text begins with state.cuh and is made of functions that have the names of the model in theirs; each choice tells the
+//! lines of the source that it comes from.
 
 mod expression;
 mod names;

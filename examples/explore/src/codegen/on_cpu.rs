@@ -17,8 +17,8 @@ const EXPAND: &str = include_str!("expand.cpp");
 /// Those that are tried, in this order, unless the environment's `CXX` names one.
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 
-/// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than Clang takes
-/// unless it is told to. No other compiler knows the option.
+/// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than
+/// Clang takes unless it is told to. No other compiler knows the option.
 const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 
 /// Transitions from which on code is optimised less, which takes half the time.
@@ -99,8 +99,8 @@ impl<'m> Compiled<'m> {
         Ok(Some(Self { interpreted, expand, most_steps, _library: library }))
     }
 
-    /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind those of the
-    /// expansion, whose parents are counted from `first` on.
+    /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind
+    /// those of the expansion, whose parents are counted from `first` on.
     fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
         let (width, before) = (self.width(), expansion.parents.len());
         // The function writes a row before it knows whether there is a step.

@@ -1,7 +1,7 @@
 //! Steps of two processes: a sender and a receiver on one channel.
 //!
-//! There may be many more pairs than transitions, so each transition is in the text once: the pairs are data, and what a transition has to
-//! do with one is a case of a function for all.
+//! There may be many more pairs than transitions, so each transition is in the text once: the pairs are data, and what a
+//! transition has to do with one is a case of a function for all.
 
 use super::expression::Scope;
 use super::names::Names;

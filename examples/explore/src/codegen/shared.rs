@@ -64,7 +64,8 @@ fn hash(expression: &Expression) -> u64 {
     visit(expression, &mut |_, _| {})
 }
 
-/// Calls `f` with every operator of the expression with two sides and its hash, wherever in the source it is; gives that of the whole.
+/// Calls `f` with every operator of the expression with two sides and its hash, wherever in the source it is; gives that of the
+/// whole.
 fn visit<'e>(expression: &'e Expression, f: &mut impl FnMut(&'e Expression, u64)) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(expression).hash(&mut hasher);

@@ -102,7 +102,8 @@ fn beem_models() -> Vec<PathBuf> {
     files.map(|file| file.expect("a file").path()).collect()
 }
 
-/// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the environment, all.
+/// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the
+/// environment, all.
 fn some_beem_models() -> Vec<PathBuf> {
     let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
     let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
@@ -135,8 +136,8 @@ fn generated_code_of_every_model_does_what_the_interpreter_does() {
     beem_models().par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::unoptimised(interpreted)));
 }
 
-/// Committed states, typed, buffered and untyped channels, messages of several values, receiving into an element, guards that fault only
-/// if they are evaluated, conditions that fail.
+/// Committed states, typed, buffered and untyped channels, messages of several values, receiving into an element, guards that
+/// fault only if they are evaluated, conditions that fail.
 #[test]
 fn compiled_code_knows_all_constructs() {
     let text = "

@@ -53,8 +53,8 @@ struct Place {
 }
 
 thread_local! {
-    /// The last place that was asked for, and where its text is. The next one is mostly near: a text of one long line would take time
-    /// with the square of its length if each were counted from the line's beginning.
+    /// The last place that was asked for, and where its text is. The next one is mostly near: a text of one long line would take
+    /// time with the square of its length if each were counted from the line's beginning.
     static LAST: Cell<(*const u8, Place)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
 }
 

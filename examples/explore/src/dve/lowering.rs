@@ -1,7 +1,7 @@
 //! A parsed model becomes intermediate form.
 //!
-//! Three passes over the text, since names may be used before they are declared: what is global, with the shapes of messages; what each
-//! process declares; assertions and transitions.
+//! Three passes over the text, since names may be used before they are declared: what is global, with the shapes of messages;
+//! what each process declares; assertions and transitions.
 
 use super::expressions::{Scope, unknown};
 use super::grammar::{self, Pair, Rule, parts, span};

@@ -1,20 +1,21 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
-//! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped channels,
-//! messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). Refused with a reason:
-//! accepting states, property processes, `system sync`, probabilistic transitions.
+//! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped
+//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). Refused
+//! with a reason: accepting states, property processes, `system sync`, probabilistic transitions.
 //!
 //! # How it is lowered
 //!
 //! - Names become indices; constants, and operations on constants alone, become numbers.
 //! - `byte` is 8 bits unsigned, `int` 16 bits signed. An array without an index means its first element.
 //! - A list of initial values may be longer than its array, and what is over is dropped; or shorter, and the rest is 0.
-//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is written is
-//!   a [`Warning`].
+//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is
+//!   written is a [`Warning`].
 //! - `true` is 1 and `false` is 0. `-> b` without a source has that of the transition before it.
-//! - A channel with room for n > 0 messages becomes an array for each value of a message, a length, and transitions by themselves. To send:
-//!   guard and length < n; the values are stored behind the last ones; length + 1. To receive: guard and length > 0; the first elements
-//!   are stored in the targets; all others move up and the last becomes 0; length - 1. The transition's own effects follow.
+//! - A channel with room for n > 0 messages becomes an array for each value of a message, a length, and transitions by
+//!   themselves. To send: guard and length < n; the values are stored behind the last ones; length + 1. To receive: guard and
+//!   length > 0; the first elements are stored in the targets; all others move up and the last becomes 0; length - 1. The
+//!   transition's own effects follow.
 //! - Values sent over a typed channel are wrapped to its types; those over an untyped one without room are not, and one with room
 //!   stores `int`. How many values the messages of an untyped channel have shows in its first use.
 
@@ -57,8 +58,8 @@ impl Dve {
         }
     }
 
-    /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over states and
-    /// variables of processes as `P.name`. Also gives what of it is not computed as it is written.
+    /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over
+    /// states and variables of processes as `P.name`. Also gives what of it is not computed as it is written.
     ///
     /// # Errors
     ///

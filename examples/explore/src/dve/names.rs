@@ -35,8 +35,8 @@ pub enum Channel {
     Buffer(Buffer),
 }
 
-/// A buffered channel: an array for each value of a message, the first `length` elements of which are waiting, the oldest first. All
-/// elements after them are 0.
+/// A buffered channel: an array for each value of a message, the first `length` elements of which are waiting, the oldest first.
+/// All elements after them are 0.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub arrays: Vec<VariableId>,

@@ -1,8 +1,9 @@
-//! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model and the table.
+//! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model
+//! and the table.
 //!
-//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow. For a path
-//! it does the same once more with the cleared table, which has its size by then: so all references stay in order, by levels. A second
-//! kernel, compiled only then, finds a predecessor in each level, from the last to the first.
+//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow.
+//! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
+//! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
 
 mod table_alone;
 
@@ -45,7 +46,8 @@ const SURROUNDINGS: &str = "\
 #endif
 ";
 
-/// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost nothing.
+/// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost
+/// nothing.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
@@ -259,7 +261,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         }
     }
 
-    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings are wanted.
+    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings
+    /// are wanted.
     fn begin(&self, levels: Option<u64>) -> Result<Progress> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
@@ -326,7 +329,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         }
     }
 
-    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after it.
+    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after
+    /// it.
     fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
         let text = source_of_walk(self.model(), self.interpreted.checks);
         let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
@@ -363,8 +367,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Found { violation, state, level })
     }
 
-    /// Makes the table twice as large, and begins a new order with the level and what was found of the next one. If states found the table
-    /// full, the level is done again: its successors that are stored are in that order.
+    /// Makes the table twice as large, and begins a new order with the level and what was found of the next one. If states found
+    /// the table full, the level is done again: its successors that are stored are in that order.
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
         let slots = self.table.slots();
         if 3 * (self.table.bytes() + slots * size_of::<u64>() as u64) > bytes {

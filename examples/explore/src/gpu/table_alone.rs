@@ -1,8 +1,10 @@
-//! What the table takes when it has the GPU to itself: successors as the exploration offers them, in batches of the library's own kernel.
+//! What the table takes when it has the GPU to itself: successors as the exploration offers them, in batches of the library's own
+//! kernel.
 //!
-//! A sample of the states is expanded here, by threads; their successors, with parents and changes, are in device memory before the clock
-//! starts. All of them are stored by then: so this is finding, with nothing to put, and more than any exploration can reach that puts
-//! as many of its offers as there are states. Duplicates are offered here that the exploration's cache drops before they get to the table.
+//! A sample of the states is expanded here, by threads; their successors, with parents and changes, are in device memory before
+//! the clock starts. All of them are stored by then: so this is finding, with nothing to put, and more than any exploration can
+//! reach that puts as many of its offers as there are states. Duplicates are offered here that the exploration's cache drops
+//! before they get to the table.
 
 use super::{Engine, Offers, Progress};
 use crate::engine::differences;

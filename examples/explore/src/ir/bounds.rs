@@ -1,12 +1,14 @@
 //! Which values variables can ever have, so that states take no more bits than they need.
 //!
-//! Abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an interval for each location of
-//! that process; every other variable, and an array as a whole, has one. Transitions are gone through until nothing changes: where
-//! its guard can hold, and with what its guard says of the variables it compares, a transition's stores widen the intervals of what they store to
-//! and, at its end, those of the location that it leads to. A store that may overflow may leave any value of the type. Of the transitions
-//! only those are gone through again for which an interval has changed that they begin with.
+//! Abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an interval for
+//! each location of that process; every other variable, and an array as a whole, has one. Transitions are gone through until
+//! nothing changes: where its guard can hold, and with what its guard says of the variables it compares, a transition's stores
+//! widen the intervals of what they store to and, at its end, those of the location that it leads to. A store that may overflow
+//! may leave any value of the type. Of the transitions only those are gone through again for which an interval has changed that
+//! they begin with.
 //!
-//! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search does.
+//! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search
+//! does.
 
 use super::range::{Range, range_where};
 use super::{
@@ -34,7 +36,8 @@ struct Search<'m> {
     transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
-    /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is known.
+    /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is
+    /// known.
     at: Vec<Vec<Option<Vec<Range>>>>,
     /// Of each variable, wherever its owner is.
     anywhere: Vec<Range>,
@@ -44,8 +47,8 @@ struct Search<'m> {
     owned: Vec<Vec<VariableId>>,
     /// By transition, what it reads of what its process does not own.
     reads: Vec<Vec<VariableId>>,
-    /// By process and location, the transitions from there; by variable, those that read it without owning it; by channel, those that receive.
-    /// What they find may be more when the interval is.
+    /// By process and location, the transitions from there; by variable, those that read it without owning it; by channel, those
+    /// that receive. What they find may be more when the interval is.
     leaving: Vec<Vec<Vec<TransitionId>>>,
     readers: Vec<Vec<TransitionId>>,
     receivers: Vec<Vec<TransitionId>>,

@@ -1,13 +1,14 @@
 //! Where the parts of a state lie in its 32-bit words.
 //!
-//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), and so do scalars: as
-//! many as the values take that they can ever have ([`bounds`](super::bounds)). Elements of arrays take the next power of two, and an array begins at a multiple of that: so no value straddles two
-//! words, and where an element is takes one multiplication.
+//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), and so do
+//! scalars: as many as the values take that they can ever have ([`bounds`](super::bounds)). Elements of arrays take the next
+//! power of two, and an array begins at a multiple of that: so no value straddles two words, and where an element is takes one
+//! multiplication.
 //!
-//! The variables of no process come first, then process by process its location and its variables, wide ones before narrow ones. Each
-//! goes to the first place that has room; but only the last few words are looked at, so that what belongs together, and changes
-//! together, stays in words next to each other, which is what trees share. How many is the fewest with which the state takes no more
-//! words than it would with a look at all.
+//! The variables of no process come first, then process by process its location and its variables, wide ones before narrow ones.
+//! Each goes to the first place that has room; but only the last few words are looked at, so that what belongs together, and
+//! changes together, stays in words next to each other, which is what trees share. How many is the fewest with which the state
+//! takes no more words than it would with a look at all.
 
 use super::{Process, Variable};
 

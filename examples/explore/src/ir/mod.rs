@@ -1,30 +1,32 @@
 //! The intermediate form: what front ends make, and what is interpreted, compiled and explored.
 //!
-//! A model is a number of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything is
-//! resolved and explicit: names are only for people. The form has no more of any input language than it needs; what a language has
-//! besides is expressed by its front end (a buffered channel is an array, a length, guards and assignments).
+//! A model is a number of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything
+//! is resolved and explicit: names are only for people. The form has no more of any input language than it needs; what a language
+//! has besides is expressed by its front end (a buffered channel is an array, a length, guards and assignments).
 //!
 //! # What a state is
 //!
-//! The location of each process and the value of each variable that some transition writes, packed into 32-bit words as the model's
-//! [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes keep their initial
-//! values and are no part of the state.
+//! The location of each process and the value of each variable that some transition writes, packed into 32-bit words as the
+//! model's
+//! [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes keep their
+//! initial values and are no part of the state.
 //!
 //! # What a step is
 //!
 //! 1. A transition by itself ([`Action::Alone`]); or a sender and a receiver on one channel in two different
 //!    processes, together. Nothing else moves. With k senders and m receivers enabled on a channel there are k * m steps.
-//! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair if both are. All guards are evaluated in the
-//!    old state: a guard never sees a value that is being received.
-//! 3. If some process is in a [committed](Location::committed) location, only steps take place that move at least one process that is.
+//! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair if both are. All guards are evaluated in
+//!    the old state: a guard never sees a value that is being received.
+//! 3. If some process is in a [committed](Location::committed) location, only steps take place that move at least one process
+//!    that is.
 //! 4. Steps count with multiplicity: two that lead to the same state are two transitions, and so are two that change nothing.
 //! 5. A state without any step is a deadlock.
 //!
 //! # What a step does, in this order
 //!
 //! 1. The values to send are evaluated, all of them in the old state.
-//! 2. They are stored, the first one first: wrapped to the type of the channel's field, if it has one, then stored in the receiver's
-//!    target as by an assignment.
+//! 2. They are stored, the first one first: wrapped to the type of the channel's field, if it has one, then stored in the
+//!    receiver's target as by an assignment.
 //! 3. The receiver moves to `to`; its effects follow, assignment after assignment, each seeing what was written before.
 //! 4. The sender moves to `to`; its effects follow likewise. (A transition by itself does only this.)
 //!
@@ -33,14 +35,15 @@
 //! # Numbers
 //!
 //! Expressions are of 32-bit two's complement integers, whatever the types of their variables; all operators wrap around
-//! ([`expression`]). Only stores truncate: to the variable's [`Type`], wrapping around; a store that changes the value is counted as an
-//! overflow, and is no error.
+//! ([`expression`]). Only stores truncate: to the variable's [`Type`], wrapping around; a store that changes the value is counted
+//! as an overflow, and is no error.
 //!
 //! # Faults
 //!
-//! An index outside its array and a division by zero are faults of the model: the state in which a guard or an effect of a step has one is
-//! reported with the path to it, and exploration ends. Guards are evaluated in all processes that are in `from`, even if no partner is
-//! there, and even if rule 3 keeps the step from taking place. `and`, `or` and `imply` evaluate their right side only if it matters.
+//! An index outside its array and a division by zero are faults of the model: the state in which a guard or an effect of a step
+//! has one is reported with the path to it, and exploration ends. Guards are evaluated in all processes that are in `from`, even
+//! if no partner is there, and even if rule 3 keeps the step from taking place. `and`, `or` and `imply` evaluate their right side
+//! only if it matters.
 
 pub mod bounds;
 pub mod expression;
@@ -264,8 +267,8 @@ impl Model {
 }
 
 impl Source {
-    /// A text as it lies in a file: without a byte order mark, and with U+FFFD where it is not UTF-8. No language has that character but in its
-    /// comments, so it is an error elsewhere, with its place.
+    /// A text as it lies in a file: without a byte order mark, and with U+FFFD where it is not UTF-8. No language has that
+    /// character but in its comments, so it is an error elsewhere, with its place.
     pub fn of_bytes(name: String, bytes: &[u8]) -> Self {
         let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         Self { name, text: String::from_utf8_lossy(text).into_owned() }

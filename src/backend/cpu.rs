@@ -1,0 +1,386 @@
+//! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
+
+use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::options::{Addresses, Parameters, SeedPair};
+use crate::core::spec::Kind;
+use crate::core::store::{ProbeLengths, RELOCATION_ROUNDS, Search};
+use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, View};
+use crate::{Error, Outcome, Result, Spec, faults};
+use memmap2::{MmapMut, MmapOptions};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
+#[repr(C)]
+struct CpuView {
+    /// The view of its kind.
+    table: *const u8,
+    kind: TableKind,
+    /// Of a tree table: which halves are paired.
+    pairing: u32,
+    /// Of a compact table.
+    slot_bits: u32,
+}
+
+/// `warpset::TableKind` of cpu_tables.cpp.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum TableKind {
+    Bucket,
+    Tree,
+    Compact,
+    CompactTree,
+}
+
+impl CpuView {
+    /// Points to `view`, which must outlive the call that it is for.
+    fn of(view: &View) -> Self {
+        let (kind, pairing, slot_bits) = match view {
+            View::Bucket(_) => (TableKind::Bucket, 0, 0),
+            View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
+            View::Compact { slot_bits, .. } => (TableKind::Compact, 0, *slot_bits),
+            View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
+        };
+        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits }
+    }
+}
+
+unsafe extern "C" {
+    fn warpset_cpu_geometry(kind: TableKind, width: u32, slot_bits: u32, geometry: *mut Geometry);
+    fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
+    fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
+    fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
+    fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
+    fn warpset_cpu_measure(view: *const CpuView, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
+    #[cfg(test)]
+    fn warpset_cpu_quotient(
+        view: *const CpuView,
+        level: u32,
+        function: u32,
+        key: u64,
+        bucket: *mut u32,
+        code: *mut u64,
+        back: *mut u64,
+    );
+}
+
+/// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
+const PIECE: usize = 4096;
+
+/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the
+/// system does not start are done without.
+fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            if faults::strikes() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+                break;
+            }
+        }
+        own();
+    });
+}
+
+/// Calls `each` for every number below `pieces`, on up to so many threads.
+fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let work = || {
+        loop {
+            // Relaxed: only the uniqueness of the pieces matters; their results are read after the threads are joined.
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                return;
+            }
+            each(piece);
+        }
+    };
+    on_threads(threads.min(pieces as usize), work, work);
+}
+
+/// The layout of a spec on this machine.
+pub(crate) fn geometry(spec: Spec) -> Geometry {
+    let mut geometry = Geometry::default();
+    let kind = match spec.kind {
+        Kind::Bucket => TableKind::Bucket,
+        Kind::Tree { .. } => TableKind::Tree,
+        Kind::Compact { .. } => TableKind::Compact,
+        Kind::CompactTree { .. } => TableKind::CompactTree,
+    };
+    let slot_bits = spec.key_and_slot_bits().map_or(0, |(_, slot_bits)| slot_bits);
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
+    unsafe { warpset_cpu_geometry(kind, spec.width, slot_bits, &mut geometry) };
+    geometry.check_abi(spec);
+    geometry
+}
+
+/// Bucket and code of a key under a function of a level, and the key that these two are of.
+#[cfg(test)]
+pub(crate) fn quotient(
+    compact: crate::core::view::CompactView,
+    slot_bits: u32,
+    level: u32,
+    function: u32,
+    key: u64,
+) -> (u32, u64, u64) {
+    let view = View::Compact { view: compact, slot_bits };
+    let (mut bucket, mut code, mut back) = (0, 0, 0);
+    // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
+    unsafe { warpset_cpu_quotient(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
+    (bucket, code, back)
+}
+
+/// One table of a fixed size.
+pub(crate) struct CpuStore {
+    view: View,
+    threads: usize,
+    spec: Spec,
+    // What the view points to:
+    _slots: MmapMut,
+    _seeds: Box<[SeedPair]>,
+    _nodes: Option<MmapMut>,
+    /// Vectors, and nodes.
+    stored: Box<[AtomicU64; 2]>,
+}
+
+// SAFETY: every access to the memory behind `view` that may overlap with another is an atomic one (platform/cpu); `clear` is
+// only called with exclusive access (RawTable holds its lock for writing).
+unsafe impl Send for CpuStore {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for CpuStore {}
+
+impl CpuStore {
+    pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
+        let geometry = geometry(parameters.spec);
+        let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
+        let bytes = root_bytes + node_bytes;
+        let free = free_memory();
+        if bytes > free || faults::strikes() {
+            return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
+        }
+        let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
+        let room = |bytes: u64| {
+            let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
+            // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
+            // wrong.
+            #[cfg(target_os = "linux")]
+            let _ = memory.advise(memmap2::Advice::HugePage);
+            Ok(memory)
+        };
+        let mut slots = room(root_bytes)?;
+        let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
+        let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
+        let stored: Box<[AtomicU64; 2]> = Box::default();
+        let view = parameters.view(&Addresses {
+            slots: slots.as_mut_ptr() as u64,
+            seeds: seeds.as_ptr() as u64,
+            nodes: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
+            stored: stored.as_ptr() as u64,
+        });
+        let spec = parameters.spec;
+        let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        store.clear(|| ())?;
+        Ok(store)
+    }
+
+    /// Vectors, and nodes.
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
+        // Relaxed: counts of their own; a caller that needs them exact has joined the threads that add to them.
+        Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+        begin();
+        // Starting a thread costs as much as clearing about a megabyte.
+        let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
+        let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
+            // of it, which nothing else uses meanwhile.
+            unsafe { warpset_cpu_clear(&CpuView::of(&self.view), share, shares) };
+        });
+        Ok(())
+    }
+
+    pub(crate) fn search(
+        &self,
+        search: Search,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
+        let count = batch.count(self.spec);
+        let mut counts = Counts::default();
+        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let whole = batch.view(self.spec, tag, &mut counts);
+        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
+        let work = |report: &mut dyn FnMut(u64)| {
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
+            // threads are joined.
+            while !stop.load(Ordering::Relaxed) {
+                let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
+                if first >= count {
+                    return;
+                }
+                let len = PIECE.min(count - first);
+                let piece = whole.part(first as u64, len as u64, self.spec);
+                let table = CpuView::of(&view);
+                // SAFETY:
+                // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
+                //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
+                // - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than
+                //   `new_capacity`;
+                // - `counts` outlives the threads and is changed atomically;
+                // - the table's memory is accessed by atomics only.
+                unsafe {
+                    match search {
+                        Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, &piece),
+                        Search::Find => warpset_cpu_find(&table, &piece),
+                    }
+                }
+                report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
+            }
+        };
+        let threads = self.threads.min(count.div_ceil(PIECE)).max(1);
+        let report_and_stop = &mut |done| {
+            progress.report(done);
+            stop.store(progress.stopped, Ordering::Relaxed);
+        };
+        on_threads(threads, || work(&mut |_| ()), || work(report_and_stop));
+        Ok(counts)
+    }
+
+    /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing
+    /// fails after it.
+    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        let slots = self.view.stash_slots() as usize;
+        let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
+        begin();
+        let (mut moved, mut left) = (0, 0);
+        for round in 0..RELOCATION_ROUNDS {
+            let mut counts = Relocated { taken: 0, left_over: left };
+            let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
+            let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
+            in_pieces(self.threads, shares, |share| {
+                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys
+                // than it had there are positions that `counts` gives out once each; both outlive the threads. The caller uses
+                // the table alone.
+                unsafe {
+                    let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
+                    warpset_cpu_relocate(
+                        &CpuView::of(&self.view),
+                        share,
+                        shares,
+                        seed.wrapping_mul(RELOCATION_ROUNDS) + round,
+                        keys,
+                        counts,
+                    );
+                }
+            });
+            moved += counts.taken - (counts.left_over - left);
+            let displaced = counts.left_over as usize;
+            let back = HostBatch::of(bytemuck::cast_slice(&keys[..displaced]));
+            let mut back = HostBatch { outcomes: Some(&mut outcomes[..displaced]), ..back };
+            self.search(Search::PutBack, 0, &mut back, &mut Progress::none())?;
+            left = 0;
+            for at in 0..displaced {
+                if outcomes[at] == Outcome::Full as u8 {
+                    keys[left as usize] = keys[at];
+                    left += 1;
+                }
+            }
+            if left == 0 {
+                return Ok(moved);
+            }
+        }
+        keys.truncate(left as usize);
+        Err(Error::KeysWithoutSlot { keys })
+    }
+
+    /// Relocation never leaves any.
+    pub(crate) fn has_displaced(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn put_displaced_back(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The number of words that could not be read.
+    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let width = self.spec.width();
+        assert_eq!(vectors.len(), references.len() * width);
+        let invalid = AtomicU64::new(0);
+        let to = vectors.as_mut_ptr() as u64;
+        in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
+            let first = piece as usize * PIECE;
+            let references = &references[first..references.len().min(first + PIECE)];
+            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others,
+            // and outlives the threads; `invalid` is added to atomically, and the kernel checks every reference before it reads
+            // the slot.
+            unsafe {
+                let to = (to as *mut u32).add(first * width);
+                warpset_cpu_get(&CpuView::of(&self.view), references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
+            }
+        });
+        Ok(invalid.into_inner())
+    }
+
+    pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        let room = (slots.end - slots.start) as usize;
+        let (mut vectors, mut references, mut count) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?, 0u64);
+        // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
+        unsafe {
+            warpset_cpu_export(
+                &CpuView::of(&self.view),
+                slots.start,
+                slots.end,
+                vectors.as_mut_ptr(),
+                references.as_mut_ptr(),
+                &mut count,
+            );
+        }
+        vectors.truncate(count as usize * self.spec.width());
+        references.truncate(count as usize);
+        Ok((vectors, references))
+    }
+
+    /// Rehashes every vector into `larger`, a piece of 64 MiB at a time.
+    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
+        let mut sum = Counts::default();
+        let piece = (64 << 20) / (self.spec.width() as u64 * 4);
+        for first in (0..slots).step_by(piece as usize) {
+            let (vectors, _) = self.export(first..slots.min(first + piece))?;
+            sum += larger.search(Search::FindOrPut, 0, &mut HostBatch::of(&vectors), &mut Progress::none())?;
+        }
+        Ok(sum)
+    }
+
+    pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        let (mut lengths, mut totals) = (zeroed::<u64>(bins)?, ProbeTotals::default());
+        let piece = slots.div_ceil(self.threads as u64).max(1 << 16);
+        let (lengths_at, totals_at) = (lengths.as_mut_ptr() as u64, &raw mut totals as u64);
+        in_pieces(self.threads, slots.div_ceil(piece), |number| {
+            let (first, last) = (number * piece, slots.min((number + 1) * piece));
+            // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the threads, and is, like
+            // `totals`, only changed atomically.
+            unsafe {
+                let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
+                warpset_cpu_measure(&CpuView::of(&self.view), first, last, lengths, bins as u32, totals);
+            }
+        });
+        Ok(ProbeLengths { lengths, totals })
+    }
+}
+
+/// Bytes that the system says it can give; more than there can be where it does not say.
+pub(crate) fn free_memory() -> u64 {
+    let available = || {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    available().map_or(i64::MAX as u64, |kib| kib * 1024)
+}

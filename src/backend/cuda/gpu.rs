@@ -1,0 +1,297 @@
+//! One GPU of this process, and the driver's calls on it.
+
+use super::kernels::Kernels;
+use super::staging::Stage;
+use super::{cuda, ensure_driver, nvrtc, pass, undisturbed};
+use crate::{Error, GpuInfo, Result, Spec};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
+use cudarc::nvrtc::Ptx;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// One GPU of this process: its context, the kernels compiled for it, and buffers for host batches.
+pub(crate) struct Gpu {
+    info: GpuInfo,
+    pub(super) multiprocessors: u32,
+    pub(super) l2_bytes: u64,
+    pub(super) context: Arc<CudaContext>,
+    /// For table-wide work that is waited for: clearing, counting, reading back.
+    pub(super) stream: Arc<CudaStream>,
+    pub(super) kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
+    pub(super) stages: Mutex<Vec<Stage>>,
+    /// Tables in its memory.
+    stores: AtomicUsize,
+}
+
+fn gpu_count() -> Result<usize> {
+    ensure_driver()?;
+    match result::device::get_count() {
+        Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => Ok(0),
+        Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NOT_INITIALIZED => Ok(0),
+        count => count.map(|count| count as usize).map_err(cuda("counting GPUs")),
+    }
+}
+
+fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<u32> {
+    // SAFETY: `device` is from `device::get`.
+    let value = unsafe { result::device::get_attribute(device, attribute) };
+    value.map(|value| value as u32).map_err(cuda("asking for a device attribute"))
+}
+
+fn describe(ordinal: usize) -> Result<GpuInfo> {
+    let device = result::device::get(ordinal as i32).map_err(cuda("opening a GPU"))?;
+    use sys::CUdevice_attribute::*;
+    Ok(GpuInfo {
+        ordinal,
+        name: result::device::get_name(device).map_err(cuda("asking for a GPU's name"))?,
+        // SAFETY: `device` is from `device::get`.
+        memory_bytes: unsafe { result::device::total_mem(device) }.map_err(cuda("asking for a GPU's memory"))? as u64,
+        compute_capability: (
+            attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+    })
+}
+
+impl Gpu {
+    pub(crate) fn list() -> Result<Vec<GpuInfo>> {
+        (0..gpu_count()?).map(describe).collect()
+    }
+
+    /// The GPU of this number: one for the whole process, so that kernels are compiled once.
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+        static OPEN: OnceLock<Mutex<HashMap<usize, Arc<Gpu>>>> = OnceLock::new();
+        let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(gpu) = open.get(&ordinal) {
+            return Ok(gpu.clone());
+        }
+        let count = gpu_count()?;
+        if ordinal >= count {
+            return Err(Error::NoSuchGpu { ordinal, count });
+        }
+        nvrtc::ensure_present()?;
+        let gpu = Self::new(CudaContext::new(ordinal).map_err(cuda("making a context"))?)?;
+        open.insert(ordinal, gpu.clone());
+        Ok(gpu)
+    }
+
+    /// The GPU of a context: the one that `open` gives, if the context is from there; else one for as long as it is used.
+    pub(crate) fn of_context(context: Arc<CudaContext>) -> Result<Arc<Self>> {
+        static OTHERS: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+        let common = Self::open(context.ordinal())?;
+        if Arc::ptr_eq(&common.context, &context) {
+            return Ok(common);
+        }
+        let mut others = OTHERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        others.retain(|gpu| gpu.strong_count() > 0);
+        if let Some(gpu) = others.iter().filter_map(Weak::upgrade).find(|gpu| Arc::ptr_eq(&gpu.context, &context)) {
+            return Ok(gpu);
+        }
+        let gpu = Self::new(context)?;
+        others.push(Arc::downgrade(&gpu));
+        Ok(gpu)
+    }
+
+    fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
+        let info = describe(context.ordinal())?;
+        let device = result::device::get(info.ordinal as i32).map_err(cuda("opening a GPU"))?;
+        Ok(Arc::new(Self {
+            info,
+            multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
+            context,
+            kernels: Mutex::default(),
+            stages: Mutex::default(),
+            stores: AtomicUsize::new(0),
+        }))
+    }
+
+    /// A table is there that may use the buffers for host batches.
+    pub(crate) fn add_store(&self) {
+        // Relaxed: a count of its own.
+        self.stores.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A table is gone. With the last one go the buffers, which would keep the GPU, and so the context, for ever.
+    pub(crate) fn remove_store(&self) {
+        // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
+        if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let stages = std::mem::take(&mut *self.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+            drop(stages);
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.info.ordinal
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// Makes the GPU's context current on this thread, as driver calls need it.
+    pub(crate) fn bind(&self) -> Result<()> {
+        // Not by `bind_to_thread`, which fails instead if somebody else's drop has recorded an error in the context.
+        // SAFETY: the context lives as long as `self`.
+        unsafe { result::ctx::set_current(self.context.cu_ctx()) }.map_err(cuda("making a context current"))
+    }
+
+    /// Waits for all work on the GPU.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        pass("waiting for the GPU")?;
+        self.bind()?;
+        result::ctx::synchronize().map_err(cuda("waiting for the GPU"))
+    }
+
+    /// Waits for the work of a stream.
+    pub(crate) fn wait(&self, stream: &CudaStream, what: &'static str) -> Result<()> {
+        pass(what)?;
+        self.bind()?;
+        // SAFETY: the stream is of this context, and borrowed.
+        unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
+    }
+
+    /// An error unless a stream (or that of a buffer) is of this GPU's context: of the very object, as each orders by events only
+    /// what is done on streams of its own.
+    pub(crate) fn check_own(&self, what: &'static str, stream: &CudaStream) -> Result<()> {
+        let context = stream.context();
+        if Arc::ptr_eq(context, &self.context) {
+            return Ok(());
+        }
+        let ordinal = context.ordinal();
+        let given = match ordinal == self.ordinal() {
+            true if *context == self.context => format!("another `CudaContext` of the same context of GPU {ordinal}"),
+            true => format!("another context of GPU {ordinal}"),
+            false => format!("GPU {ordinal}"),
+        };
+        Err(Error::WrongDevice { what, given, table: self.to_string() })
+    }
+
+    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it.
+    /// An error that was there before is somebody else's, and is there afterwards.
+    pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let earlier = self.context.check_err();
+        let done = work();
+        let recorded = self.check_recorded();
+        self.context.record_err(earlier);
+        done.and(recorded)
+    }
+
+    pub(crate) fn check_recorded(&self) -> Result<()> {
+        self.context.check_err().map_err(cuda("ordering a batch among streams"))
+    }
+
+    /// Lets streams wait for all that was enqueued on another. If they cannot be told to, waits for it here.
+    pub(crate) fn let_wait(&self, streams: &[Arc<CudaStream>], stream: &CudaStream) -> Result<()> {
+        if streams.is_empty() {
+            return Ok(());
+        }
+        let told = || {
+            let event = stream.record_event(None)?;
+            streams.iter().try_for_each(|waiting| waiting.wait(&event))
+        };
+        match told() {
+            Ok(()) => Ok(()),
+            Err(_) => self.wait(stream, "ordering a batch among streams"),
+        }
+    }
+
+    /// An error if what is enqueued on a stream goes to a graph.
+    pub(crate) fn check_not_capturing(&self, stream: &CudaStream) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream is borrowed, and of this context.
+        let status =
+            unsafe { result::stream::is_capturing(stream.cu_stream()) }.map_err(cuda("asking a stream for its state"))?;
+        if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE { Ok(()) } else { Err(Error::Capturing) }
+    }
+
+    /// An error if the driver knows an address as another GPU's or context's, or not as one in device memory.
+    pub(crate) fn check_address(&self, what: &'static str, address: u64) -> Result<()> {
+        self.bind()?;
+        let (mut kind, mut ordinal, mut context) = (0u32, 0i32, std::ptr::null_mut::<c_void>());
+        let ask = |place: *mut c_void, attribute| {
+            // SAFETY: `place` is one of the three above, which have the sizes of the attributes asked for below.
+            unsafe { sys::cuPointerGetAttribute(place, attribute, address) }.result()
+        };
+        let wrong = |given: String| Err(Error::WrongDevice { what, given, table: self.to_string() });
+        use sys::CUpointer_attribute::*;
+        let known = ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_ok();
+        if !known || kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
+            return wrong("host memory, or of nobody".into());
+        }
+        ask((&raw mut ordinal).cast(), CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+            .map_err(cuda("asking whose memory an address is in"))?;
+        if ordinal as usize != self.ordinal() {
+            return wrong(format!("GPU {ordinal}"));
+        }
+        // Memory of pools and of mapped ranges is of no context.
+        let of_context = ask((&raw mut context).cast(), CU_POINTER_ATTRIBUTE_CONTEXT).is_ok() && !context.is_null();
+        if of_context && context != self.context.cu_ctx().cast() {
+            return wrong(format!("another context of GPU {ordinal}"));
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that are free now.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        self.bind()?;
+        Ok(result::mem_get_info().map_err(cuda("asking for free memory"))?.0 as u64)
+    }
+
+    pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>> {
+        pass("making a stream")?;
+        undisturbed(&self.context, || self.context.new_stream()).map_err(cuda("making a stream"))
+    }
+
+    /// 16-byte compare-and-swap came with compute capability 9.0.
+    pub(crate) fn chunk_bytes(&self) -> u32 {
+        if self.info.compute_capability.0 >= 9 { 16 } else { 8 }
+    }
+
+    /// Compiles a source for tables of `spec`, and loads it.
+    pub(crate) fn compile(&self, name: &str, source: &str, spec: Spec) -> Result<Arc<CudaModule>> {
+        let image = nvrtc::compile(name, source, spec, self.info.compute_capability)?;
+        pass("loading kernels")?;
+        undisturbed(&self.context, || self.context.load_module(Ptx::from_binary(image))).map_err(cuda("loading kernels"))
+    }
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` are the addresses of the kernel's arguments, of its types and in its order; what they point to lives until the
+    /// stream has passed the kernel.
+    pub(crate) unsafe fn launch(
+        &self,
+        function: &CudaFunction,
+        (blocks, threads, shared_bytes): (u32, u32, u32),
+        stream: sys::CUstream,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        pass("launching a kernel")?;
+        self.bind()?;
+        let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
+        // SAFETY: the caller's.
+        unsafe { result::launch_kernel(function.cu_function(), grid, block, shared_bytes, stream, arguments) }
+            .map_err(cuda("launching a kernel"))
+    }
+
+    /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, no more than there is work for.
+    pub(crate) fn blocks_for(&self, items: u64) -> u32 {
+        items.div_ceil(256).clamp(1, u64::from(self.multiprocessors) * 8) as u32
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {}: {}", self.ordinal(), self.name())
+    }
+}

@@ -1,0 +1,55 @@
+//! Tables in the memory of a CUDA GPU.
+
+mod gpu;
+mod kernels;
+mod memory;
+pub(crate) mod nvrtc;
+mod relocation;
+mod staging;
+mod store;
+mod workspace;
+
+pub(crate) use gpu::Gpu;
+pub(crate) use store::CudaStore;
+
+use crate::{Error, Result, faults};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::{CudaContext, sys};
+
+/// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
+/// for them.
+fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
+    let earlier = context.check_err();
+    let result = call();
+    context.record_err(earlier);
+    result
+}
+
+/// Turns a driver's error into ours, saying what was being done.
+pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
+    move |error| Error::Cuda { what, status: format!("{error:?}") }
+}
+
+/// An error if a test wants this call to fail.
+fn pass(what: &'static str) -> Result<()> {
+    if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
+}
+
+/// That none of the names was found by which `cudarc` looks for a library.
+fn not_found(library: &'static str, names: &[&str]) -> Error {
+    let names = names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name));
+    let searched: std::collections::BTreeSet<String> = names.collect();
+    Error::LibraryNotFound { library, searched: searched.into_iter().collect() }
+}
+
+fn ensure_driver() -> Result<()> {
+    // SAFETY: loads the library and looks at nothing in it.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(not_found("CUDA driver", &["cuda", "nvcuda"]));
+    }
+    match result::init() {
+        // No device is a count of zero, not a failure.
+        Err(error) if error.0 != sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(cuda("starting the driver")(error)),
+        _ => Ok(()),
+    }
+}

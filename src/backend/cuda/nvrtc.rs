@@ -1,0 +1,195 @@
+//! Compiling CUDA C++ at run time, with warpset's headers at hand.
+
+use crate::{Error, Result, Spec};
+use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
+use std::ffi::{CStr, CString, c_char};
+
+/// The headers, by the names that `#include` uses.
+pub(crate) const HEADERS: [(&str, &str); 31] = [
+    ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
+    ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
+    ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
+    ("warpset/core/probe.cuh", include_str!("../../../cuda/warpset/core/probe.cuh")),
+    ("warpset/core/claim.cuh", include_str!("../../../cuda/warpset/core/claim.cuh")),
+    ("warpset/core/outcome.cuh", include_str!("../../../cuda/warpset/core/outcome.cuh")),
+    ("warpset/core/vectors.cuh", include_str!("../../../cuda/warpset/core/vectors.cuh")),
+    ("warpset/bucket/table.cuh", include_str!("../../../cuda/warpset/bucket/table.cuh")),
+    ("warpset/tree/nodes.cuh", include_str!("../../../cuda/warpset/tree/nodes.cuh")),
+    ("warpset/tree/shape.cuh", include_str!("../../../cuda/warpset/tree/shape.cuh")),
+    ("warpset/tree/strategies/strategy.cuh", include_str!("../../../cuda/warpset/tree/strategies/strategy.cuh")),
+    ("warpset/tree/incremental.cuh", include_str!("../../../cuda/warpset/tree/incremental.cuh")),
+    ("warpset/tree/table.cuh", include_str!("../../../cuda/warpset/tree/table.cuh")),
+    ("warpset/tree/builder.cuh", include_str!("../../../cuda/warpset/tree/builder.cuh")),
+    ("warpset/tree/strategies/root_builder.cuh", include_str!("../../../cuda/warpset/tree/strategies/root_builder.cuh")),
+    ("warpset/tree/strategies/row_builder.cuh", include_str!("../../../cuda/warpset/tree/strategies/row_builder.cuh")),
+    ("warpset/compact/relocation.cuh", include_str!("../../../cuda/warpset/compact/relocation.cuh")),
+    (
+        "warpset/tree/strategies/recursive_builder.cuh",
+        include_str!("../../../cuda/warpset/tree/strategies/recursive_builder.cuh"),
+    ),
+    ("warpset/tree/incremental_builder.cuh", include_str!("../../../cuda/warpset/tree/incremental_builder.cuh")),
+    ("warpset/bucket/warp_search.cuh", include_str!("../../../cuda/warpset/bucket/warp_search.cuh")),
+    ("warpset/compact/permutation.cuh", include_str!("../../../cuda/warpset/compact/permutation.cuh")),
+    ("warpset/compact/table.cuh", include_str!("../../../cuda/warpset/compact/table.cuh")),
+    ("warpset/compact/search.cuh", include_str!("../../../cuda/warpset/compact/search.cuh")),
+    ("warpset/bucket/thread_search.cuh", include_str!("../../../cuda/warpset/bucket/thread_search.cuh")),
+    ("warpset/batch/view.cuh", include_str!("../../../cuda/warpset/batch/view.cuh")),
+    ("warpset/batch/results.cuh", include_str!("../../../cuda/warpset/batch/results.cuh")),
+    ("warpset/batch/builder.cuh", include_str!("../../../cuda/warpset/batch/builder.cuh")),
+    ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
+    ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
+    ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
+    ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
+];
+
+/// The kernels of a table.
+pub(crate) const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
+
+/// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
+pub(crate) fn ensure_present() -> Result<()> {
+    // SAFETY: loads the library and looks at nothing in it.
+    if unsafe { sys::is_culib_present() } {
+        return Ok(());
+    }
+    Err(super::not_found("NVRTC", &["nvrtc"]))
+}
+
+/// What a program is compiled for: a real architecture if this NVRTC knows it, else the newest virtual one before it, which the
+/// driver compiles on.
+fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
+    let wanted = (capability.0 * 10 + capability.1) as i32;
+    let mut count = 0;
+    // SAFETY: `count` is valid memory.
+    check("asking for the architectures", unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) })?;
+    let mut supported = vec![0; count as usize];
+    // SAFETY: NVRTC writes as many as it said.
+    check("asking for the architectures", unsafe { sys::nvrtcGetSupportedArchs(supported.as_mut_ptr()) })?;
+    if supported.contains(&wanted) {
+        return Ok((format!("sm_{wanted}"), true));
+    }
+    match supported.iter().filter(|known| **known <= wanted).max() {
+        Some(nearest) => Ok((format!("compute_{nearest}"), false)),
+        None => {
+            Err(Error::Cuda { what: "choosing an architecture", status: format!("NVRTC knows only {supported:?}, not {wanted}") })
+        }
+    }
+}
+
+/// Compiles `source` for tables of `spec` on GPUs of `capability`. Returns a CUBIN, or PTX ended by a zero.
+pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u32)) -> Result<Vec<u8>> {
+    super::pass("compiling kernels")?;
+    ensure_present()?;
+    let (architecture, real) = architecture(capability)?;
+    let strategy = spec.strategy();
+    let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
+    let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or_default();
+    let options = vec![
+        format!("--gpu-architecture={architecture}"),
+        "--std=c++17".into(),
+        "-lineinfo".into(),
+        // NVRTC takes a lambda without annotation for host code, also inside a device function.
+        "--device-as-default-execution-space".into(),
+        format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
+        format!("-DWARPSET_WIDTH={}", spec.width()),
+        format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
+        format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
+        format!("-DWARPSET_KEY_BITS={key_bits}"),
+        format!("-DWARPSET_SLOT_BITS={slot_bits}"),
+        format!("-DWARPSET_LANES={}", lanes as u32),
+        format!("-DWARPSET_PAIRING={}", pairing as u32),
+        format!("-DWARPSET_WORKSPACE={}", workspace as u32),
+    ];
+    let program = Program::new(name, source)?;
+    if let Err(status) = program.compile(&options) {
+        return Err(Error::Compile { name: name.into(), spec, status, log: program.log(), options });
+    }
+    if real { program.cubin() } else { program.ptx() }
+}
+
+struct Program(nvrtcProgram);
+
+impl Program {
+    fn new(name: &str, source: &str) -> Result<Self> {
+        let text = |text: &str| CString::new(text).map_err(|_| no_zeros(name));
+        let (name_text, source) = (text(name)?, text(source)?);
+        let headers = HEADERS.map(|(_, text)| CString::new(text).expect("a header has no zero bytes"));
+        let names = HEADERS.map(|(name, _)| CString::new(name).expect("a name has no zero bytes"));
+        let header_texts = headers.each_ref().map(|header| header.as_ptr());
+        let include_names = names.each_ref().map(|name| name.as_ptr());
+        let mut program = std::ptr::null_mut();
+        // SAFETY: all texts end in zero and live until the call returns (NVRTC copies them); the two arrays have as many
+        // elements as is said.
+        let status = unsafe {
+            let count = HEADERS.len() as i32;
+            sys::nvrtcCreateProgram(
+                &mut program,
+                source.as_ptr(),
+                name_text.as_ptr(),
+                count,
+                header_texts.as_ptr(),
+                include_names.as_ptr(),
+            )
+        };
+        check("creating a program", status)?;
+        Ok(Self(program))
+    }
+
+    fn compile(&self, options: &[String]) -> Result<(), String> {
+        let texts: Vec<CString> = options.iter().map(|o| CString::new(o.as_str()).expect("options have no zero bytes")).collect();
+        let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+        // SAFETY: the program is valid; the options end in zero and live until the call returns.
+        let status = unsafe { sys::nvrtcCompileProgram(self.0, pointers.len() as i32, pointers.as_ptr()) };
+        if status == nvrtcResult::NVRTC_SUCCESS { Ok(()) } else { Err(text_of(status)) }
+    }
+
+    fn log(&self) -> String {
+        let log = self.output(sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog);
+        log.map_or_else(|error| error.to_string(), |log| String::from_utf8_lossy(&log).trim_end_matches(['\0', '\n']).into())
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>> {
+        self.output(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN)
+    }
+
+    fn ptx(&self) -> Result<Vec<u8>> {
+        self.output(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
+    }
+
+    /// What the pair of NVRTC functions for size and content of an output gives.
+    fn output(
+        &self,
+        size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
+        content: unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = 0;
+        // SAFETY: the program is valid, and so is the memory for the size.
+        check("reading the size of an output", unsafe { size(self.0, &mut bytes) })?;
+        let mut output = vec![0u8; bytes];
+        // SAFETY: the buffer is as large as NVRTC said.
+        check("reading an output", unsafe { content(self.0, output.as_mut_ptr().cast()) })?;
+        Ok(output)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created by `new`, destroyed once.
+        unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+    }
+}
+
+fn text_of(status: nvrtcResult) -> String {
+    // SAFETY: NVRTC returns a static text for every status.
+    unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(status)) }.to_string_lossy().into_owned()
+}
+
+fn check(what: &'static str, status: nvrtcResult) -> Result<()> {
+    if status == nvrtcResult::NVRTC_SUCCESS {
+        return Ok(());
+    }
+    Err(Error::Cuda { what, status: text_of(status) })
+}
+
+fn no_zeros(name: &str) -> Error {
+    Error::Cuda { what: "creating a program", status: format!("{name} holds a zero byte") }
+}

@@ -1,0 +1,348 @@
+//! One table of a fixed size on a GPU.
+
+use super::Gpu;
+use super::kernels::Kernels;
+use super::memory::DeviceMemory;
+use super::relocation::Displaced;
+use super::staging::{Stage, segment_vectors};
+use super::workspace::Workspace;
+use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::options::{Addresses, Parameters};
+use crate::core::store::{ProbeLengths, Search};
+use crate::core::view::{BatchView, Counts, ProbeTotals, View};
+use crate::{Result, Spec};
+use cudarc::driver::{result, sys};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+pub(crate) struct CudaStore {
+    pub(super) gpu: Arc<Gpu>,
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) view: View,
+    slot_bytes: u64,
+    spec: Spec,
+    // What the view points to:
+    _slots: DeviceMemory,
+    _seeds: DeviceMemory,
+    _nodes: Option<DeviceMemory>,
+    /// Vectors, and nodes.
+    stored: DeviceMemory,
+    /// Whether touching only the ways to changed words is faster than looking for all nodes.
+    incremental_pays: bool,
+    /// Of a strategy that works in global memory.
+    workspace: Option<Workspace>,
+    /// Keys that relocation has taken out of the table and not put back, because it met an error.
+    pub(super) displaced: Mutex<Option<Displaced>>,
+}
+
+/// The address of a kernel's argument, which a launch copies.
+pub(super) fn argument<T>(argument: &T) -> *mut c_void {
+    (&raw const *argument).cast_mut().cast()
+}
+
+/// The address of what kernels get of a table.
+fn view_argument(view: &View) -> *mut c_void {
+    view.argument().as_ptr().cast_mut().cast()
+}
+
+/// Vectors that one kernel takes at most: it counts them in 32 bits.
+const MAX_BATCH: u64 = 1 << 31;
+
+impl CudaStore {
+    pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters<'_>) -> Result<Self> {
+        let kernels = gpu.kernels(parameters.spec)?;
+        let slot_bytes = parameters.slot_bytes(&kernels.geometry);
+        let slots = DeviceMemory::new(gpu, slot_bytes)?;
+        let seeds = DeviceMemory::new(gpu, size_of_val(parameters.vector_seeds()) as u64)?;
+        let node_bytes = parameters.node_bytes();
+        let nodes = if node_bytes > 0 { Some(DeviceMemory::new(gpu, node_bytes)?) } else { None };
+        let stored = DeviceMemory::new(gpu, 16)?;
+        let workspace_bytes = kernels.workspace_bytes(gpu);
+        let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { seeds.write_async(0, parameters.vector_seeds(), gpu.stream.cu_stream())? };
+        let view = parameters.view(&Addresses {
+            slots: slots.address(),
+            seeds: seeds.address(),
+            nodes: nodes.as_ref().map_or(0, DeviceMemory::address),
+            stored: stored.address(),
+        });
+        let spec = parameters.spec;
+        // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words
+        // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
+        // that are not in L2 cost a random access each.
+        let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
+        let store = Self {
+            gpu: gpu.clone(),
+            kernels,
+            view,
+            slot_bytes,
+            spec,
+            _slots: slots,
+            _seeds: seeds,
+            _nodes: nodes,
+            stored,
+            incremental_pays,
+            workspace,
+            displaced: Mutex::new(None),
+        };
+        gpu.add_store(); // and `drop` removes it, also if one of the next calls fails
+        store.stored.zero_async(0, 16, store.stream())?;
+        store.clear(|| ())?;
+        Ok(store)
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.view
+    }
+
+    /// What kernels get of the table.
+    pub(super) fn table_argument(&self) -> *mut c_void {
+        view_argument(&self.view)
+    }
+
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    pub(super) fn stream(&self) -> sys::CUstream {
+        self.gpu.stream.cu_stream()
+    }
+
+    pub(super) fn wait(&self, what: &'static str) -> Result<()> {
+        self.gpu.wait(&self.gpu.stream, what)
+    }
+
+    /// Vectors, and nodes.
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
+        let mut stored = [0u64; 2];
+        // SAFETY: waited for in the next statement.
+        unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
+        self.wait("reading the number of vectors")?;
+        Ok(stored)
+    }
+
+    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+        self.gpu.synchronize()?; // the caller's streams may still be searching
+        begin();
+        let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
+        let launch = (self.gpu.blocks_for(words), 256, 0);
+        // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
+        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
+        self.wait("clearing a table")?;
+        *self.displaced() = None; // they are cleared, too
+        Ok(())
+    }
+
+    /// Enqueues the search of a batch in device memory.
+    ///
+    /// # Safety
+    ///
+    /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
+    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
+    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        let launch = |workspace| {
+            let batch = BatchView { workspace, ..*batch };
+            // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
+            unsafe { self.launch_search(search, &batch, stream) }
+        };
+        match &self.workspace {
+            Some(workspace) => workspace.lend(&self.gpu, stream, launch),
+            None => launch(0),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
+    unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        let kernel = match (search, &self.kernels.find_or_put_incremental) {
+            // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
+            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.incremental_pays => changed,
+            (Search::FindOrPut | Search::PutBack, _) => &self.kernels.find_or_put,
+            (Search::Find, _) => &self.kernels.find,
+        };
+        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let geometry = &self.kernels.geometry;
+        for first in (0..batch.count).step_by(MAX_BATCH as usize) {
+            let count = MAX_BATCH.min(batch.count - first);
+            let part = batch.part(first, count, self.spec);
+            let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
+            let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they
+            // were loaded); the rest is the caller's.
+            unsafe { self.gpu.launch(&kernel.function, launch, stream, &mut [view_argument(&view), argument(&part)])? };
+        }
+        Ok(())
+    }
+
+    pub(crate) fn search(
+        &self,
+        search: Search,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
+        let count = batch.count(self.spec);
+        let (mut stages, segment) = Stage::take(&self.gpu, count, self.spec, batch)?;
+        let mut sum = Counts::default();
+        let mut finish = |stage: &mut Stage, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>| -> Result<()> {
+            sum += stage.finish(batch, sum.new_references)?;
+            progress.report(sum.offered);
+            Ok(())
+        };
+        let mut turns = 0;
+        for first in (0..count).step_by(segment) {
+            let at = turns % stages.len();
+            let stage = &mut stages[at];
+            finish(stage, batch, progress)?;
+            if progress.stopped {
+                break;
+            }
+            let range = first..count.min(first + segment);
+            // SAFETY: the stage's parts are sized for the segment and its own until it is finished; the table is borrowed.
+            stage.start(range, self.spec, tag, batch, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
+            turns += 1;
+        }
+        // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
+        for turn in turns..turns + stages.len() {
+            let at = turn % stages.len();
+            finish(&mut stages[at], batch, progress)?;
+        }
+        Stage::put_back(&self.gpu, stages);
+        Ok(sum)
+    }
+
+    /// The number of words that could not be read.
+    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
+        let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
+        let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
+        let mut invalid = [0u64];
+        invalid_on_gpu.zero_async(0, 8, self.stream())?;
+        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
+            let count = references.len() as u64;
+            let launch = (self.gpu.blocks_for(vectors.len() as u64), 256, 0);
+            let (from, to, sum) = (references_on_gpu.address(), vectors_on_gpu.address(), invalid_on_gpu.address());
+            // SAFETY:
+            // - the arguments of `warpset_get`; the buffers have room for `count` references and vectors;
+            // - the host slices are borrowed until the wait below.
+            unsafe {
+                references_on_gpu.write_async(0, references, self.stream())?;
+                let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&to), argument(&sum)];
+                self.gpu.launch(&self.kernels.get, launch, self.stream(), arguments)?;
+                vectors_on_gpu.read_async(0, vectors, self.stream())?;
+            }
+            self.wait("reading vectors back")?;
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
+        self.wait("reading vectors back")?;
+        Ok(invalid[0])
+    }
+
+    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many.
+    fn export_to(&self, slots: &Range<u64>, vectors: &DeviceMemory, references: Option<&DeviceMemory>) -> Result<u64> {
+        let cursor = DeviceMemory::new(&self.gpu, 8)?;
+        let mut count = [0u64];
+        cursor.zero_async(0, 8, self.stream())?;
+        let launch = (self.gpu.blocks_for(slots.end - slots.start), 256, 0);
+        let (to, references, at) = (vectors.address(), references.map_or(0, DeviceMemory::address), cursor.address());
+        // SAFETY: the arguments of `warpset_export`; the caller's buffers have room for all of `slots`; waited for below.
+        unsafe {
+            let arguments = &mut [
+                self.table_argument(),
+                argument(&slots.start),
+                argument(&slots.end),
+                argument(&to),
+                argument(&references),
+                argument(&at),
+            ];
+            self.gpu.launch(&self.kernels.export, launch, self.stream(), arguments)?;
+            cursor.read_async(0, &mut count, self.stream())?;
+        }
+        self.wait("reading a table")?;
+        Ok(count[0])
+    }
+
+    pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        let room = slots.end - slots.start;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
+        let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
+        let count = self.export_to(&slots, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
+        let (mut vectors, mut references) = (zeroed::<u32>(count * self.spec.width())?, zeroed::<u64>(count)?);
+        // SAFETY: waited for in the next statement.
+        unsafe {
+            vectors_on_gpu.read_async(0, &mut vectors, self.stream())?;
+            references_on_gpu.read_async(0, &mut references, self.stream())?;
+        }
+        self.wait("reading a table")?;
+        Ok((vectors, references))
+    }
+
+    /// Rehashes every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
+    pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
+        self.gpu.synchronize()?;
+        let piece = segment_vectors(self.spec.width()) as u64 * 4;
+        let vectors = DeviceMemory::new(&self.gpu, piece.min(slots) * self.spec.width() as u64 * 4)?;
+        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
+        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        for first in (0..slots).step_by(piece as usize) {
+            let batch = BatchView {
+                vectors: vectors.address(),
+                count: self.export_to(&(first..slots.min(first + piece)), &vectors, None)?,
+                counts: counts.address(),
+                ..BatchView::default()
+            };
+            if batch.count > 0 {
+                // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
+                // aligned to 256 bytes; both tables are borrowed.
+                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream())? };
+            }
+        }
+        let mut sums = [Counts::default()];
+        // SAFETY: waited for in the next statement.
+        unsafe { counts.read_async(0, &mut sums, self.stream())? };
+        self.wait("moving a table")?;
+        Ok(sums[0])
+    }
+
+    pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        let bytes = bins * 8 + size_of::<ProbeTotals>();
+        let lengths_on_gpu = DeviceMemory::new(&self.gpu, bytes as u64)?;
+        lengths_on_gpu.zero_async(0, bytes, self.stream())?;
+        let (lengths_at, totals_at) = (lengths_on_gpu.address(), lengths_on_gpu.address() + bins as u64 * 8);
+        let mut lengths = vec![0u64; bytes / 8];
+        let (launch, first, bins_argument) = ((self.gpu.blocks_for(slots), 256, 0), 0u64, bins as u32);
+        // SAFETY: the arguments of `warpset_measure`; `bins` lengths and the totals fit the buffer; waited for below.
+        unsafe {
+            let arguments = &mut [
+                self.table_argument(),
+                argument(&first),
+                argument(&slots),
+                argument(&lengths_at),
+                argument(&bins_argument),
+                argument(&totals_at),
+            ];
+            self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
+            lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
+        }
+        self.wait("measuring a table")?;
+        let totals = bytemuck::pod_read_unaligned(bytemuck::cast_slice(&lengths.split_off(bins)));
+        Ok(ProbeLengths { lengths, totals })
+    }
+}
+
+impl Drop for CudaStore {
+    fn drop(&mut self) {
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
+        // wait that a test may make fail.)
+        if self.gpu.bind().is_ok() {
+            let _ = result::ctx::synchronize();
+        }
+        self.gpu.remove_store();
+    }
+}

@@ -1,0 +1,41 @@
+//! Which of the states of a table that follow each other a reference is of.
+
+use crate::Reference;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Of a table: a new one with every growth, clear and relocation. Never 0, and of 24 bits: those of a reference above the slot's
+/// number.
+///
+/// Counted for all tables of the process, so that a reference of one table is stale in every other, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+impl Generation {
+    /// One that no table has had before (or not in the last 2^24 - 2 times).
+    pub(crate) fn next() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        const MOST: u64 = (1 << (u64::BITS - Reference::SLOT_BITS)) - 1;
+        // Relaxed: only the uniqueness of numbers matters; a table hands its own over by its lock.
+        Self(LAST.fetch_add(1, Ordering::Relaxed) % MOST + 1)
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// What a reference has besides the number of its slot.
+    pub(crate) fn tag(self) -> u64 {
+        self.0 << Reference::SLOT_BITS
+    }
+
+    /// The reference to a slot whose number fits.
+    pub(crate) fn reference(self, slot: u64) -> Reference {
+        debug_assert!(slot >> Reference::SLOT_BITS == 0);
+        Reference::from_bits(self.tag() | slot).expect("a generation is not 0")
+    }
+
+    /// How many references are of other generations.
+    pub(crate) fn stale(self, references: &[Reference]) -> u64 {
+        references.iter().map(|reference| u64::from(reference.to_bits() >> Reference::SLOT_BITS != self.0)).sum()
+    }
+}

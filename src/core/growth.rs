@@ -1,0 +1,184 @@
+//! Tables that grow: every vector is rehashed into a larger one.
+
+use super::batch::{HostBatch, Progress, zeroed};
+use super::options::Parameters;
+use super::size::{self, MAX_NODES, Size};
+use super::spec::Spec;
+use super::store::Search;
+use super::table::{RawTable, Sized};
+use crate::{Error, Outcome, Result, Tally};
+
+/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
+const GROW_AT_FILL: f64 = 0.85;
+
+/// The same for cuckoo tables, whose searches stay short.
+const GROW_CUCKOO_AT_FILL: f64 = 0.97;
+
+/// An automatic growth makes a table at most so many times as large as what must be stored in it.
+const GROW_AT_MOST: u64 = 64;
+
+/// What a batch has met when it wanted more slots.
+#[derive(Default)]
+pub(super) struct Limits {
+    /// The first error of a growth or a relocation. Growth is not tried again then: vectors go into what slots there are.
+    pub error: Option<Error>,
+}
+
+impl Limits {
+    /// The value, or none after an error, which is kept if it is the first.
+    pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.error.get_or_insert(error)).ok()
+    }
+}
+
+/// The vectors of a batch that were rejected, and memory for what comes of them when they are offered again.
+pub(super) struct Rejected {
+    positions: Vec<u64>,
+    words: Vec<u32>,
+    outcomes: Vec<u8>,
+}
+
+impl Rejected {
+    /// Those of a batch with these outcomes.
+    pub(super) fn of(words: &[u32], outcomes: &[u8], width: usize) -> Result<Self> {
+        let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
+        let count = rejected().count();
+        let (mut positions, mut again) = (zeroed(count)?, zeroed(count * width)?);
+        for ((position, row), at) in positions.iter_mut().zip(again.chunks_exact_mut(width)).zip(rejected()) {
+            *position = at;
+            row.copy_from_slice(&words[at as usize * width..][..width]);
+        }
+        Ok(Self { positions, words: again, outcomes: zeroed(count)? })
+    }
+}
+
+impl RawTable {
+    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until
+    /// that is a fair share. How many nodes they need is not known before; but a node table that is nearly full grows too.
+    pub(super) fn grow_for(&self, offered: usize, limits: &mut Limits) -> usize {
+        // Duplicates leave slots over, so a part may be much smaller than the batch; but not so small that parts get many.
+        let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
+        while limits.error.is_none() {
+            let size = self.size();
+            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
+            let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
+            let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
+                Size { nodes: size.nodes * 2, ..size }
+            } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
+                return (offered as u64).min(free) as usize;
+            } else {
+                Size { slots: size.slots * 2, ..size }
+            };
+            limits.keep(self.grow_from(size, larger));
+        }
+        offered
+    }
+
+    /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing.
+    /// `tally` is the sum of the outcomes so far.
+    pub(super) fn retry_rejected(&self, batch: HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+        let HostBatch { vectors, outcomes, .. } = batch;
+        let outcomes = outcomes.expect("a table that retries has memory for outcomes");
+        // A batch that was stopped has no more.
+        let outcomes = &mut outcomes[..tally.offered() as usize];
+        if self.options.is_cuckoo() {
+            tally = self.relocate_and_retry(vectors, outcomes, tally, limits)?;
+        }
+        if self.options.grows {
+            tally = self.grow_and_retry(vectors, outcomes, tally, limits)?;
+        }
+        Ok(tally)
+    }
+
+    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that
+    /// many free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node
+    /// references end.)
+    fn grow_and_retry(&self, words: &[u32], outcomes: &mut [u8], mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+        while tally.full > 0 {
+            let size = self.size();
+            let for_slots = tally.full - tally.full_nodes;
+            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
+            let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
+            let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
+            let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
+            let larger = Size { slots, nodes: nodes.min(MAX_NODES) };
+            if larger == size {
+                break;
+            }
+            let ready = self.grow_from(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width()));
+            let Some(rejected) = limits.keep(ready) else { break };
+            tally = self.retry(rejected, outcomes, tally)?;
+        }
+        Ok(tally)
+    }
+
+    /// Offers rejected vectors once more. `outcomes` are those of the whole batch, of which `tally` is the sum.
+    pub(super) fn retry(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
+        let mut batch = HostBatch { outcomes: Some(&mut rejected.outcomes), ..HostBatch::of(&rejected.words) };
+        let found = self.ready()?.search(Search::FindOrPut, &mut batch, &mut Progress::none())?.tally();
+        rejected.positions.iter().zip(rejected.outcomes).for_each(|(at, outcome)| outcomes[*at as usize] = outcome);
+        Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
+    }
+
+    pub(crate) fn grow(&self, capacity: u64) -> Result<()> {
+        let slots = self.slots();
+        if capacity <= slots {
+            return Err(Error::NotLarger { capacity, slots });
+        }
+        self.reserve(capacity)
+    }
+
+    pub(crate) fn reserve(&self, capacity: u64) -> Result<()> {
+        // Another thread may grow the table first, and to less than this.
+        loop {
+            let size = self.size();
+            if size.slots >= capacity {
+                return Ok(());
+            }
+            // Nodes in proportion, as far as references to them reach.
+            let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
+            self.grow_from(size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
+        }
+    }
+
+    fn size(&self) -> Size {
+        self.size_of(&self.sized())
+    }
+
+    /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
+    fn grow_from(&self, from: Size, to: Size) -> Result<()> {
+        let (spec, buckets) = self.fitting(to)?;
+        let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
+        let mut sized = self.sized_exclusively();
+        let now = self.size_of(&sized);
+        if now != from {
+            return Ok(());
+        }
+        sized.store.put_displaced_back()?;
+        let larger = Sized::new(&self.device, &parameters)?;
+        let rehashed = sized.store.rehash_into(&larger.store, now.slots)?;
+        // Only a table that was nearly full, and grows by little, can reject some.
+        if rehashed.full > 0 {
+            let (offered, stored, for_nodes) = (rehashed.offered, rehashed.hits, rehashed.full_nodes);
+            let slots = self.slots_of(&larger);
+            return Err(Error::TableFull { rejected: rehashed.full, for_nodes, offered, stored, slots, cause: None });
+        }
+        *sized = larger;
+        Ok(())
+    }
+
+    /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
+    /// slots that the caller has chosen, there are more slots, so that a bucket tells more of a root.
+    fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
+        let spec = self.options.spec(&self.device, to)?;
+        match size::buckets(&self.geometry, spec, to.slots) {
+            Err(Error::KeysDoNotFit { needed, .. }) if spec.is_tree() && needed > to.slots => {
+                let spec = self.options.spec(&self.device, Size { slots: needed, ..to })?;
+                Ok((spec, size::buckets(&self.geometry, spec, needed)?))
+            }
+            buckets => Ok((spec, buckets?)),
+        }
+    }
+}

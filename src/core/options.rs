@@ -1,0 +1,223 @@
+//! How a table is to be made: what a `TableBuilder` collects, and what a table of some size is made from.
+
+use super::permutation::Permutation;
+use super::size::{self, MAX_CAPACITY, Size, node_bytes, probe_limit};
+use super::spec::Spec;
+use super::view::{CompactTreeView, Geometry, NodeView, TableView, TreeView, View};
+use super::{compact, spec::Kind};
+use crate::{Device, Error, Result, Strategy};
+use bytemuck::{Pod, Zeroable};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+/// How vectors are to be stored, as far as the caller chooses: [`Kind`] without what follows from the size.
+#[derive(Clone, Copy, Debug)]
+pub enum Choice {
+    Bucket,
+    Tree {
+        strategy: Strategy,
+    },
+    Compact {
+        key_bits: u32,
+        /// None: the fewest that will do.
+        slot_bits: Option<u32>,
+        cuckoo: bool,
+    },
+    CompactTree {
+        /// As above. How many bits roots have follows from the size of the node table.
+        slot_bits: Option<u32>,
+    },
+}
+
+/// How a table is made; see `TableBuilder`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub choice: Choice,
+    pub width: usize,
+    pub capacity: u64,
+    /// Slots of the node table; none: as many as there are for vectors.
+    pub nodes: Option<u64>,
+    pub seed: Option<u64>,
+    pub grows: bool,
+    pub hash_mask: u64,
+    pub node_hash_mask: u32,
+    pub empty: Option<[u32; 4]>,
+}
+
+impl Options {
+    /// Those of a table for which nothing else is chosen.
+    pub(crate) fn new(choice: Choice, width: usize) -> Self {
+        Self {
+            choice,
+            width,
+            capacity: 1 << 20,
+            nodes: None,
+            seed: None,
+            grows: false,
+            hash_mask: u64::MAX,
+            node_hash_mask: u32::MAX,
+            empty: None,
+        }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        Size { slots: self.capacity, nodes: self.nodes.unwrap_or(self.capacity) }
+    }
+
+    pub(crate) fn is_cuckoo(&self) -> bool {
+        matches!(self.choice, Choice::Compact { cuckoo: true, .. })
+    }
+
+    /// Bits that keys have, if vectors are keys.
+    pub(crate) fn key_bits(&self) -> Option<u32> {
+        match self.choice {
+            Choice::Compact { key_bits, .. } => Some(key_bits),
+            _ => None,
+        }
+    }
+
+    /// What a table of at least so many slots is compiled for.
+    pub(crate) fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
+        let (width, chunk_bytes) = (self.width, device.chunk_bytes());
+        if !(1..=MAX_CAPACITY).contains(&size.slots) {
+            // A width that cannot be is the greater mistake.
+            return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));
+        }
+        let slot_bits_for = |key_bits, slot_bits: Option<u32>, cuckoo| -> Result<u32> {
+            // Checked first: what follows computes with them.
+            Spec::compact(key_bits, slot_bits.unwrap_or(64), cuckoo, chunk_bytes)?;
+            Ok(slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, cuckoo)))
+        };
+        match self.choice {
+            Choice::Bucket => Spec::bucket(width, chunk_bytes),
+            Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
+            Choice::Compact { .. } if width != 2 => Err(Error::KeyWords { width }),
+            Choice::Compact { key_bits, slot_bits, cuckoo } => {
+                Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
+            }
+            Choice::CompactTree { slot_bits } => {
+                // Vectors of one or two words are no trees; and a width that cannot be is the greater mistake again.
+                if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
+                    return Spec::bucket(width, chunk_bytes);
+                }
+                let key_bits = Spec::root_bits(width, 2 * size::node_buckets(size.nodes)?);
+                Spec::compact_tree(width, key_bits, slot_bits_for(key_bits, slot_bits, false)?, chunk_bytes)
+            }
+        }
+    }
+}
+
+/// The seeds of both hash instances for one word: one 16-byte access in core/hash.cuh.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(crate) struct SeedPair([u64; 2]);
+
+/// All that is random in a table. It stays when the table grows.
+#[derive(Clone, Debug)]
+pub(crate) struct Seeds {
+    vectors: Vec<SeedPair>,
+    empty: [u32; 4],
+    nodes: [u64; 3],
+    /// The seed of the hash family of compact tables.
+    family: u64,
+}
+
+impl Seeds {
+    /// From the seed that the options name, or from the system's entropy.
+    pub(crate) fn draw(options: &Options, spec: Spec) -> Self {
+        let mut random = match options.seed {
+            Some(seed) => StdRng::seed_from_u64(seed),
+            None => StdRng::from_rng(&mut rand::rng()),
+        };
+        let vectors = (0..=spec.slot_words()).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
+        let drawn = std::array::from_fn(|_| random.next_u32());
+        let nodes = std::array::from_fn(|_| random.next_u64());
+        Self { vectors, empty: options.empty.unwrap_or(drawn), nodes, family: random.next_u64() }
+    }
+}
+
+/// What a table of one size is made from.
+pub(crate) struct Parameters<'a> {
+    pub options: &'a Options,
+    pub seeds: &'a Seeds,
+    pub spec: Spec,
+    pub buckets: u64,
+    /// 0 in a table without nodes.
+    pub node_buckets: u64,
+}
+
+/// Where the parts of a table are, on its device.
+pub(crate) struct Addresses {
+    pub slots: u64,
+    pub seeds: u64,
+    pub nodes: u64,
+    /// Two numbers: of vectors, and of nodes.
+    pub stored: u64,
+}
+
+impl<'a> Parameters<'a> {
+    /// Of a table of at least this size.
+    pub(crate) fn new(options: &'a Options, seeds: &'a Seeds, spec: Spec, buckets: u64, size: Size) -> Result<Self> {
+        let node_buckets = if spec.is_tree() { size::node_buckets(size.nodes)? } else { 0 };
+        Ok(Self { options, seeds, spec, buckets, node_buckets })
+    }
+
+    /// The seeds that kernels read from memory.
+    pub(crate) fn vector_seeds(&self) -> &[SeedPair] {
+        &self.seeds.vectors
+    }
+
+    /// Bytes of the slots for vectors, keys or roots.
+    pub(crate) fn slot_bytes(&self, geometry: &Geometry) -> u64 {
+        self.spec.bytes(geometry, self.buckets)
+    }
+
+    pub(crate) fn node_bytes(&self) -> u64 {
+        node_bytes(self.node_buckets)
+    }
+
+    /// What kernels get of the table whose parts are at these addresses.
+    pub(crate) fn view(&self, at: &Addresses) -> View {
+        let bucket = || TableView {
+            slots: at.slots,
+            buckets: self.buckets,
+            seeds: at.seeds,
+            stored: at.stored,
+            hash_mask: self.options.hash_mask,
+            empty: self.seeds.empty,
+            probe_limit: probe_limit(self.buckets),
+            width: self.spec.slot_words(),
+        };
+        let nodes = || NodeView {
+            slots: at.nodes,
+            stored: at.stored + 8,
+            seeds: self.seeds.nodes,
+            buckets: self.node_buckets as u32,
+            probe_limit: probe_limit(self.node_buckets),
+            hash_mask: self.options.node_hash_mask,
+            width: self.spec.width,
+        };
+        let compact = |key_bits| {
+            let layout = self.spec.layout(self.buckets).expect("keys fit a table that was given buckets");
+            layout.view(&self.family(key_bits), at.slots, at.stored)
+        };
+        match self.spec.kind {
+            Kind::Bucket => View::Bucket(bucket()),
+            Kind::Tree { strategy } => {
+                View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
+            }
+            Kind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
+            Kind::CompactTree { roots } => {
+                let view = CompactTreeView { roots: compact(roots.key_bits), nodes: nodes() };
+                View::CompactTree { view, slot_bits: roots.slot_bits }
+            }
+        }
+    }
+
+    /// The hash family of a compact table of keys of so many bits.
+    fn family(&self, key_bits: u32) -> Permutation<u64> {
+        match self.options.hash_mask {
+            0 => Permutation::new(key_bits, [1; 3], 0),
+            _ => Permutation::random(key_bits, &mut StdRng::seed_from_u64(self.seeds.family)),
+        }
+    }
+}

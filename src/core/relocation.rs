@@ -1,0 +1,65 @@
+//! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
+
+use super::generation::Generation;
+use super::growth::{Limits, Rejected};
+use super::table::{RawTable, Sized};
+use crate::{Error, Result, Tally};
+
+/// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many
+/// keys that the batch wants.
+const RELOCATE_FOR_ONE_IN: u64 = 64;
+
+impl RawTable {
+    /// Moves keys of a cuckoo table from its stash to the main level. Gives how many; none in other tables.
+    pub(crate) fn relocate(&self) -> Result<u64> {
+        if !self.options.is_cuckoo() {
+            return Ok(0);
+        }
+        let mut sized = self.sized_exclusively();
+        // Those that an earlier one has left in no slot, when it met an error.
+        sized.store.put_displaced_back()?;
+        let next = Generation::next();
+        let Sized { store, generation, .. } = &mut *sized;
+        store.relocate(next.number(), || *generation = next)
+    }
+
+    /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
+    /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
+    /// it.
+    pub(super) fn relocate_and_retry(
+        &self,
+        words: &[u32],
+        outcomes: &mut [u8],
+        mut tally: Tally,
+        limits: &mut Limits,
+    ) -> Result<Tally> {
+        while tally.full > 0 {
+            let relocated = self.stored().and_then(|[before, _]| {
+                let rejected = Rejected::of(words, outcomes, self.width())?;
+                Ok((before, rejected, self.relocate()?))
+            });
+            // The keys of others: they must not go unnoticed.
+            if let Err(Error::KeysWithoutSlot { keys }) = relocated {
+                return Err(Error::KeysWithoutSlot { keys });
+            }
+            let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
+            let wanted = tally.full;
+            tally = self.retry(rejected, outcomes, tally)?;
+            // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
+            // some. After an error what has been put by now is reported.
+            let Some([now, _]) = limits.keep(self.stored()) else { break };
+            let freed = relocated + now.saturating_sub(before);
+            let is_little = |freed: u64, of: u64| freed <= of / RELOCATE_FOR_ONE_IN;
+            // What is little for a large table may be all that a few keys want, each of which may be offered many times.
+            if is_little(freed, self.stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
+                break;
+            }
+        }
+        Ok(tally)
+    }
+
+    fn stash_slots(&self) -> u64 {
+        let sized = self.sized();
+        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.stash.slots())
+    }
+}

@@ -1,0 +1,112 @@
+//! How large tables are: slots and buckets for vectors and for nodes.
+
+use super::compact;
+use super::spec::Spec;
+use super::view::Geometry;
+use crate::{Error, Reference, Result};
+
+/// Slots for vectors, and for nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub slots: u64,
+    pub nodes: u64,
+}
+
+/// Slots of a table at most: references number them by 40 bits, and rounding up makes them a few more.
+pub(crate) const MAX_CAPACITY: u64 = (1 << Reference::SLOT_BITS) - (1 << 16);
+
+/// Most buckets of a node table: a prime, so that references to its nodes, and two numbers that are none, fit 32 bits.
+const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
+
+/// Most slots of a node table, of two a bucket.
+pub(crate) const MAX_NODES: u64 = 2 * MAX_NODE_BUCKETS;
+
+/// Buckets for a table of `capacity` slots or more.
+///
+/// # Errors
+///
+/// [`Error::Capacity`], [`Error::KeysDoNotFit`].
+pub(crate) fn buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64> {
+    let error = Error::Capacity { capacity, width: spec.width() };
+    if !(1..=MAX_CAPACITY).contains(&capacity) {
+        return Err(error);
+    }
+    if let Some((key_bits, slot_bits)) = spec.key_and_slot_bits() {
+        let buckets = compact::buckets_for(capacity, slot_bits);
+        if u32::try_from(buckets).is_err() {
+            return Err(error);
+        }
+        let needed = compact::fewest_slots(key_bits, slot_bits, spec.is_cuckoo());
+        let error = Error::KeysDoNotFit { key_bits, slot_bits, slots: capacity, needed };
+        return spec.layout(buckets).map(|_| buckets).ok_or(error);
+    }
+    Ok(prime_buckets(capacity, geometry.slots_per_bucket))
+}
+
+/// Buckets for this many nodes or more: references to them have 32 bits.
+///
+/// # Errors
+///
+/// [`Error::Nodes`].
+pub(crate) fn node_buckets(nodes: u64) -> Result<u64> {
+    if nodes == 0 || nodes > MAX_NODES {
+        return Err(Error::Nodes { nodes, most: MAX_NODES });
+    }
+    Ok(prime_buckets(nodes, 2).min(MAX_NODE_BUCKETS))
+}
+
+/// Bytes of a node table: two slots a bucket, and one that stays EMPTY.
+pub(crate) fn node_bytes(buckets: u64) -> u64 {
+    if buckets == 0 { 0 } else { (2 * buckets + 1) * 8 }
+}
+
+/// The number of buckets for `slots` slots or more: a prime, so that a probe sequence visits every bucket (probe.cuh).
+fn prime_buckets(slots: u64, slots_per_bucket: u32) -> u64 {
+    let mut buckets = slots.div_ceil(u64::from(slots_per_bucket)).max(2);
+    while !is_prime(buckets) {
+        buckets += 1;
+    }
+    buckets
+}
+
+/// Trial division: at most 2^18 divisions for the largest table that a terabyte of memory holds.
+fn is_prime(n: u64) -> bool {
+    n >= 2 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
+}
+
+/// How many buckets a search looks at before it gives up; less than 2^15.
+///
+/// 32 log2(buckets), and never fewer than 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot with
+/// probability 0.95^limit: for 2^27 buckets 2^-66, so filling them to 0.95 rejects no vector (expected rejections 2^-39); at 0.97
+/// it is 2^-39 a vector. Buckets of several slots are fuller before they reject. A table of up to 1,024 buckets is searched
+/// completely, so it can be filled to its last slot.
+pub(crate) fn probe_limit(buckets: u64) -> u32 {
+    let log2 = u64::from(u64::BITS - buckets.leading_zeros());
+    (32 * log2).max(1024).min(buckets) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_the_next_prime() {
+        for (slots, per_bucket, buckets) in
+            [(1, 1, 2), (8, 4, 2), (9, 4, 3), (1000, 8, 127), (7920, 1, 7927), (1 << 20, 2, 524_309)]
+        {
+            assert_eq!(prime_buckets(slots, per_bucket), buckets, "{slots} slots");
+            assert_eq!(prime_buckets(buckets * u64::from(per_bucket), per_bucket), buckets, "idempotent");
+        }
+        // More than 2^32 buckets.
+        assert_eq!(prime_buckets((1 << 32) + 1, 1), (1 << 32) + 15);
+    }
+
+    #[test]
+    fn small_tables_are_searched_completely() {
+        for buckets in [2, 3, 127, 1021] {
+            assert_eq!(u64::from(probe_limit(buckets)), buckets);
+        }
+        assert_eq!(probe_limit(1_000_003), 1024);
+        assert_eq!(probe_limit(1 << 36), 32 * 37);
+    }
+}

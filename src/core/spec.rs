@@ -1,0 +1,268 @@
+//! What a table is: its kind, its width, and what its kernels are compiled for.
+
+use super::compact;
+use super::view::Geometry;
+use crate::{Error, Result, Strategy};
+use std::fmt;
+
+/// How vectors are stored, and what the kernels must know of it besides their width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub(crate) enum Kind {
+    /// As they are.
+    Bucket,
+    /// As trees, whose roots are vectors of two words in a bucket table.
+    Tree { strategy: Strategy },
+    /// As keys, of which slots hold what their buckets do not tell. If `cuckoo`, they may be relocated to fill the table further.
+    Compact { keys: Quotiented, cuckoo: bool },
+    /// As trees, whose roots are keys of a compact table.
+    CompactTree { roots: Quotiented },
+}
+
+/// Keys of so many bits in slots of so many: quotienting (compact/table.cuh) makes do with fewer bits than the key has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub(crate) struct Quotiented {
+    pub key_bits: u32,
+    pub slot_bits: u32,
+}
+
+impl Quotiented {
+    /// # Errors
+    ///
+    /// [`Error::KeyBits`], [`Error::SlotBits`].
+    fn checked(key_bits: u32, slot_bits: u32) -> Result<Self> {
+        if !Spec::KEY_BITS.contains(&key_bits) {
+            return Err(Error::KeyBits { key_bits });
+        }
+        if ![16, 32, 64].contains(&slot_bits) {
+            return Err(Error::SlotBits { slot_bits });
+        }
+        Ok(Self { key_bits, slot_bits })
+    }
+}
+
+/// What a table's kernels are compiled for.
+///
+/// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Spec {
+    pub(crate) kind: Kind,
+    pub(crate) width: u32,
+    pub(crate) chunk_bytes: u32,
+    pub(crate) line_bytes: u32,
+}
+
+impl Spec {
+    /// The widest vector, in words.
+    pub const MAX_WIDTH: usize = 256;
+
+    /// The bits that keys of compact tables may have.
+    pub const KEY_BITS: std::ops::RangeInclusive<u32> = 20..=64;
+
+    /// Words of the root of a tree, and of a key of a compact table.
+    const ROOT_WORDS: usize = 2;
+
+    /// Bytes looked at together in a compact table: a bucket.
+    const COMPACT_LINE_BYTES: u32 = 64;
+
+    /// Vectors of `width` words in a bucket table, on a machine whose largest compare-and-swap is `chunk_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Width`] unless 1 ≤ `width` ≤ [`MAX_WIDTH`](Self::MAX_WIDTH).
+    pub(crate) fn bucket(width: usize, chunk_bytes: u32) -> Result<Self> {
+        if !(1..=Self::MAX_WIDTH).contains(&width) {
+            return Err(Error::Width { width });
+        }
+        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
+        // more.
+        let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
+        Ok(Self { kind: Kind::Bucket, width: width as u32, chunk_bytes, line_bytes })
+    }
+
+    /// Vectors as trees. Those of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
+    ///
+    /// # Errors
+    ///
+    /// As [`bucket`](Self::bucket).
+    pub(crate) fn tree(width: usize, strategy: Strategy, chunk_bytes: u32) -> Result<Self> {
+        let spec = Self::bucket(width, chunk_bytes)?;
+        if width <= Self::ROOT_WORDS {
+            return Ok(spec);
+        }
+        let Self { line_bytes, .. } = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
+        Ok(Self { kind: Kind::Tree { strategy }, line_bytes, ..spec })
+    }
+
+    /// Keys, which are vectors of two words, in a compact table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyBits`], [`Error::SlotBits`].
+    pub(crate) fn compact(key_bits: u32, slot_bits: u32, cuckoo: bool, chunk_bytes: u32) -> Result<Self> {
+        let keys = Quotiented::checked(key_bits, slot_bits)?;
+        let spec = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
+        Ok(Self { kind: Kind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+    }
+
+    /// Vectors as trees whose roots lie in a compact table; those of one or two words as in [`tree`](Self::tree).
+    ///
+    /// # Errors
+    ///
+    /// As [`bucket`](Self::bucket) and [`compact`](Self::compact).
+    pub(crate) fn compact_tree(width: usize, key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
+        let spec = Self::bucket(width, chunk_bytes)?;
+        let roots = Quotiented::checked(key_bits, slot_bits)?;
+        if width <= Self::ROOT_WORDS {
+            return Ok(spec);
+        }
+        Ok(Self { kind: Kind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+    }
+
+    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
+    /// has.
+    pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
+        // The number after the last slot is a reference too; and keys have 20 bits at least.
+        let reference = (u64::BITS - nodes.leading_zeros()).max(10);
+        // The right half is a reference, or (of 2^n + 1 words) the last word.
+        if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }
+    }
+
+    /// Whether vectors are stored as trees.
+    pub const fn is_tree(&self) -> bool {
+        matches!(self.kind, Kind::Tree { .. } | Kind::CompactTree { .. })
+    }
+
+    /// How the kernels of a tree table make trees; of another, the default.
+    pub const fn strategy(&self) -> Strategy {
+        match self.kind {
+            Kind::Tree { strategy } => strategy,
+            _ => Strategy::DEFAULT,
+        }
+    }
+
+    /// Whether the kernels gain by knowing what has changed (`Table::is_incremental` in tree/table.cuh).
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_incremental(&self) -> bool {
+        self.is_tree() && self.strategy().pairing() != crate::Pairing::Interleaved
+    }
+
+    /// Whether slots hold only what their buckets do not tell: of keys, or of the roots of trees.
+    pub const fn is_compact(&self) -> bool {
+        matches!(self.kind, Kind::Compact { .. } | Kind::CompactTree { .. })
+    }
+
+    /// Whether keys may be relocated: see [`cuckoo`](crate::TableBuilder::cuckoo).
+    pub const fn is_cuckoo(&self) -> bool {
+        matches!(self.kind, Kind::Compact { cuckoo: true, .. })
+    }
+
+    /// Keys of a compact table, or roots of a tree table with compact roots.
+    const fn quotiented(&self) -> Option<Quotiented> {
+        match self.kind {
+            Kind::Compact { keys, .. } | Kind::CompactTree { roots: keys } => Some(keys),
+            Kind::Bucket | Kind::Tree { .. } => None,
+        }
+    }
+
+    /// Bits a key of a compact table, or a root of a tree table with compact roots, and bits a slot.
+    pub const fn key_and_slot_bits(&self) -> Option<(u32, u32)> {
+        match self.quotiented() {
+            Some(Quotiented { key_bits, slot_bits }) => Some((key_bits, slot_bits)),
+            None => None,
+        }
+    }
+
+    /// Words that are hashed of what a slot holds: of a tree, its root pair.
+    pub(crate) const fn slot_words(&self) -> u32 {
+        if self.is_tree() { Self::ROOT_WORDS as u32 } else { self.width }
+    }
+
+    /// The layout of a compact table of so many buckets; none in other tables.
+    pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
+        let Quotiented { key_bits, slot_bits } = self.quotiented()?;
+        compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
+    }
+
+    /// Slots of a table of so many buckets.
+    pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
+    }
+
+    /// Bytes of these slots.
+    pub(crate) fn bytes(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.bytes(buckets), |layout| layout.bytes())
+    }
+
+    /// Words a vector.
+    pub const fn width(&self) -> usize {
+        self.width as usize
+    }
+
+    /// Words of a mask with a bit for each word of a vector.
+    pub(crate) const fn mask_words(&self) -> usize {
+        self.width().div_ceil(32)
+    }
+
+    /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0, else 8.
+    pub const fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes as usize
+    }
+
+    /// Bytes looked at together, unless a vector is longer.
+    pub const fn line_bytes(&self) -> usize {
+        self.line_bytes as usize
+    }
+
+    /// The alignment that kernels expect of vectors in device memory, in bytes.
+    #[cfg(feature = "cuda")]
+    pub(crate) const fn vector_alignment(&self) -> u64 {
+        1 << if self.width.is_multiple_of(4) { 4 } else { (self.width * 4).trailing_zeros() }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, width, chunk_bytes, line_bytes } = self;
+        match kind {
+            Kind::Bucket => {
+                write!(f, "bucket table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")
+            }
+            Kind::Tree { strategy } => {
+                write!(f, "tree table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")?;
+                if *strategy == Strategy::DEFAULT { Ok(()) } else { write!(f, ", made by {strategy}") }
+            }
+            Kind::Compact { keys: Quotiented { key_bits, slot_bits }, cuckoo } => {
+                let cuckoo = if *cuckoo { "cuckoo " } else { "" };
+                write!(f, "compact {cuckoo}table of {key_bits}-bit keys in slots of {slot_bits} bits")
+            }
+            Kind::CompactTree { roots: Quotiented { key_bits, slot_bits } } => {
+                write!(f, "tree table of {width}-word vectors, {key_bits}-bit roots in slots of {slot_bits} bits")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_checked() {
+        assert!(Spec::bucket(0, 16).is_err());
+        assert!(Spec::bucket(257, 16).is_err());
+        assert!(Spec::bucket(256, 8).is_ok());
+    }
+
+    #[test]
+    fn narrow_trees_are_bucket_tables() {
+        for width in [1, 2] {
+            let bucket = Spec::bucket(width, 16).unwrap();
+            assert_eq!(Spec::tree(width, Strategy::CLR64, 16).unwrap(), bucket);
+            assert_eq!(Spec::compact_tree(width, 40, 32, 16).unwrap(), bucket);
+        }
+        assert!(Spec::tree(3, Strategy::CLR64, 16).unwrap().is_tree());
+    }
+}

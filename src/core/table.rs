@@ -1,0 +1,327 @@
+//! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
+
+use super::batch::{HostBatch, Progress, Results, references_of, zeroed};
+use super::generation::Generation;
+use super::growth::Limits;
+use super::options::{Options, Parameters, Seeds};
+use super::size::{self, Size, node_bytes};
+use super::spec::Spec;
+use super::store::{Search, Store};
+use super::view::{Counts, Geometry};
+use crate::device::Device;
+#[cfg(any(feature = "cpu", feature = "cuda"))]
+use crate::device::Machine;
+use crate::{Batch, Error, Outcome, Reference, Request, Result, Stats, Tally};
+use std::ops::Range;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(crate) struct RawTable {
+    pub device: Device,
+    pub(super) options: Options,
+    pub(super) seeds: Seeds,
+    pub(super) geometry: Geometry,
+    sized: RwLock<Sized>,
+}
+
+/// The part of a table that growth replaces.
+pub(crate) struct Sized {
+    pub store: Store,
+    /// A larger node table may make compact roots of more bits.
+    pub spec: Spec,
+    pub buckets: u64,
+    pub node_buckets: u64,
+    /// References of another one are stale.
+    pub generation: Generation,
+}
+
+impl Sized {
+    /// The memory of a table of this size, empty.
+    pub(super) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
+        let store = Store::new(device, parameters)?;
+        let Parameters { spec, buckets, node_buckets, .. } = *parameters;
+        Ok(Self { store, spec, buckets, node_buckets, generation: Generation::next() })
+    }
+
+    /// An error if a reference is of another generation or another table.
+    fn check_references(&self, references: &[Reference]) -> Result<()> {
+        match self.generation.stale(references) {
+            0 => Ok(()),
+            stale => Err(Error::StaleReferences { stale, count: references.len() }),
+        }
+    }
+
+    /// Looks for vectors from host slices, or puts them. References are of this generation.
+    pub(super) fn search(&self, search: Search, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        self.store.search(search, self.generation.tag(), batch, progress)
+    }
+
+    /// Vectors and nodes that are stored.
+    pub(super) fn stored(&self) -> Result<[u64; 2]> {
+        let [vectors, nodes] = self.store.stored()?;
+        // In other tables nothing is counted there.
+        Ok([vectors, if self.spec.is_tree() { nodes } else { 0 }])
+    }
+}
+
+/// The layout of a spec on a device: computed by its kernels, which are compiled for that on a GPU.
+fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
+    match &device.machine {
+        #[cfg(feature = "cpu")]
+        Machine::Cpu { .. } => Ok(crate::backend::cpu::geometry(spec)),
+        #[cfg(feature = "cuda")]
+        Machine::Cuda(gpu) => Ok(gpu.kernels(spec)?.geometry),
+    }
+}
+
+impl RawTable {
+    pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
+        let size = options.size();
+        let spec = options.spec(device, size)?;
+        let geometry = geometry(device, spec)?;
+        let seeds = Seeds::draw(&options, spec);
+        let buckets = size::buckets(&geometry, spec, size.slots)?;
+        let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
+        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized) })
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.options.width
+    }
+
+    /// The table as it is now; it neither grows nor is cleared while this is held.
+    pub(crate) fn sized(&self) -> RwLockReadGuard<'_, Sized> {
+        self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The same of a table whose every key is in a slot, for looking at slots.
+    pub(crate) fn ready(&self) -> Result<RwLockReadGuard<'_, Sized>> {
+        loop {
+            let sized = self.sized();
+            if !sized.store.has_displaced() {
+                return Ok(sized);
+            }
+            drop(sized);
+            self.sized_exclusively().store.put_displaced_back()?;
+        }
+    }
+
+    pub(super) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
+        self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots_of(&self.sized())
+    }
+
+    /// Slots of the table as it is now.
+    pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
+        sized.spec.slots(&self.geometry, sized.buckets)
+    }
+
+    pub(super) fn size_of(&self, sized: &Sized) -> Size {
+        Size { slots: self.slots_of(sized), nodes: 2 * sized.node_buckets }
+    }
+
+    pub(crate) fn spec(&self) -> Spec {
+        self.sized().spec
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_of(&self.sized())
+    }
+
+    fn bytes_of(&self, sized: &Sized) -> u64 {
+        sized.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
+    }
+
+    pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {
+        let sized = self.sized();
+        (sized.generation, self.slots_of(&sized))
+    }
+
+    /// To the vector in a slot, as of now.
+    pub(crate) fn reference(&self, slot: u64) -> Option<Reference> {
+        let (generation, slots) = self.generation_and_slots();
+        (slot < slots).then(|| generation.reference(slot))
+    }
+
+    /// Vectors and nodes that are stored.
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
+        self.ready()?.stored()
+    }
+
+    /// The number of vectors in `words`, which are keys if the table is one of keys.
+    fn count(&self, words: &[u32]) -> Result<usize> {
+        let width = self.width();
+        if !words.len().is_multiple_of(width) {
+            return Err(Error::RaggedVectors { words: words.len(), width });
+        }
+        if let Some(key_bits) = self.options.key_bits() {
+            check_keys(words, key_bits)?;
+        }
+        Ok(words.len() / width)
+    }
+
+    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
+    /// nothing is stale that must not be.
+    fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
+        let count = self.count(words)?;
+        let sized = self.sized();
+        let rows = |what, given: Option<usize>, needed: usize| match given {
+            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
+            _ => Ok(()),
+        };
+        rows("parents", request.parents.map(<[_]>::len), count)?;
+        rows("words of masks of changes", request.changed.map(<[_]>::len), count * sized.spec.mask_words())?;
+        match (request.parents, request.changed) {
+            (Some(parents), Some(_)) => sized.check_references(parents)?,
+            (None, Some(_)) => {
+                return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
+            }
+            // Compared with whatever is there now: a stale one does no harm.
+            (_, None) => {}
+        }
+        Ok(count)
+    }
+
+    /// Whether vectors that a batch finds no slot for are offered again, after a growth or a relocation.
+    fn retries(&self) -> bool {
+        self.options.grows || self.options.is_cuckoo()
+    }
+
+    pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
+        let count = self.validate(words, &request)?;
+        let generation = self.sized().generation;
+        let mut results = Results::new(count, &request, self.retries())?;
+        let mut progress = Progress::new(request.progress.take(), count);
+        let Put { tally, limits, mut ended_by } =
+            self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
+        let offered = tally.offered() as usize;
+        // A growth of its own has moved vectors that the batch had put already. If they cannot be found now, their references are
+        // stale, which is an error for whoever uses them, and no reason to keep quiet about outcomes.
+        if results.has_references() && self.retries() && self.sized().generation != generation {
+            match self.locate(&words[..offered * self.width()]) {
+                Ok(now) => results.locate_again(&now),
+                Err(error) => ended_by = ended_by.or(Some(error)),
+            }
+        }
+        Ok(results.into_batch(tally, offered < count, ended_by.or(limits.error)))
+    }
+
+    /// Puts the vectors of a batch, in parts if the table may have to grow between them.
+    ///
+    /// # Errors
+    ///
+    /// If nothing has been put. After that, what has been is reported with the error.
+    fn put(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
+        let spec = self.spec();
+        let count = batch.count(spec);
+        let mut put = Put::default();
+        let mut first = 0;
+        while first < count && !progress.stopped {
+            let left = count - first;
+            let len = if self.options.grows { self.grow_for(left, &mut put.limits) } else { left };
+            let mut part = batch.part(&(first..first + len), put.tally.new, spec);
+            progress.begin_part(first);
+            let searched = self.ready().and_then(|sized| sized.search(Search::FindOrPut, &mut part, progress));
+            let mut of_part = match searched {
+                Ok(counts) => counts.tally(),
+                Err(error) if first > 0 => {
+                    put.ended_by = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            if of_part.full > 0 && self.retries() {
+                of_part = self.retry_rejected(part, of_part, &mut put.limits)?;
+            }
+            put.tally += of_part;
+            first += of_part.offered() as usize;
+        }
+        Ok(put)
+    }
+
+    /// Where each vector is.
+    pub(crate) fn locate(&self, words: &[u32]) -> Result<Vec<Option<Reference>>> {
+        let mut references = zeroed(self.count(words)?)?;
+        let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
+        self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        Ok(bytemuck::allocation::cast_vec(references))
+    }
+
+    /// Whether each vector is stored.
+    pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
+        let mut outcomes = zeroed(self.count(words)?)?;
+        let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(words) };
+        self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        Ok(outcomes.into_iter().map(|outcome: u8| outcome == Outcome::Seen as u8).collect())
+    }
+
+    pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
+        let mut vectors = zeroed(references.len() * self.width())?;
+        let sized = self.ready()?;
+        sized.check_references(references)?;
+        match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
+            0 => Ok(vectors),
+            // Of one whose vector is being put meanwhile, perhaps not all.
+            words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
+        }
+    }
+
+    pub(crate) fn clear(&self) -> Result<()> {
+        let mut sized = self.sized_exclusively();
+        let Sized { store, generation, .. } = &mut *sized;
+        store.clear(|| *generation = Generation::next())
+    }
+
+    pub(crate) fn stats(&self) -> Result<Stats> {
+        const BINS: usize = 64;
+        let sized = self.ready()?;
+        let slots = self.slots_of(&sized);
+        let measured = sized.store.measure(slots, BINS)?;
+        let [_, nodes] = sized.stored()?;
+        Ok(Stats {
+            slots,
+            stored: measured.lengths.iter().sum(),
+            bytes: self.bytes_of(&sized),
+            width: self.width(),
+            nodes,
+            node_slots: 2 * sized.node_buckets,
+            probe_lengths: measured.lengths,
+            longest_probe: measured.totals.longest,
+            node_probes: measured.totals.node_probes,
+        })
+    }
+
+    /// The vectors stored in a range of slots, and where, if the table is still of this generation.
+    pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
+        let sized = self.ready()?;
+        if sized.generation != generation {
+            return Err(Error::ChangedDuringIteration);
+        }
+        let (vectors, slots) = sized.store.export(slots)?;
+        Ok((vectors, references_of(slots, generation)))
+    }
+}
+
+/// What putting a batch has come to.
+#[derive(Default)]
+struct Put {
+    tally: Tally,
+    limits: Limits,
+    /// Why not all was offered, if not because the caller wanted so.
+    ended_by: Option<Error>,
+}
+
+/// An error if a key, of two words, has more bits than `key_bits`.
+fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
+    let mask = u64::MAX >> (64 - key_bits);
+    let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
+    // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
+    if words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0 {
+        return Ok(());
+    }
+    let mut keys = words.chunks_exact(2).map(key).enumerate();
+    let (position, key) = keys.find(|(_, key)| key & !mask != 0).expect("one of them has");
+    Err(Error::KeyTooLarge { key, position, key_bits })
+}

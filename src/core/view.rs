@@ -1,0 +1,404 @@
+//! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
+
+use super::spec::Kind;
+use crate::{Pairing, Spec, Tally};
+use bytemuck::{Pod, Zeroable};
+
+/// `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TableView {
+    /// Where the slots are.
+    pub slots: u64,
+    /// How many buckets; prime.
+    pub buckets: u64,
+    /// Where the seeds of the hash are: `width + 1` pairs of `u64`.
+    pub seeds: u64,
+    /// Where the number of stored vectors is.
+    pub stored: u64,
+    /// All ones, but in tests of bad luck.
+    pub hash_mask: u64,
+    /// The EMPTY pattern.
+    pub empty: [u32; 4],
+    /// Buckets looked at before Full.
+    pub probe_limit: u32,
+    /// Words a vector.
+    pub width: u32,
+}
+
+/// `warpset::NodeView` of tree/nodes.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct NodeView {
+    /// Where the slots are: two a bucket, and one more.
+    pub slots: u64,
+    /// Where the number of stored nodes is.
+    pub stored: u64,
+    /// Seeds of the hash.
+    pub seeds: [u64; 3],
+    /// How many buckets; prime.
+    pub buckets: u32,
+    /// Buckets looked at before a node is missing.
+    pub probe_limit: u32,
+    /// All ones, but in tests of bad luck.
+    pub hash_mask: u32,
+    /// Words of the vectors whose trees these are; 0 if the table has no nodes.
+    pub width: u32,
+}
+
+/// `warpset::TreeView` of tree/table.cuh. Of vectors of one or two words, which are no trees, the first part is all there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TreeView {
+    /// The bucket table; of a tree table, that of the root pairs.
+    pub roots: TableView,
+    /// The node table.
+    pub nodes: NodeView,
+}
+
+/// `warpset::HashView` of compact/permutation.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct HashView {
+    /// Odd.
+    pub multipliers: [u64; 3],
+    /// Of `multipliers`, modulo 2^64.
+    pub inverses: [u64; 3],
+    /// Odd.
+    pub step: u64,
+    /// Of keys and hashes.
+    pub bits: u32,
+    /// Words of the vectors that are keys.
+    pub width: u32,
+}
+
+/// `warpset::LevelView` of compact/table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct LevelView {
+    /// Where the slots are.
+    pub slots: u64,
+    /// The most hashes that a bucket stands for.
+    pub window: u64,
+    /// (2^64 - 1) / window.
+    pub window_inverse: u64,
+    /// 2^64 / buckets.
+    pub start: u64,
+    /// Byte r: the slots of a bucket that rounds 0 to r may take.
+    pub limits: u64,
+    /// The 32 bits after the point of `start`.
+    pub start_fraction: u32,
+    /// How many buckets.
+    pub buckets: u32,
+    /// How many functions of the hash family are used.
+    pub functions: u32,
+    /// The first of them.
+    pub first_function: u32,
+    /// How many rounds a find-or-put may take; 0 if there is no such level.
+    pub rounds: u32,
+    /// How many a key that is put back may take.
+    pub all_rounds: u32,
+}
+
+/// `warpset::CompactView` of compact/table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CompactView {
+    /// Where most keys are.
+    pub main: LevelView,
+    /// Where those are that find no free slot there.
+    pub stash: LevelView,
+    /// The hash family.
+    pub hash: HashView,
+    /// Where the number of stored keys is.
+    pub stored: u64,
+}
+
+/// `warpset::ProbeTotals` of batch/maintenance.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ProbeTotals {
+    pub longest: u64,
+    pub node_probes: u64,
+}
+
+/// `warpset::Relocated` of compact/relocation.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Relocated {
+    pub taken: u64,
+    pub left_over: u64,
+}
+
+/// `warpset::CompactTreeView` of tree/table.cuh. A compact table that is no tree's has the first part only; of vectors of one or
+/// two words, which are no trees, it begins with a [`TableView`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct CompactTreeView {
+    /// The compact table; of a tree table, that of the root pairs.
+    pub roots: CompactView,
+    /// The node table.
+    pub nodes: NodeView,
+}
+
+/// What kernels get of a table, by its kind.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum View {
+    Bucket(TableView),
+    Tree { view: TreeView, pairing: Pairing },
+    Compact { view: CompactView, slot_bits: u32 },
+    CompactTree { view: CompactTreeView, slot_bits: u32 },
+}
+
+impl View {
+    /// The kernels' argument: all bytes of the one view that the table has.
+    pub(crate) fn argument(&self) -> &[u8] {
+        match self {
+            Self::Bucket(view) => bytemuck::bytes_of(view),
+            Self::Tree { view, .. } => bytemuck::bytes_of(view),
+            Self::Compact { view, .. } => bytemuck::bytes_of(view),
+            Self::CompactTree { view, .. } => bytemuck::bytes_of(view),
+        }
+    }
+
+    /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the
+    /// table at the same time.
+    pub(crate) fn to_put_back(mut self) -> Self {
+        if let Self::Compact { view: CompactView { stash, .. }, .. } = &mut self {
+            stash.rounds = stash.all_rounds;
+        }
+        self
+    }
+
+    /// Slots of the stash of a compact table: of 8 bytes, in buckets of 64.
+    pub(crate) fn stash_slots(&self) -> u64 {
+        match self {
+            Self::Compact { view, .. } => u64::from(view.stash.buckets) * 8,
+            _ => 0,
+        }
+    }
+
+    /// Buckets of the node table; 0 if there is none.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn node_buckets(&self) -> u64 {
+        match self {
+            Self::Tree { view: TreeView { nodes, .. }, .. } | Self::CompactTree { view: CompactTreeView { nodes, .. }, .. } => {
+                nodes.buckets.into()
+            }
+            Self::Bucket(_) | Self::Compact { .. } => 0,
+        }
+    }
+
+    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no
+    /// trees: what is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
+    fn widened<V: Pod>(&self) -> V {
+        let mut view = V::zeroed();
+        let argument = self.argument();
+        bytemuck::bytes_of_mut(&mut view)[..argument.len()].copy_from_slice(argument);
+        view
+    }
+}
+
+impl From<View> for TableView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for TreeView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for CompactView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for CompactTreeView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+/// `warpset::BatchView` of batch/view.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct BatchView {
+    pub vectors: u64,
+    pub count: u64,
+    pub outcomes: u64,
+    pub references: u64,
+    pub new_references: u64,
+    pub new_capacity: u64,
+    pub counts: u64,
+    pub parents: u64,
+    pub changed: u64,
+    pub workspace: u64,
+    pub tag: u64,
+}
+
+impl BatchView {
+    /// Of this batch the `count` vectors from `first` on. New references are appended as of the whole.
+    pub(crate) fn part(&self, first: u64, count: u64, spec: Spec) -> Self {
+        let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + first * bytes as u64 };
+        Self {
+            vectors: at(self.vectors, spec.width() * 4),
+            count,
+            outcomes: at(self.outcomes, 1),
+            references: at(self.references, 8),
+            parents: at(self.parents, 8),
+            changed: at(self.changed, spec.mask_words() * 4),
+            ..*self
+        }
+    }
+}
+
+/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Geometry {
+    pub slots_per_bucket: u32,
+    pub buckets_per_block: u32,
+    pub block_bytes: u32,
+    pub chunks: u32,
+    pub search_threads: u32,
+    pub search_scratch_bytes: u32,
+    pub table_view_bytes: u32,
+    pub batch_view_bytes: u32,
+    /// Of a warp, in device memory.
+    pub search_workspace_bytes: u32,
+}
+
+impl Geometry {
+    /// # Panics
+    ///
+    /// If the headers and this file disagree: they are built together, so that is a bug here.
+    pub(crate) fn check_abi(&self, spec: Spec) {
+        let view = match spec.kind {
+            Kind::Bucket => size_of::<TableView>(),
+            Kind::Tree { .. } => size_of::<TreeView>(),
+            Kind::Compact { .. } => size_of::<CompactView>(),
+            Kind::CompactTree { .. } => size_of::<CompactTreeView>(),
+        };
+        assert_eq!(self.table_view_bytes as usize, view);
+        assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
+    }
+
+    pub(crate) fn slots(&self, buckets: u64) -> u64 {
+        buckets * u64::from(self.slots_per_bucket)
+    }
+
+    pub(crate) fn bytes(&self, buckets: u64) -> u64 {
+        buckets.div_ceil(u64::from(self.buckets_per_block)) * u64::from(self.block_bytes)
+    }
+}
+
+/// Counts that kernels add to: `warpset::BatchCounts` of batch/view.cuh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Counts {
+    /// Vectors searched for.
+    pub offered: u64,
+    /// By find-or-put: vectors that were new. By find: vectors that were found.
+    pub hits: u64,
+    /// Vectors not stored, because the table was full.
+    pub full: u64,
+    /// References written to `new_references`.
+    pub new_references: u64,
+    /// Of those that were full: how many for want of a node, not of a slot. Always 0 in a bucket table.
+    pub full_nodes: u64,
+}
+
+impl Counts {
+    /// What find-or-put made of its vectors.
+    pub const fn tally(&self) -> Tally {
+        Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full, full_nodes: self.full_nodes }
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.offered += other.offered;
+        self.hits += other.hits;
+        self.full += other.full;
+        self.new_references += other.new_references;
+        self.full_nodes += other.full_nodes;
+    }
+}
+
+const _: () = {
+    assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
+    assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
+    assert!(size_of::<CompactTreeView>() == 256);
+    assert!(size_of::<BatchView>() == 88);
+    assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All bytes of a view, each another number.
+    fn numbered<V: Pod>() -> V {
+        let bytes: Vec<u8> = (0..size_of::<V>()).map(|byte| byte as u8 ^ 0x5A).collect();
+        bytemuck::pod_read_unaligned(&bytes)
+    }
+
+    #[test]
+    fn arguments_are_all_bytes_of_the_view() {
+        let (bucket, tree, compact, compact_tree) = (numbered(), numbered(), numbered(), numbered());
+        let views = [
+            View::Bucket(bucket),
+            View::Tree { view: tree, pairing: Pairing::Halved },
+            View::Compact { view: compact, slot_bits: 16 },
+            View::CompactTree { view: compact_tree, slot_bits: 32 },
+        ];
+        let expected = [
+            bytemuck::bytes_of(&bucket),
+            bytemuck::bytes_of(&tree),
+            bytemuck::bytes_of(&compact),
+            bytemuck::bytes_of(&compact_tree),
+        ];
+        for (view, expected) in views.iter().zip(expected) {
+            // As a launch reads it: through a pointer.
+            let argument = view.argument();
+            // SAFETY: the slice that the pointer is of.
+            let read: Vec<u8> = (0..expected.len()).map(|at| unsafe { argument.as_ptr().add(at).read() }).collect();
+            assert_eq!(read, expected);
+        }
+        assert_eq!((TableView::from(views[0]), TreeView::from(views[1])), (bucket, tree));
+        assert_eq!((CompactView::from(views[2]), CompactTreeView::from(views[3])), (compact, compact_tree));
+    }
+
+    #[test]
+    fn narrow_trees_have_a_bucket_tables_view() {
+        let bucket: TableView = numbered();
+        let tree = TreeView::from(View::Bucket(bucket));
+        assert_eq!((tree.roots, tree.nodes.width), (bucket, 0));
+        let compact = CompactTreeView::from(View::Bucket(bucket));
+        assert_eq!(bytemuck::bytes_of(&compact)[..size_of::<TableView>()], *bytemuck::bytes_of(&bucket));
+    }
+
+    #[test]
+    fn only_a_stash_gives_more_rounds_to_put_back() {
+        let view: CompactView = Zeroable::zeroed();
+        let stash = LevelView { rounds: 1, all_rounds: 2, buckets: 3, ..view.stash };
+        let put_back = View::Compact { view: CompactView { stash, ..view }, slot_bits: 32 }.to_put_back();
+        assert_eq!((CompactView::from(put_back).stash.rounds, put_back.stash_slots()), (2, 24));
+        assert_eq!(View::Bucket(numbered()).stash_slots(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_batch_are_where_their_vectors_are() {
+        let spec = Spec::bucket(40, 16).unwrap();
+        let batch =
+            BatchView { vectors: 1 << 20, count: 100, outcomes: 1 << 30, changed: 1 << 40, tag: 9, ..BatchView::default() };
+        let part = batch.part(10, 5, spec);
+        assert_eq!((part.vectors, part.count, part.outcomes), ((1 << 20) + 1600, 5, (1 << 30) + 10));
+        assert_eq!((part.references, part.changed, part.tag), (0, (1 << 40) + 80, 9));
+    }
+}

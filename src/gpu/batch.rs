@@ -1,0 +1,245 @@
+//! Batches in device memory.
+
+use super::buffer::{Buffer, BufferMut};
+use crate::backend::cuda::Gpu;
+use crate::core::store::Search;
+use crate::core::view::{BatchView, Counts};
+use crate::{Error, Key, Result, Storage, Table};
+use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
+use std::sync::Arc;
+
+/// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's
+/// GPU.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use warpset::gpu::{Counts, DeviceBatch};
+/// use warpset::{BucketTable, Device};
+///
+/// let table = BucketTable::new(&Device::gpu(0)?, 2, 1000)?;
+/// let stream = table.device().cuda_context().unwrap().new_stream()?;
+/// let vectors = stream.clone_htod(&[1u32, 1, 2, 2, 1, 1])?;
+/// let mut counts = stream.alloc_zeros::<Counts>(1)?;
+/// table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 3).counts(&mut counts))?;
+/// assert_eq!(stream.clone_dtoh(&counts)?[0].tally().new, 2);
+/// # Ok(()) }
+/// ```
+#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+pub struct DeviceBatch<'a, E = u32> {
+    vectors: &'a dyn Buffer<E>,
+    count: usize,
+    parents: Option<&'a dyn Buffer<u64>>,
+    changed: Option<&'a dyn Buffer<u32>>,
+    outcomes: Option<&'a mut dyn BufferMut<u8>>,
+    references: Option<&'a mut dyn BufferMut<u64>>,
+    new_references: Option<&'a mut dyn BufferMut<u64>>,
+    counts: Option<&'a mut dyn BufferMut<Counts>>,
+}
+
+impl<'a, E> DeviceBatch<'a, E> {
+    /// A batch of `count` vectors that reports nothing yet.
+    ///
+    /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte if of 2.
+    pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
+        Self {
+            vectors,
+            count,
+            parents: None,
+            changed: None,
+            outcomes: None,
+            references: None,
+            new_references: None,
+            counts: None,
+        }
+    }
+
+    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see
+    /// [`Request::parents`](crate::Request::parents).
+    ///
+    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by
+    /// now, which nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the
+    /// whole vector is looked for.
+    pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
+        self.parents = Some(slots);
+        self
+    }
+
+    /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
+    /// with
+    /// [`parents`](Self::parents).
+    pub fn changed(mut self, masks: &'a dyn Buffer<u32>) -> Self {
+        self.changed = Some(masks);
+        self
+    }
+
+    /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
+    pub fn outcomes(mut self, buffer: &'a mut dyn BufferMut<u8>) -> Self {
+        self.outcomes = Some(buffer);
+        self
+    }
+
+    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a
+    /// [`Reference`](crate::Reference) of it.
+    pub fn references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
+        self.references = Some(slots);
+        self
+    }
+
+    /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel
+    /// starts. Room for `count`. Those that find no room, because others were there already, are counted but not written. Needs
+    /// [`counts`](Self::counts).
+    pub fn new_references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
+        self.new_references = Some(slots);
+        self
+    }
+
+    /// One element, which the batch's counts are added to: of several batches together, if it is not zeroed between them.
+    pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
+        self.counts = Some(buffer);
+        self
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
+    ///
+    /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
+    /// here: watch `counts.full`, or outcome 3. (So is a key of too many bits for a [`RootTable`](crate::RootTable): nobody has
+    /// looked at it before.) Batches on several streams, and from the host, may overlap.
+    ///
+    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives:
+    /// another object for the same context of the driver does not know of the first one's streams, and would not order work on
+    /// them.
+    /// [`Device::from_context`] makes a device of an object of yours.
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
+    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver
+    /// reports.
+    pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(Search::FindOrPut, "find_or_put_device", stream, batch)
+    }
+
+    /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
+    /// [`find_or_put_device`](Self::find_or_put_device); outcomes are seen or absent.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(Search::Find, "find_device", stream, batch)
+    }
+
+    fn search_device<'a>(
+        &self,
+        search: Search,
+        name: &'static str,
+        stream: &'a CudaStream,
+        batch: DeviceBatch<'a, K::Element>,
+    ) -> Result<()> {
+        // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
+        let sized = self.raw.ready()?;
+        let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
+        let gpu = store.gpu();
+        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts } = batch;
+        gpu.check_own("stream", stream)?;
+        let needed = count.saturating_mul(K::elements(self.width()));
+        check(gpu, "vectors", vectors, needed)?;
+        parents.map_or(Ok(()), |buffer| check(gpu, "parents", buffer, count))?;
+        changed.map_or(Ok(()), |buffer| check(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
+        if changed.is_some() && parents.is_none() {
+            return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
+        }
+        outcomes.as_deref().map_or(Ok(()), |buffer| check(gpu, "outcomes", buffer, count))?;
+        references.as_deref().map_or(Ok(()), |buffer| check(gpu, "references", buffer, count))?;
+        new_references.as_deref().map_or(Ok(()), |buffer| check(gpu, "new_references", buffer, count))?;
+        counts.as_deref().map_or(Ok(()), |buffer| check(gpu, "counts", buffer, 1))?;
+        if new_references.is_some() && counts.is_none() {
+            return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
+        }
+        gpu.check_not_capturing(stream)?;
+        // Streams of buffers that are not made on this one. What is done to a buffer by its own stream after this call, freeing
+        // it included, must come after this batch; `cudarc` orders the last reader of a buffer only.
+        let mut owners: Vec<Arc<CudaStream>> = Vec::new();
+        let mut owned = |owner: Option<&Arc<CudaStream>>| {
+            let is_known = |owner: &Arc<CudaStream>| owners.iter().any(|known| known.cu_stream() == owner.cu_stream());
+            if let Some(owner) = owner.filter(|owner| owner.cu_stream() != stream.cu_stream() && !is_known(owner)) {
+                owners.push(owner.clone());
+            }
+        };
+        owned(vectors.owner());
+        parents.iter().for_each(|buffer| owned(buffer.owner()));
+        changed.iter().for_each(|buffer| owned(buffer.owner()));
+        outcomes.iter().for_each(|buffer| owned(buffer.owner()));
+        references.iter().for_each(|buffer| owned(buffer.owner()));
+        new_references.iter().for_each(|buffer| owned(buffer.owner()));
+        counts.iter().for_each(|buffer| owned(buffer.owner()));
+        let new_capacity = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        let sized = &sized;
+        gpu.recorded(move || {
+            let (vectors_at, _read) = vectors.device_ptr(stream);
+            let alignment = sized.spec.vector_alignment();
+            if !vectors_at.is_multiple_of(alignment) {
+                return Err(Error::Misaligned { what: "vectors", address: vectors_at, alignment });
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            let (parents_at, _parents) = parents.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
+            let (changed_at, _changed) = changed.map_or((0, None), |buffer| some(buffer.device_ptr(stream)));
+            let (outcomes_at, _outcomes) = address(outcomes, stream);
+            let (references_at, _references) = address(references, stream);
+            let (new_references_at, _new_references) = address(new_references, stream);
+            let (counts_at, _counts) = address(counts, stream);
+            // Whether the stream really waits for what was done to the buffers; and whether one of them has drawn it into a
+            // capture.
+            gpu.check_recorded()?;
+            gpu.check_not_capturing(stream)?;
+            let view = BatchView {
+                vectors: vectors_at,
+                count: count as u64,
+                outcomes: outcomes_at,
+                references: references_at,
+                new_references: new_references_at,
+                new_capacity,
+                counts: counts_at,
+                parents: parents_at,
+                changed: changed_at,
+                workspace: 0,
+                tag: 0,
+            };
+            // SAFETY:
+            // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was
+            //   done to them (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign
+            //   one is as its owner has promised); the work is not kept in a graph, to be launched after that;
+            // - new references are written below `new_capacity` only, whatever the counts were;
+            // - vectors are aligned (checked above);
+            // - a table waits for its GPU before it is dropped or replaced.
+            let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream()) };
+            let ordered = gpu.let_wait(&owners, stream);
+            enqueued.and(ordered)
+        })
+    }
+}
+
+/// An error unless a buffer is in the memory of this GPU's context, and has room.
+fn check<T>(gpu: &Gpu, what: &'static str, buffer: &(impl DeviceSlice<T> + ?Sized), needed: usize) -> Result<()> {
+    gpu.check_own(what, buffer.stream())?;
+    let given = buffer.len();
+    if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
+}
+
+fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {
+    (first, Some(second))
+}
+
+fn address<'a, T>(buffer: Option<&'a mut dyn BufferMut<T>>, stream: &'a CudaStream) -> (u64, Option<SyncOnDrop<'a>>) {
+    match buffer {
+        None => (0, None),
+        Some(buffer) => {
+            let (address, sync) = buffer.device_ptr_mut(stream);
+            (address, Some(sync))
+        }
+    }
+}

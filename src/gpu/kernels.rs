@@ -1,0 +1,153 @@
+//! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
+
+use crate::backend::cuda::nvrtc;
+use crate::core::options::Choice;
+use crate::core::view::{CompactTreeView, CompactView, Counts, TableView, TreeView};
+use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
+use cudarc::driver::{CudaModule, DeviceRepr};
+use std::sync::Arc;
+
+/// The CUDA C++ headers, as (name for `#include`, text): what a kernel of your own includes to use a table.
+///
+/// [`Table::compile`] has them at hand; give them to your own build otherwise.
+pub const HEADERS: &[(&str, &str)] = &nvrtc::HEADERS;
+
+// SAFETY: `repr(C)`, five u64: the same on the device.
+unsafe impl DeviceRepr for Counts {}
+// SAFETY: as above; all zeros are counts of nothing.
+unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
+// SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket/table.cuh; sizes are compared when kernels are loaded.
+unsafe impl DeviceRepr for TableView {}
+// SAFETY: as above, of tree/table.cuh.
+unsafe impl DeviceRepr for TreeView {}
+// SAFETY: as above, of compact/table.cuh.
+unsafe impl DeviceRepr for CompactView {}
+// SAFETY: as above, of tree/table.cuh.
+unsafe impl DeviceRepr for CompactTreeView {}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
+    /// its kind has.
+    ///
+    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`,
+    /// `grow` and `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for
+    /// that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
+    /// get are slot numbers ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in
+    /// [`len`](Self::len).
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](Error::NotOnGpu).
+    pub fn kernel_argument(&self) -> Result<S::View> {
+        let view = self.raw.ready()?.store.on_gpu().map(|store| store.view().into());
+        view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
+    }
+
+    /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where
+    /// `warpset::Table` is this table's type. `name` is for messages.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 2, 1000)?;
+    /// let source = r#"
+    ///     #include "warpset/table.cuh"
+    ///     extern "C" __global__ void put_one(warpset::View view) {
+    ///         unsigned vector[WARPSET_WIDTH] = {1, 2};
+    ///         warpset::table(view).find_or_put(warpset::WordVector{vector});
+    ///     }"#;
+    /// let put_one = table.compile("put_one.cu", source)?.load_function("put_one")?;
+    /// let view = table.kernel_argument()?; // the kernel's first argument
+    /// # let _ = (put_one, view);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log.
+    pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
+        let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
+        gpu.compile(name, source, self.spec())
+    }
+
+    pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
+        Error::NotOnGpu { operation, device: self.device().to_string() }
+    }
+}
+
+/// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
+/// compute capability, which need not be there: NVRTC does without. Returns the CUBIN, or PTX if this NVRTC does not know the
+/// architecture.
+///
+/// ```
+/// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
+///     Ok(cubin) => assert!(cubin.len() > 1000),
+///     Err(error) => println!("no NVRTC here: {error}"),
+/// }
+/// ```
+///
+/// # Errors
+///
+/// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
+pub fn compile_kernels<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
+}
+
+/// The same of a tree table whose trees are made by `strategy`.
+///
+/// # Errors
+///
+/// The same.
+pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
+}
+
+/// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for
+/// messages.
+///
+/// # Errors
+///
+/// The same.
+pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
+}
+
+fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spec> {
+    let chunk_bytes = chunk_bytes(compute_capability);
+    match S::CHOICE {
+        Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
+        _ => Spec::bucket(width, chunk_bytes),
+    }
+}
+
+fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
+    if compute_capability.0 >= 9 { 16 } else { 8 }
+}
+
+/// The same of a compact table of keys of `key_bits` bits in slots of `slot_bits`.
+///
+/// # Errors
+///
+/// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound),
+/// [`Compile`](Error::Compile).
+pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
+}
+
+/// The same of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of `slot_bits`.
+///
+/// # Errors
+///
+/// As [`compile_compact_kernels`]; [`Width`](Error::Width).
+pub fn compile_compact_tree_kernels(
+    width: usize,
+    key_bits: u32,
+    slot_bits: u32,
+    compute_capability: (u32, u32),
+) -> Result<Vec<u8>> {
+    compile_spec(Spec::compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
+}
+
+fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    let (name, source) = nvrtc::TABLE_KERNELS;
+    nvrtc::compile(name, source, spec, compute_capability)
+}

@@ -1,0 +1,15 @@
+//! Tables and the rest of your program on the same GPU: batches in device memory, streams, and kernels of your own.
+//!
+//! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). See the example
+//! `custom_kernel` for a whole search that never leaves the GPU.
+
+mod batch;
+mod buffer;
+mod kernels;
+
+pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
+pub use batch::DeviceBatch;
+pub use buffer::{Buffer, BufferMut, ForeignSlice};
+pub use kernels::{
+    HEADERS, compile_compact_kernels, compile_compact_tree_kernels, compile_kernels, compile_source, compile_tree_kernels,
+};

@@ -1,0 +1,89 @@
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::borrow::Cow;
+
+/// What a [`Table`](crate::Table) stores, as callers give and get it: [`Words`], or any plain data type whose size is a multiple
+/// of 4 bytes.
+pub trait Key: sealed::Sealed + 'static {
+    /// What slices of vectors are made of: words, of which a vector has `width`, or whole keys.
+    type Element: NoUninit + AnyBitPattern;
+
+    /// One vector by itself.
+    type Owned;
+
+    /// Elements a vector, of `width` words.
+    #[doc(hidden)]
+    fn elements(width: usize) -> usize;
+
+    #[doc(hidden)]
+    fn owned(words: &[u32]) -> Self::Owned;
+}
+
+/// Vectors as 32-bit words, `width` of them one after another for each vector: the keys of a [`VectorTable`](crate::VectorTable).
+#[derive(Clone, Copy, Debug)]
+pub enum Words {}
+
+impl Key for Words {
+    type Element = u32;
+    type Owned = Vec<u32>;
+
+    fn elements(width: usize) -> usize {
+        width
+    }
+
+    fn owned(words: &[u32]) -> Vec<u32> {
+        words.to_vec()
+    }
+}
+
+impl<K: NoUninit + AnyBitPattern> Key for K {
+    type Element = K;
+    type Owned = K;
+
+    fn elements(_: usize) -> usize {
+        1
+    }
+
+    fn owned(words: &[u32]) -> K {
+        bytemuck::pod_read_unaligned(bytemuck::cast_slice(words))
+    }
+}
+
+/// The elements' words: in place where their alignment allows it, else a copy.
+pub(crate) fn words<E: NoUninit>(elements: &[E]) -> Cow<'_, [u32]> {
+    match bytemuck::try_cast_slice(elements) {
+        Ok(words) => Cow::Borrowed(words),
+        Err(_) => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(elements)),
+    }
+}
+
+/// The elements that these words are: in place where their alignment allows it, else a copy.
+pub(crate) fn elements<E: NoUninit + AnyBitPattern>(words: Vec<u32>) -> Vec<E> {
+    bytemuck::allocation::try_cast_vec(words).unwrap_or_else(|(_, words)| bytemuck::allocation::pod_collect_to_vec(&words))
+}
+
+mod sealed {
+    use super::*;
+
+    pub trait Sealed {}
+    impl Sealed for Words {}
+    impl<K: NoUninit + AnyBitPattern> Sealed for K {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Through words and back, whatever the alignment.
+    #[test]
+    fn keys_are_words_and_words_are_keys() {
+        let long = [0x1_0000_0002u64, 0x3_0000_0004];
+        assert!(matches!(words(&long), Cow::Borrowed([2, 1, 4, 3])));
+        assert_eq!(elements::<u64>(words(&long).into_owned()), long);
+        let bytes = [[1u8, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]];
+        assert_eq!(*words(&bytes[1..]), [0x100, 0x1_0000]);
+        assert_eq!(elements::<[u8; 4]>(words(&bytes).into_owned()), bytes);
+        let none: [u64; 0] = [];
+        assert!(words(&none).is_empty() && elements::<u64>(Vec::new()).is_empty());
+        assert_eq!((<u64 as Key>::owned(&[2, 1]), Words::owned(&[2, 1])), (long[0], vec![2, 1]));
+    }
+}

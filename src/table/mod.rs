@@ -1,0 +1,519 @@
+//! Tables as callers see them.
+
+mod builder;
+mod iter;
+mod key;
+mod outcome;
+mod request;
+mod stats;
+mod storage;
+mod strategy;
+
+pub use builder::TableBuilder;
+pub use iter::Iter;
+pub use key::{Key, Words};
+pub use outcome::{Batch, Outcome, Reference, Tally};
+pub use request::Request;
+pub use stats::Stats;
+pub use storage::{
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Nodes, Plain, Root, RootTable, Storage, Tree, TreeTable, TypedTable,
+    VectorTable,
+};
+pub use strategy::{Pairing, Strategy};
+
+use crate::core::table::RawTable;
+use crate::{Device, Result, Spec};
+use bytemuck::{AnyBitPattern, NoUninit};
+use key::{elements, words};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A concurrent set of vectors of one width, with find-or-put.
+///
+/// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S`
+/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there
+/// is.
+///
+/// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of
+/// vectors hold them one after another: words row-major, or keys.
+///
+/// # Concurrency
+///
+/// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a
+/// vector takes effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
+/// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and
+/// [`grow`](Self::grow) wait for those under way and hold up those that come (as does [`relocate`](Self::relocate)), and that on
+/// a GPU reading back, iterating and statistics free buffers at their end, for which the driver waits until work under way is
+/// done. A lookup that overlaps with the put of the same vector may or may not see it.
+///
+/// # Memory
+///
+/// `bytes()` for the slots, and on a GPU up to 200 MB of buffers, and as much pinned memory of the host, for each batch from host
+/// slices that is under way at once; those of one are kept. Where there is less, fewer and smaller ones are made.
+///
+/// # Small batches
+///
+/// A call costs some 300 to 480 ns on a CPU besides its searches, and on a GPU two copies, a kernel and a wait: offer vectors by
+/// the thousand.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, Outcome};
+///
+/// let table = BucketTable::new(&Device::cpu(), 3, 1_000)?; // vectors of 3 words, room for 1,000 or more
+/// let batch = table.find_or_put_many(&[1, 2, 3, /**/ 4, 5, 6, /**/ 1, 2, 3])?;
+/// assert_eq!(batch.outcomes[1], Outcome::New);
+/// assert_eq!((batch.tally.new, batch.tally.seen, batch.tally.full), (2, 1, 0));
+/// assert_eq!(table.len()?, 2);
+/// # Ok(()) }
+/// ```
+pub struct Table<K, S> {
+    pub(crate) raw: RawTable,
+    pub(crate) marker: PhantomData<fn(K) -> (K, S)>,
+}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<VectorTable<Bucket>>();
+    is_shared::<VectorTable<Tree>>();
+    is_shared::<RootTable>();
+    is_shared::<CompactTreeTable>();
+};
+
+impl<S: Storage> Table<Words, S> {
+    /// A table of vectors of `width` words with at least `capacity` slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{BucketTable, Device};
+    ///
+    /// let table = BucketTable::new(&Device::cpu(), 2, 100)?;
+    /// assert!(BucketTable::new(&Device::cpu(), 0, 100).is_err());
+    /// # assert_eq!(table.len()?, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TableBuilder::build`].
+    pub fn new(device: &Device, width: usize, capacity: u64) -> Result<Self> {
+        Self::builder(width).capacity(capacity).build(device)
+    }
+
+    /// Chooses more about a table of vectors of `width` words.
+    pub fn builder(width: usize) -> TableBuilder<S> {
+        TableBuilder::of_width(width)
+    }
+}
+
+impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
+    /// Words a key.
+    pub const WIDTH: usize = {
+        assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
+        size_of::<K>() / 4
+    };
+
+    /// A table of keys with at least `capacity` slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// let keys = warpset::TypedTable::<u64>::new(&warpset::Device::cpu(), 100)?;
+    /// assert_eq!(keys.find_or_put_many(&[7, 8, 7])?.tally.new, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`TableBuilder::build`].
+    pub fn new(device: &Device, capacity: u64) -> Result<Self> {
+        Self::builder().capacity(capacity).build(device)
+    }
+
+    /// Chooses more about a table of keys.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, TypedTable};
+    ///
+    /// let keys = TypedTable::<[u32; 3]>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// assert_eq!(keys.width(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn builder() -> TableBuilder<S, K> {
+        TableBuilder::of_width(Self::WIDTH)
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Words a vector.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!(table.width(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn width(&self) -> usize {
+        self.raw.width()
+    }
+
+    /// Where the table is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(!table.device().is_gpu());
+    /// # Ok(()) }
+    /// ```
+    pub fn device(&self) -> &Device {
+        &self.raw.device
+    }
+
+    /// What its kernels were compiled for. (A growth of a [`CompactTreeTable`] may change it.)
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!((table.spec().width(), table.spec().chunk_bytes()), (2, 8));
+    /// # Ok(()) }
+    /// ```
+    pub fn spec(&self) -> Spec {
+        self.raw.spec()
+    }
+
+    /// How many slots the table has: the capacity asked for, rounded up.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(table.slots() >= 100);
+    /// # Ok(()) }
+    /// ```
+    pub fn slots(&self) -> u64 {
+        self.raw.slots()
+    }
+
+    /// Bytes of the slots.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert_eq!(table.bytes(), table.slots() * 2 * 4);
+    /// # Ok(()) }
+    /// ```
+    pub fn bytes(&self) -> u64 {
+        self.raw.bytes()
+    }
+
+    /// How many vectors are stored. Exact once the operations that put them have returned (and streams are synchronised).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2, 1, 1])?.complete(&table)?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.raw.stored()?[0])
+    }
+
+    /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::TreeTable::new(&warpset::Device::cpu(), 4, 100)?;
+    /// table.find_or_put_many(&[1, 2, 3, 4, /**/ 1, 2, 5, 6])?.complete(&table)?;
+    /// assert_eq!(table.nodes()?, 3);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn nodes(&self) -> Result<u64> {
+        Ok(self.raw.stored()?[1])
+    }
+
+    /// Whether no vector is stored.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// assert!(table.is_empty()?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Find-or-put for each vector of a batch: is it stored, and if not, put it there.
+    ///
+    /// `vectors`: any number of vectors of `width` words, one after another; duplicates are fine. The batch's vectors are put
+    /// concurrently, in no order. Blocks until all are done; on a GPU they are staged through pinned memory, transfers
+    /// overlapping with kernels. Returns the tally and each vector's outcome;
+    /// [`find_or_put_many_with`](Self::find_or_put_many_with) for more.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Outcome;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
+    /// let batch = table.find_or_put_many(&[1, 1, 2, 2])?;
+    /// assert_eq!(batch.outcomes, [Outcome::Seen, Outcome::New]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device
+    /// reports otherwise; then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`]
+    /// makes it one.
+    pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
+        self.find_or_put_many_with(vectors, Request::new().outcomes(true))
+    }
+
+    /// The same, with the results that `request` asks for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Request;
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// let batch = table.find_or_put_many_with(&[1, 1, 1, 1], Request::new().references(true))?;
+    /// assert_eq!(batch.references[0], batch.references[1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
+        self.raw.find_or_put(&words(vectors), request)
+    }
+
+    /// Whether each vector is stored.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
+    /// assert_eq!(table.contains_many(&[2, 2, 3, 3])?, [true, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn contains_many(&self, vectors: &[K::Element]) -> Result<Vec<bool>> {
+        self.raw.contains(&words(vectors))
+    }
+
+    /// Where each vector is stored, if it is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
+    /// let references = table.locate_many(&[1, 1, 9, 9])?;
+    /// assert!(references[0].is_some() && references[1].is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn locate_many(&self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
+        self.raw.locate(&words(vectors))
+    }
+
+    /// The vectors at these references, one after another.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device, Request};
+    /// # let table = BucketTable::new(&Device::cpu(), 2, 100)?;
+    /// let batch = table.find_or_put_many_with(&[5, 6], Request::new().references(true))?;
+    /// assert_eq!(table.get_many(&[batch.references[0].unwrap()])?, [5, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StaleReferences`](crate::Error::StaleReferences) if some are of an earlier generation or another table,
+    /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
+    pub fn get_many(&self, references: &[Reference]) -> Result<Vec<K::Element>> {
+        Ok(elements(self.raw.get(references)?))
+    }
+
+    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has
+    /// given since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is
+    /// stored there shows when it is used.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
+    /// let reference = table.locate_many(&[5, 6])?[0].unwrap();
+    /// assert_eq!(table.reference(reference.slot()), Some(reference));
+    /// assert_eq!(table.reference(table.slots()), None);
+    /// # Ok(()) }
+    /// ```
+    pub fn reference(&self, slot: u64) -> Option<Reference> {
+        self.raw.reference(slot)
+    }
+
+    /// Removes every vector. Waits for operations under way (on a GPU, for all its streams); makes all references stale.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1])?.complete(&table)?;
+    /// table.clear()?;
+    /// assert_eq!(table.contains_many(&[1, 1])?, [false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn clear(&self) -> Result<()> {
+        self.raw.clear()
+    }
+
+    /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
+    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where
+    /// this is an error.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
+    /// table.grow(10_000)?;
+    /// assert_eq!(table.contains_many(&[1, 1, 2, 2])?, [true, true]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotLarger`](crate::Error::NotLarger), [`OutOfMemory`](crate::Error::OutOfMemory),
+    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no free slot in the
+    /// larger one, or what the device reports: the table is as it was.
+    pub fn grow(&self, capacity: u64) -> Result<()> {
+        self.raw.grow(capacity)
+    }
+
+    /// Sees to it that the table has slots for `vectors` vectors, those that are stored included: grows if it has fewer, as
+    /// [`grow`](Self::grow) does. Any number of threads may ask for the same at once: it grows once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.reserve(10_000)?;
+    /// let slots = table.slots();
+    /// table.reserve(10_000)?; // there are
+    /// assert!(slots >= 10_000 && table.slots() == slots);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
+    pub fn reserve(&self, vectors: u64) -> Result<()> {
+        self.raw.reserve(vectors)
+    }
+
+    /// How full the table is, and how long its searches are. Reads the whole table.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
+    /// let stats = table.stats()?;
+    /// assert_eq!((stats.stored, stats.longest_probe, stats.probe_lengths[0]), (2, 1, 2));
+    /// assert!(stats.fill() < 0.03 && stats.mean_probe() == 1.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn stats(&self) -> Result<Stats> {
+        self.raw.stats()
+    }
+
+    /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
+    ///
+    /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew or
+    /// was cleared meanwhile; it is then the last.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 2, 3, 4])?.complete(&table)?;
+    /// let mut vectors = table.iter().map(|row| row.map(|(_, vector)| vector)).collect::<Result<Vec<_>, _>>()?;
+    /// vectors.sort();
+    /// assert_eq!(vectors, [[1, 2], [3, 4]]);
+    /// # Ok(()) }
+    /// ```
+    pub fn iter(&self) -> Iter<'_, K> {
+        Iter::new(&self.raw)
+    }
+}
+
+impl<K: Key> Table<K, Root> {
+    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has room again, and gives how many it has moved out
+    /// of it. Nothing, at once, in other tables.
+    ///
+    /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory,
+    /// have had keys rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on
+    /// a GPU, for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of
+    /// the stash.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{Device, RootTable};
+    /// let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).build(&Device::cpu())?;
+    /// let keys: Vec<u64> = (0..4000).map(|key| key * key).collect();
+    /// table.find_or_put_many(&keys)?.complete(&table)?;
+    /// table.relocate()?;
+    /// assert_eq!(table.relocate()?, 0); // all have found slots
+    /// assert_eq!(table.len()?, 4000);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host
+    /// that looks at keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
+    /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
+    pub fn relocate(&self) -> Result<u64> {
+        self.raw.relocate()
+    }
+}
+
+impl<'a, K: Key, S: Storage> IntoIterator for &'a Table<K, S> {
+    type Item = Result<(Reference, K::Owned)>;
+    type IntoIter = Iter<'a, K>;
+
+    fn into_iter(self) -> Iter<'a, K> {
+        self.iter()
+    }
+}
+
+impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(S::NAME)
+            .field("width", &self.width())
+            .field("slots", &self.slots())
+            .field("device", self.device())
+            .finish_non_exhaustive()
+    }
+}

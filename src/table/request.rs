@@ -1,0 +1,129 @@
+use crate::Reference;
+use crate::core::batch::Callback;
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// What a batch reports of each vector, and to whom its progress.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, Request};
+///
+/// let table = BucketTable::new(&Device::cpu(), 1, 100)?;
+/// let batch = table.find_or_put_many_with(&[7, 8, 7], Request::new().new_references(true))?;
+/// assert_eq!(batch.new_references.len(), 2);
+/// assert!(batch.outcomes.is_empty()); // not asked for
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+#[must_use]
+pub struct Request<'a> {
+    pub(crate) outcomes: bool,
+    pub(crate) references: bool,
+    pub(crate) new_references: bool,
+    pub(crate) parents: Option<&'a [Reference]>,
+    pub(crate) changed: Option<&'a [u32]>,
+    pub(crate) progress: Option<&'a mut Callback<'a>>,
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("outcomes", &self.outcomes)
+            .field("references", &self.references)
+            .field("new_references", &self.new_references)
+            .field("parents", &self.parents.map(<[_]>::len))
+            .field("changed", &self.changed.map(<[_]>::len))
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Nothing but the tally.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The outcome of each vector: 1 byte each.
+    pub fn outcomes(mut self, wanted: bool) -> Self {
+        self.outcomes = wanted;
+        self
+    }
+
+    /// Where each vector is stored: 8 bytes each.
+    pub fn references(mut self, wanted: bool) -> Self {
+        self.references = wanted;
+        self
+    }
+
+    /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
+    pub fn new_references(mut self, wanted: bool) -> Self {
+        self.new_references = wanted;
+        self
+    }
+
+    /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say).
+    /// One reference a vector.
+    ///
+    /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on
+    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the
+    /// node table is larger than its L2 cache: looking for all nodes is faster else.) Without that it compares on the CPU, and on
+    /// a GPU looks for all nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm
+    /// then. With masks a stale reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
+    /// Without effect in other tables.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Request, TreeTable};
+    ///
+    /// let table = TreeTable::new(&Device::cpu(), 4, 1000)?;
+    /// let start = table.find_or_put_many_with(&[1, 2, 3, 4], Request::new().references(true))?.references[0].unwrap();
+    /// let successors = [1, 2, 3, 5, /**/ 9, 2, 3, 5];
+    /// let parents = [start, start];
+    /// let request = Request::new().parents(&parents).changed(&[0b1000, 0b1001]);
+    /// assert_eq!(table.find_or_put_many_with(&successors, request)?.tally.new, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The batch is refused with [`Rows`](crate::Error::Rows), before anything is put, unless there are as many as vectors.
+    pub fn parents(mut self, parents: &'a [Reference]) -> Self {
+        self.parents = Some(parents);
+        self
+    }
+
+    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for
+    /// each of its words, bit i % 32 of word i / 32 for word i.
+    ///
+    /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the
+    /// one given. Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another
+    /// stream, before this one begins.
+    pub fn changed(mut self, masks: &'a [u32]) -> Self {
+        self.changed = Some(masks);
+        self
+    }
+
+    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It
+    /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
+    /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being
+    /// cleared until it returns.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::Request;
+    /// use std::ops::ControlFlow;
+    ///
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// let mut show = |done, of| {
+    ///     println!("{done} of {of}");
+    ///     ControlFlow::Continue(())
+    /// };
+    /// let batch = table.find_or_put_many_with(&[1, 1], Request::new().progress(&mut show))?;
+    /// assert!(!batch.stopped);
+    /// # Ok(()) }
+    /// ```
+    pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a)) -> Self {
+        self.progress = Some(callback);
+        self
+    }
+}

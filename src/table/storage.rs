@@ -1,0 +1,206 @@
+//! How tables store their vectors, and the names of the tables that there are.
+
+use super::{Strategy, Table, Words};
+use crate::core::options::Choice;
+use crate::core::view::{CompactTreeView, CompactView, TableView, TreeView, View};
+
+/// A table of vectors that are given as [words](Words), of a width that is known at run time.
+pub type VectorTable<S> = Table<Words, S>;
+
+/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, TypedTable};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct State {
+///     position: [u16; 4],
+///     turn: u32,
+/// }
+///
+/// let states = TypedTable::<State>::new(&Device::cpu(), 1000)?;
+/// let start = State { position: [0, 1, 2, 3], turn: 0 };
+/// let batch = states.find_or_put_many(&[start, start])?;
+/// assert_eq!((batch.tally.new, batch.tally.seen), (1, 1));
+/// assert_eq!(states.contains_many(&[start, State { turn: 1, ..start }])?, [true, false]);
+/// # Ok(()) }
+/// ```
+///
+/// ```compile_fail
+/// # use warpset::{Device, TypedTable};
+/// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
+/// ```
+///
+/// Vectors lie in it as they are, unless `S` says [`Tree`]:
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Tree, TypedTable};
+///
+/// let keys = TypedTable::<[u32; 6], Tree>::builder().capacity(1000).grows(true).build(&Device::cpu())?;
+/// assert_eq!(keys.find_or_put_many(&[[1; 6], [2; 6]])?.tally.new, 2);
+/// assert_eq!((keys.len()?, keys.width()), (2, 6));
+/// # Ok(()) }
+/// ```
+pub type TypedTable<K, S = Bucket> = Table<K, S>;
+
+/// A table whose vectors lie in it as they are.
+pub type BucketTable = VectorTable<Bucket>;
+
+/// A table whose vectors are trees of pairs that equal parts share.
+///
+/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other
+/// vector that has the same part in the same position: the sets of states that model checkers visit take little more than their
+/// roots. Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the
+/// root, which are found in the GPU's cache as long as the node table fits it (`benches/README.md`).
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, TreeTable};
+///
+/// let table = TreeTable::builder(8).capacity(1000).nodes(500).build(&Device::cpu())?;
+/// // Two halves that all vectors have one or the other of.
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
+/// assert_eq!(table.contains_many(&[5, 6, 7, 8, 5, 6, 7, 8])?, [false]);
+/// let stats = table.stats()?;
+/// assert_eq!((stats.stored, stats.nodes), (2, 6)); // of 12: the second vector is made of halves of the first
+/// # Ok(()) }
+/// ```
+pub type TreeTable = VectorTable<Tree>;
+
+/// A table of `u64` keys of few bits, in slots of fewer: of each key only what its bucket does not tell is stored (Cleary 1984).
+///
+/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a
+/// [`BucketTable`] takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few
+/// kibibytes the stash is larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key,
+/// references that are stable; keys never move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)).
+/// Words of a key: two, the low one first.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Error, RootTable};
+///
+/// let table = RootTable::builder().key_bits(40).capacity(1 << 20).build(&Device::cpu())?;
+/// assert_eq!(table.find_or_put_many(&[1 << 39, 3, 1 << 39])?.tally.new, 2);
+/// assert_eq!(table.contains_many(&[3, 4])?, [true, false]);
+/// assert_eq!(table.bytes(), 4 << 20); // 32 bits a slot
+/// let error = table.find_or_put_many(&[5, 1 << 40]).unwrap_err(); // too large: nothing is put
+/// assert!(matches!(error, Error::KeyTooLarge { position: 1, key_bits: 40, .. }));
+/// assert_eq!(table.contains_many(&[5])?, [false]);
+/// # Ok(()) }
+/// ```
+pub type RootTable = Table<u64, Root>;
+
+/// A [`TreeTable`] whose roots lie in a compact table: 2 or 4 bytes a vector for its root, where the nodes are not too many.
+///
+/// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
+/// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they take in a
+/// `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For vectors of
+/// 2^n + 1 words the right half of the root is the last word, so all its 32 bits count. Everything else is as in a [`TreeTable`]:
+/// concurrent find-or-put, references that are stable, incremental find-or-put. Vectors of one or two words have no nodes, and
+/// lie in a bucket table.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{CompactTreeTable, Device, TreeTable};
+///
+/// let table = CompactTreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
+/// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
+/// assert_eq!((table.len()?, table.nodes()?), (2, 6));
+/// assert_eq!(table.spec().key_and_slot_bits(), Some((24, 16))); // 12 bits a reference
+/// let plain = TreeTable::builder(8).capacity(1 << 20).nodes(4000).build(&Device::cpu())?;
+/// assert!(table.bytes() < plain.bytes() * 3 / 10);
+/// # Ok(()) }
+/// ```
+pub type CompactTreeTable = VectorTable<CompactTree>;
+
+/// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
+pub trait Storage: sealed::Sealed + Send + Sync + 'static {
+    /// What a table of this storage is made as, unless more is chosen.
+    #[doc(hidden)]
+    const CHOICE: Choice;
+
+    /// For debug output.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
+    /// What a kernel gets of such a table.
+    #[doc(hidden)]
+    type View: Copy + From<View> + KernelArgument;
+}
+
+/// A storage with a node table.
+#[doc(hidden)]
+pub trait Nodes: Storage {}
+impl Nodes for Tree {}
+impl Nodes for CompactTree {}
+
+/// A storage that is not compact: a width is enough to know its kernels.
+#[doc(hidden)]
+pub trait Plain: Storage {}
+impl Plain for Bucket {}
+impl Plain for Tree {}
+
+/// What may be the argument of a kernel.
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub trait KernelArgument: cudarc::driver::DeviceRepr {}
+#[cfg(feature = "cuda")]
+impl<T: cudarc::driver::DeviceRepr> KernelArgument for T {}
+
+/// There are no kernels.
+#[cfg(not(feature = "cuda"))]
+#[doc(hidden)]
+pub trait KernelArgument {}
+#[cfg(not(feature = "cuda"))]
+impl<T> KernelArgument for T {}
+
+/// Vectors as they are; see [`BucketTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Bucket {}
+
+/// Vectors as trees; see [`TreeTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Tree {}
+
+/// Keys of up to 64 bits, of which slots hold a part; see [`RootTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Root {}
+
+/// Vectors as trees, of whose roots slots hold a part; see [`CompactTreeTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum CompactTree {}
+
+impl Storage for Bucket {
+    const CHOICE: Choice = Choice::Bucket;
+    const NAME: &'static str = "BucketTable";
+    type View = TableView;
+}
+
+impl Storage for Tree {
+    const CHOICE: Choice = Choice::Tree { strategy: Strategy::DEFAULT };
+    const NAME: &'static str = "TreeTable";
+    type View = TreeView;
+}
+
+impl Storage for Root {
+    const CHOICE: Choice = Choice::Compact { key_bits: 64, slot_bits: None, cuckoo: false };
+    const NAME: &'static str = "RootTable";
+    type View = CompactView;
+}
+
+impl Storage for CompactTree {
+    const CHOICE: Choice = Choice::CompactTree { slot_bits: None };
+    const NAME: &'static str = "CompactTreeTable";
+    type View = CompactTreeView;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::CompactTree {}
+    impl Sealed for super::Bucket {}
+    impl Sealed for super::Tree {}
+    impl Sealed for super::Root {}
+}

@@ -1,0 +1,227 @@
+//! How kernels make trees: the build strategies of Bergsma's thesis (2019), and the default.
+
+use crate::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// How the kernels of a [`TreeTable`](crate::TreeTable) make trees: see [`build_strategies`](crate::build_strategies).
+///
+/// A strategy is a choice of lanes, of a pairing and of a workspace. Those that there are have names, by which they are shown and
+/// parsed: those of Bergsma's thesis (2019), as far as he names them.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, Strategy, TreeTable};
+///
+/// let strategy: Strategy = "ld_np_s_sm".parse()?;
+/// assert_eq!((strategy, strategy.to_string().as_str()), (Strategy::LD_NP_S_SM, "ld_np_s_sm"));
+/// let table = TreeTable::builder(8).strategy(strategy).build(&Device::cpu())?;
+/// assert_eq!(table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8])?.tally.new, 1);
+/// assert!("ld_np_lm".parse::<Strategy>().is_err()); // registers are for groups of constant size
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Strategy {
+    lanes: Lanes,
+    pairing: Pairing,
+    workspace: Workspace,
+}
+
+/// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. Of no effect on what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pairing {
+    /// Neighbours, row by row from the words up.
+    Neighboured,
+    /// Neighbouring words; above, halves at a distance of half a row.
+    Interleaved,
+    /// The first half of the words and the rest, from the root down.
+    Halved,
+}
+
+/// Which lanes of a warp make the tree of a vector: `warpset::Lanes` of tree/strategies/strategy.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Lanes {
+    /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
+    Stream,
+    /// One lane.
+    One,
+    /// Two lanes, each of which looks at 32 bits of a node.
+    Two,
+    /// A group of lanes of constant size.
+    Group,
+    /// A group of lanes that shrinks with the rows.
+    ShrinkingGroup,
+}
+
+/// Where the halves of a tree are while it is made: `warpset::Workspace` of tree/strategies/strategy.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Workspace {
+    /// Shared memory.
+    Shared,
+    /// Shared memory, laid out so that lanes do not meet in a bank.
+    ShuffledShared,
+    /// Device memory.
+    Global,
+    /// Registers.
+    Registers,
+    /// The stack of a recursion with a call for each word.
+    Stack,
+    /// The stack of a recursion with a call for each pair of words.
+    StackOfLeaves,
+}
+
+impl Strategy {
+    /// `default`: a warp makes the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is done
+    /// with one.
+    pub const DEFAULT: Self = Self::of(Lanes::Stream, Pairing::Neighboured, Workspace::Shared);
+    /// `C`: recursive; two lanes a vector look at 32 bits of a node each; a call for each word.
+    pub const C: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::Stack);
+    /// `C64`: recursive; a lane a vector; a call for each word.
+    pub const C64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::Stack);
+    /// `Clr` (*less recursion*): recursive; two lanes a vector; a call for each pair of words.
+    pub const CLR: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::StackOfLeaves);
+    /// `Clr64`: recursive; a lane a vector; a call for each pair of words. The best of the recursive ones in the thesis.
+    pub const CLR64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::StackOfLeaves);
+    /// `1_np_gm`: a lane a vector, neighboured pairs, in global memory.
+    pub const ONE_NP_GM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Global);
+    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The one that the thesis compares with others.
+    pub const ONE_NP_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Shared);
+    /// `1_np_s_sm`: a lane a vector, neighboured pairs, in shuffled shared memory.
+    pub const ONE_NP_S_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::ShuffledShared);
+    /// `1_ip_gm`: a lane a vector, interleaved pairs, in global memory.
+    pub const ONE_IP_GM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Global);
+    /// `1_ip_sm`: a lane a vector, interleaved pairs, in shared memory.
+    pub const ONE_IP_SM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Shared);
+    /// `l_np_gm`: a group of lanes a vector, neighboured pairs, in global memory.
+    pub const L_NP_GM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Global);
+    /// `l_np_sm`: a group of lanes a vector, neighboured pairs, in shared memory.
+    pub const L_NP_SM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Shared);
+    /// `l_np_lm`: a group of lanes a vector, neighboured pairs, in registers.
+    pub const L_NP_LM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Registers);
+    /// `l_ip_gm`: a group of lanes a vector, interleaved pairs, in global memory.
+    pub const L_IP_GM: Self = Self::of(Lanes::Group, Pairing::Interleaved, Workspace::Global);
+    /// `l_ip_sm`: a group of lanes a vector, interleaved pairs, in shared memory.
+    pub const L_IP_SM: Self = Self::of(Lanes::Group, Pairing::Interleaved, Workspace::Shared);
+    /// `ld_np_gm`: a shrinking group of lanes a vector, neighboured pairs, in global memory.
+    pub const LD_NP_GM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::Global);
+    /// `ld_np_sm`: a shrinking group of lanes a vector, neighboured pairs, in shared memory.
+    pub const LD_NP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::Shared);
+    /// `ld_np_s_sm`: a shrinking group of lanes a vector, neighboured pairs, in shuffled shared memory.
+    pub const LD_NP_S_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::ShuffledShared);
+    /// `ld_ip_gm`: a shrinking group of lanes a vector, interleaved pairs, in global memory.
+    pub const LD_IP_GM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Global);
+    /// `ld_ip_sm`: a shrinking group of lanes a vector, interleaved pairs, in shared memory.
+    pub const LD_IP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Shared);
+
+    /// All of them with their names, the default first.
+    const NAMED: [(&'static str, Self); 20] = [
+        ("default", Self::DEFAULT),
+        ("C", Self::C),
+        ("C64", Self::C64),
+        ("Clr", Self::CLR),
+        ("Clr64", Self::CLR64),
+        ("1_np_gm", Self::ONE_NP_GM),
+        ("1_np_sm", Self::ONE_NP_SM),
+        ("1_np_s_sm", Self::ONE_NP_S_SM),
+        ("1_ip_gm", Self::ONE_IP_GM),
+        ("1_ip_sm", Self::ONE_IP_SM),
+        ("l_np_gm", Self::L_NP_GM),
+        ("l_np_sm", Self::L_NP_SM),
+        ("l_np_lm", Self::L_NP_LM),
+        ("l_ip_gm", Self::L_IP_GM),
+        ("l_ip_sm", Self::L_IP_SM),
+        ("ld_np_gm", Self::LD_NP_GM),
+        ("ld_np_sm", Self::LD_NP_SM),
+        ("ld_np_s_sm", Self::LD_NP_S_SM),
+        ("ld_ip_gm", Self::LD_IP_GM),
+        ("ld_ip_sm", Self::LD_IP_SM),
+    ];
+
+    /// All of them, the default first.
+    pub const ALL: [Self; 20] = {
+        let mut all = [Self::DEFAULT; 20];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = Self::NAMED[at].1;
+            at += 1;
+        }
+        all
+    };
+
+    const fn of(lanes: Lanes, pairing: Pairing, workspace: Workspace) -> Self {
+        Self { lanes, pairing, workspace }
+    }
+
+    /// Which halves it pairs.
+    pub const fn pairing(self) -> Pairing {
+        self.pairing
+    }
+
+    /// Which lanes make a tree, and where.
+    #[cfg(feature = "cuda")]
+    pub(crate) const fn lanes_and_workspace(self) -> (Lanes, Workspace) {
+        (self.lanes, self.workspace)
+    }
+
+    fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, named)| *named == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// By its name.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Strategy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = Error;
+
+    /// The strategy of this name, in letters of either case.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownStrategy`](Error::UnknownStrategy).
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Self::NAMED.into_iter().find(|(named, _)| named.eq_ignore_ascii_case(name));
+        found.map(|(_, strategy)| strategy).ok_or_else(|| Error::UnknownStrategy { name: name.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_choices_are_distinct() {
+        let names: HashSet<String> = Strategy::ALL.iter().map(Strategy::to_string).collect();
+        assert_eq!(names.len(), Strategy::ALL.len());
+        assert_eq!(Strategy::ALL.iter().collect::<HashSet<_>>().len(), Strategy::ALL.len());
+        assert_eq!(Strategy::ALL[0], Strategy::default());
+    }
+
+    #[test]
+    fn names_are_parsed() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
+            assert_eq!(strategy.to_string().to_uppercase().parse::<Strategy>().unwrap(), strategy);
+        }
+        let error = "2_np_sm".parse::<Strategy>().unwrap_err().to_string();
+        assert!(error.contains("`2_np_sm`") && Strategy::ALL.iter().all(|of| error.contains(&of.to_string())), "{error}");
+    }
+}
