@@ -2,8 +2,12 @@
 //
 // Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled; wider vectors share kernels whose width
 // is a run-time value, where those loops are a small part of the work.
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/maintenance.cuh"
+#include "warpset/batch/search.cuh"
+#include "warpset/bucket/table.cuh"
 #include "warpset/compact/relocation.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/tree/table.cuh"
 
 namespace warpset {
 namespace {
@@ -144,18 +148,18 @@ void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_bits, Geometry* ge
     }
 }
 
-// For tests: where a key is under a function of the main level (0) or the stash, and which key that place is of.
-void warpset_cpu_place(const View* view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
+// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and which key these two are of.
+void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     with_compact(*view, [&](const auto& table) {
-        const auto place_in = [&](const auto& level) {
+        const auto quotient_in = [&](const auto& level) {
             const u32 in_family = level.view.first_function + function;
-            const auto place = level.place(table.hash.fraction(table.hash.scramble(key), in_family), function);
-            *bucket = place.bucket;
-            *code = place.code;
-            *key_back = table.hash.key(level.fraction(place, table.hash.bits()), in_family);
+            const auto at = level.quotiented(table.hash.fraction(table.hash.scramble(key), in_family), function);
+            *bucket = at.bucket;
+            *code = at.code;
+            *key_back = table.hash.key(level.fraction(at, table.hash.bits()), in_family);
         };
-        level == 0 ? place_in(table.main) : place_in(table.stash);
+        level == 0 ? quotient_in(table.main) : quotient_in(table.stash);
     });
 }
 
@@ -173,7 +177,7 @@ void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u
     with_compact(*view, [&](const auto& table) { relocate_keys(table, seed, keys, counts); });
 }
 
-// Of changes, if the batch has parents and the table gains by it.
+// Incremental, if the batch has parents and the table gains by it.
 void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
 {
     play(0, 1);

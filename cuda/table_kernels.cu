@@ -1,11 +1,12 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
-#include "warpset/batch/batch.cuh"
-#include "warpset/tree/incremental_builder.cuh"
-#include "warpset/tree/strategies/recursive_builder.cuh"
-#include "warpset/tree/strategies/row_builder.cuh"
+#include "warpset/batch/maintenance.cuh"
+#include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree/builder.cuh"
+#include "warpset/tree/incremental_builder.cuh"
+#include "warpset/tree/strategies/recursive_builder.cuh"
+#include "warpset/tree/strategies/row_builder.cuh"
 
 using warpset::BatchView;
 using warpset::Operation;
@@ -13,11 +14,11 @@ using warpset::Table;
 using warpset::u32;
 using warpset::u64;
 using warpset::View;
-// Of the table, or of a tree table's roots.
+// The layout of the table, or of a tree table's roots.
 constexpr Table::Roots::Layout layout{};
 
-// Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need more
-// than the 64 KiB that a block has on compute capability 7.5.
+// Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need
+// more than the 64 KiB that a block has on compute capability 7.5.
 constexpr u32 scratch_bytes = warpset::search_scratch_bytes<Table>();
 constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
 // Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
@@ -26,7 +27,7 @@ constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 
 constexpr u32 resident_warps = layout.width() < 16 ? 36 : layout.width() < 64 ? 32 : 24;
 constexpr u32 search_blocks = resident_warps / search_warps;
 
-// For src/raw/cuda/mod.rs; the order is `Geometry` in src/raw/view.rs.
+// Read by the host. The order is that of `Geometry` in src/core/view.rs.
 WARPSET_EXPORT const u32 warpset_geometry[9] = {
     layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), search_warps * 32,
     search_warps * scratch_bytes, sizeof(View), sizeof(BatchView), warpset::search_workspace_bytes<Table>()};

@@ -191,12 +191,12 @@ mod headers {
             ("new_references", offset_of!(Counts, new_references)),
             ("full_nodes", offset_of!(Counts, full_nodes)),
         ]);
-        assert_eq!(fields(header("warpset/batch/batch.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
+        assert_eq!(fields(header("warpset/batch/view.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
     }
 
     #[test]
     fn outcomes_have_the_numbers_of_the_header() {
-        let outcomes = body(header("warpset/bucket/table.cuh"), "enum class Outcome : u8 {");
+        let outcomes = body(header("warpset/core/outcome.cuh"), "enum class Outcome : u8 {");
         let outcomes: Vec<&str> = outcomes.split(',').map(str::trim).collect();
         assert_eq!(outcomes, ["Unwritten = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
     }

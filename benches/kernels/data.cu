@@ -12,7 +12,7 @@ __device__ u64 mix(u64 x)
 }
 
 // Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0:
-// any), the same at all places: internal duplication. The top bit of each word is clear and the first word is not 0, as the
+// any), the same at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the
 // thesis' table needs it.
 extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u32 values, u64 seed)
 {
@@ -24,11 +24,11 @@ extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 
     }
 }
 
-// references[i] = the slot of vector i, with the top bit set where it was new.
-extern "C" __global__ void mark_new(u64* places, const unsigned char* outcomes, u64 count, u32 keep_new)
+// numbers[i] = the number of the slot of vector i, with the top bit set where it was new.
+extern "C" __global__ void mark_new(u64* numbers, const unsigned char* outcomes, u64 count, u32 keep_new)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) {
         u64 is_new = keep_new && outcomes[at] == 1;
-        references[at] = (references[at] & ~(1ull << 63)) | is_new << 63;
+        numbers[at] = (numbers[at] & ~(1ull << 63)) | is_new << 63;
     }
 }

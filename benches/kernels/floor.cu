@@ -28,20 +28,20 @@ __device__ bool is_zero(u32 x) { return x == 0; }
 __device__ bool is_zero(u64 x) { return x == 0; }
 __device__ bool is_zero(u128 x) { return x == u128{0, 0}; }
 
-// references[i]: the slot of vector i; top bit set: it is new. `slots` is all zeros where new vectors go.
+// numbers[i]: the number of vector i's slot; top bit set: it is new. `slots` is all zeros where new vectors go.
 extern "C" __global__ void __launch_bounds__(256)
-placement_floor(Unit* slots, const u64* places, const Unit* vectors, u64 count, unsigned char* outcomes)
+placement_floor(Unit* slots, const u64* numbers, const Unit* vectors, u64 count, unsigned char* outcomes)
 {
     const u32 lane = threadIdx.x % tile;
     const u64 first = platform::Grid::thread() / tile, step = platform::Grid::threads() / tile;
     for (u64 start = first; start < count; start += step * in_flight) {
-        u64 place[in_flight];
+        u64 number[in_flight];
         Unit vector[in_flight][rows], slot[in_flight][rows];
 #pragma unroll
         for (u32 i = 0; i < in_flight; ++i) {
             u64 at = start + i * step;
             if (at >= count) continue;
-            place[i] = references[at];
+            number[i] = numbers[at];
 #pragma unroll
             for (u32 r = 0; r < rows; ++r)
                 if (r * tile + lane < units) vector[i][r] = platform::load_input(vectors + at * units + r * tile + lane);
@@ -49,7 +49,7 @@ placement_floor(Unit* slots, const u64* places, const Unit* vectors, u64 count, 
 #pragma unroll
         for (u32 i = 0; i < in_flight; ++i) {
             if (start + i * step >= count) continue;
-            const Unit* from = slots + (place[i] & ~(1ull << 63)) * units;
+            const Unit* from = slots + (number[i] & ~(1ull << 63)) * units;
 #pragma unroll
             for (u32 r = 0; r < rows; ++r)
                 if (r * tile + lane < units) slot[i][r] = platform::load_relaxed(from + r * tile + lane);
@@ -58,12 +58,12 @@ placement_floor(Unit* slots, const u64* places, const Unit* vectors, u64 count, 
         for (u32 i = 0; i < in_flight; ++i) {
             u64 at = start + i * step;
             if (at >= count) continue;
-            Unit* to = slots + (place[i] & ~(1ull << 63)) * units;
+            Unit* to = slots + (number[i] & ~(1ull << 63)) * units;
             bool same = true;
 #pragma unroll
             for (u32 r = 0; r < rows; ++r)
                 if (r * tile + lane < units) same &= slot[i][r] == vector[i][r];
-            if (place[i] >> 63) {
+            if (number[i] >> 63) {
 #pragma unroll
                 for (u32 r = 0; r < rows; ++r) {
                     if (r * tile + lane >= units) continue;

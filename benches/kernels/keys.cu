@@ -1,5 +1,5 @@
 // Random keys made where they are used, and all keys of a table.
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/maintenance.cuh"
 #include "warpset/table.cuh"
 
 using warpset::u32;

@@ -1,7 +1,6 @@
 // Vectors made from numbers where they are used, and numbers from vectors: what a table holds, and what it said of every offer,
 // is compared with what must be, without another set to compare with. Mirrored, field by field and step by step, by
 // benches/support/numbered.rs.
-#include "warpset/batch/batch.cuh"
 #include "warpset/table.cuh"
 
 using warpset::u8;
@@ -90,14 +89,14 @@ struct Offers {
 
     __device__ u64 id(u32 position) const
     {
-        u32 place = position;
+        u32 index = position;
         do {
-            place = (place * factors[0] + summand) & mask;
-            place ^= place >> shift;
-            place = (place * factors[1]) & mask;
-            place ^= place >> shift;
-        } while (place >= count);
-        return first + place % distinct;
+            index = (index * factors[0] + summand) & mask;
+            index ^= index >> shift;
+            index = (index * factors[1]) & mask;
+            index ^= index >> shift;
+        } while (index >= count);
+        return first + index % distinct;
     }
 };
 

@@ -1,9 +1,10 @@
 // A synthetic transition system, walked level by level on the GPU: what a model checker's table is offered.
 //
 // A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes
-// may step; a step takes its process to its next local state, cyclically, and that of the first of them also the program counter
-// to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its words in
-// `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has offered.
+// may step. A step takes its process to its next local state, cyclically. The step of the first of them also takes the program
+// counter to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its
+// words in `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has
+// offered.
 #include "warpset/block_cache.cuh"
 
 using u8 = unsigned char;
@@ -16,7 +17,7 @@ struct System {
     u8 bits[32], shift[32];
 
     __device__ u32 digit(u64 code, u32 word) const { return static_cast<u32>(code >> shift[word]) & ((1u << bits[word]) - 1); }
-    // A word's value says its place, so that no two places share values; odd multiplication spreads them over all bits.
+    // A word's value says its position, so that no two positions share values; odd multiplication spreads them over all bits.
     __device__ u32 word(u64 code, u32 word) const { return ((word << 12 | digit(code, word)) + 1) * 0x9E3779B1u; }
     // The inverse of `word`.
     __device__ u32 digit_of(u32 value, u32 word) const { return value * 0x0E8B2F51u - 1 - (word << 12); }
@@ -54,9 +55,9 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
     }
 }
 
-// The same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the queue
-// `next`, as a model checker on the GPU does; nothing but references passes through global memory. Blocks of EXPAND_THREADS
-// threads, a (state, move) each.
+// Does the same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the
+// queue `next`, as a model checker on the GPU does. Nothing but references passes through global memory. Blocks have
+// EXPAND_THREADS threads, one for each (state, move).
 #ifndef EXPAND_THREADS
 #define EXPAND_THREADS 128
 #define EXPAND_ROWS (WARPSET_WIDTH <= 16 ? 256 : 128)
@@ -79,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
     u32* words = reinterpret_cast<u32*>(parents + tile);
     cache.clear();
     for (u64 first = blockIdx.x * static_cast<u64>(tile); first < states; first += gridDim.x * static_cast<u64>(tile)) {
-        if (cache.room() < EXPAND_THREADS) cache.find_or_put(table, next, counts);
+        if (cache.free_rows() < EXPAND_THREADS) cache.find_or_put(table, next, counts);
         const u32 count = states - first < tile ? static_cast<u32>(states - first) : tile;
         for (u32 at = threadIdx.x; at < count; at += EXPAND_THREADS) parents[at] = references[first + at];
         __syncthreads();
@@ -109,10 +110,10 @@ extern "C" __global__ void append_new(const u8* outcomes, const u64* references,
 {
     for (u64 at = thread(); at < count; at += threads()) {
         if (outcomes[at] != 1) continue;
-        const u64 place = atomicAdd(appended, 1ull);
-        if (place >= room) continue;
-        next_codes[place] = successors[at];
-        next_references[place] = references[at];
+        const u64 row = atomicAdd(appended, 1ull);
+        if (row >= room) continue;
+        next_codes[row] = successors[at];
+        next_references[row] = references[at];
     }
 }
 

@@ -2,17 +2,17 @@
 //
 // Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
 //
-//   1. Of rows that are equal one is kept: the first to claim its place in an index, by compare-and-swap.
+//   1. Of rows that are equal one is kept: the first to claim an entry of an index, by compare-and-swap.
 //   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch/batch.cuh). Of a tree table that is find-or-put of changes: a lane for every
-//      changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
+//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table that is incremental: a lane for
+//      every changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
 //
-// The source is Wijs and Osama (2024), section 6.4, algorithm 3, where the cache holds nodes of trees under construction, with gaps for the references of
-// nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds whole vectors: a duplicate is then gone before
-// any of its nodes is looked for; two trees made from different parents are known to be equal; every table can use it; and what a pass over the
-// cache finds ready there, a warp knows from its place in the tree.
+// The source is Wijs and Osama (2024), section 6.4, algorithm 3. There the cache holds nodes of trees under construction, with
+// gaps for the references of nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds
+// whole vectors. So a duplicate is gone before any of its nodes is looked for. Two trees made from different parents are known to
+// be equal. Every table can use it. And what a pass over the cache finds ready there, a warp knows from its position in the tree.
 //
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
@@ -20,15 +20,17 @@
 //       warpset::BlockCache<warpset::Table, 512> cache(shared);   // as many rows as the block has threads, or more
 //       cache.clear();
 //       for (...) {                                              // the same number of times for all threads of the block
-//           if (cache.room() < blockDim.x) cache.find_or_put(table, found, counts);
+//           if (cache.free_rows() < blockDim.x) cache.find_or_put(table, found, counts);
 //           if (...) cache.add(warpset::ChangedVector{successor, &changed}, parent);
 //       }
 //       cache.find_or_put(table, found, counts);
 //   }
 #pragma once
 
-#include "warpset/tree/incremental_builder.cuh"
+#include "warpset/batch/search.cuh"
+#include "warpset/batch/view.cuh"
 #include "warpset/table.cuh"
+#include "warpset/tree/incremental_builder.cuh"
 
 namespace warpset {
 
@@ -42,10 +44,10 @@ struct BlockBatch : BatchView {
     }
 
     // See BatchView.
-    WARPSET_FN static u32 place(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
+    WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. `Table` is of static width. The block has one dimension, of whole warps.
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension, of whole warps.
 template <class Table, u32 rows>
 class BlockCache {
     using Block = platform::Block;
@@ -53,14 +55,14 @@ class BlockCache {
     static constexpr bool is_incremental = Table::is_incremental;
     using Search = SearchBatch<Table, Operation::FindOrPut, is_incremental ? Offer::Incremental : Offer::Whole>;
     static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
-    static_assert(is_incremental || !Table::has_nodes, "interleaved trees take no changes (tree/strategies/strategy.cuh)");
+    static_assert(is_incremental || !Table::has_nodes, "interleaved trees are not incremental (tree/strategies/strategy.cuh)");
 
     static constexpr u32 width = Table::static_width;
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 index_slots = power_of_two_at_least(2 * rows);
     static constexpr u32 none = ~0u;
-    // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one word of their rows each
-    // spread over the banks of shared memory.
+    // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one
+    // word of their rows each spread over the banks of shared memory.
     static constexpr u32 unit = is_incremental || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
     static constexpr u32 row_words = (width / unit | 1) * unit;
     // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
@@ -90,8 +92,8 @@ public:
         Block::sync();
     }
 
-    // For how many more vectors there is room. All threads of the block call it, converged, and get the same.
-    WARPSET_FN u32 room() const
+    // How many more vectors can be added. All threads of the block call it, converged, and get the same.
+    WARPSET_FN u32 free_rows() const
     {
         Block::sync();  // all have added what they add before it
         const u32 used = *taken();
@@ -99,16 +101,17 @@ public:
         return used < rows ? rows - used : 0;
     }
 
-    // Adds a vector: its `word(i)`, and for a tree table `mask(i)`, the words that may differ from those of the vector stored at `parent`, which is
-    // `no_reference` if there is none. False if there is no room; then it is not added. Any thread may call it, at any time between the
-    // calls that all make.
+    // Adds a vector: its `word(i)`, and for a tree table `mask(i)`, the words that may differ from those of the vector stored at
+    // `parent`, which is `no_reference` if there is none. False if there is no free row: then the vector is not added. Any thread
+    // may call it, at any time between the calls that all make.
     template <class Vector>
     WARPSET_FN bool add(const Vector& vector, u64 parent)
     {
         return write(take(1), vector, parent);
     }
 
-    // The same in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for each.
+    // As `add`, but in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for
+    // each.
     WARPSET_FN u32 take(u32 count)
     {
         // Relaxed: only the uniqueness of rows matters; they are read behind a barrier.
@@ -128,16 +131,18 @@ public:
         return true;
     }
 
-    // Finds or puts all that have been added, and forgets them. The references of those that are new are appended to `new_references`
-    // at `counts->new_references`, which may be shared by all blocks; duplicates in the cache count as offered, and as seen. (Also those of a
-    // vector that is Full, of which `counts->full` counts one a cache: what was offered while that grew is to be offered again.) `counts` may be
-    // null, if `new_references` is. All threads of the block call it, converged.
+    // Finds or puts all that have been added, and forgets them. The references of those that are new are appended to
+    // `new_references` at `counts->new_references`, which may be shared by all blocks. Duplicates in the cache count as offered,
+    // and as seen, also those of a vector that is Full. Of such a vector `counts->full` counts one a cache: what was offered
+    // while `full` grew is to be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
+    // converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // The same in two steps, so that each can be timed: what the first gives, how many are left, is for the second, which follows at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
+    // which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -196,7 +201,8 @@ private:
         }
     }
 
-    // A polynomial in an odd number, its bits then mixed as those of a node's hash (tree/nodes.cuh): there is one set of rows, and no adversary.
+    // A polynomial in an odd number, its bits then mixed as those of a node's hash (tree/nodes.cuh): there is one set of rows,
+    // and no adversary.
     WARPSET_FN u32 hash(u32 row) const
     {
         u32 hash = 0;

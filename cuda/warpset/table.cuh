@@ -1,10 +1,17 @@
 // The table of one spec, by name, for kernels that are compiled for it: ours (table_kernels.cu) and yours.
 //
-// Compile with -D WARPSET_TREE=0 or 1, -D WARPSET_WIDTH=words, -D WARPSET_CHUNK_BYTES=8 or 16 (16 needs sm_90), -D
-// WARPSET_LINE_BYTES=32, 64 or 128, -D WARPSET_KEY_BITS=0, or of a compact table the bits of its keys, -D WARPSET_SLOT_BITS=16, 32 or 64, and
-// -D WARPSET_LANES, WARPSET_PAIRING and WARPSET_WORKSPACE=0, or of a tree table's strategy the numbers in tree/strategies/strategy.cuh, equal to those of
-// the table whose view the kernel gets; `compile` of the table in Rust passes them.
-// (The roots of a tree table are a bucket table of two words, with these chunks and lines; or a compact table, if there are key bits.) Then
+// `compile` of the table in Rust defines these macros, equal to those of the table whose view the kernel gets:
+//
+//   WARPSET_TREE                                         0 or 1
+//   WARPSET_WIDTH                                        words a vector
+//   WARPSET_CHUNK_BYTES                                  8 or 16; 16 needs sm_90
+//   WARPSET_LINE_BYTES                                   32, 64 or 128
+//   WARPSET_KEY_BITS                                     0, or the bits of a compact table's keys
+//   WARPSET_SLOT_BITS                                    16, 32 or 64
+//   WARPSET_LANES, WARPSET_PAIRING, WARPSET_WORKSPACE    0, or those of a tree table's strategy (tree/strategies/strategy.cuh)
+//
+// The roots of a tree table are a bucket table of two words, with these chunks and lines. If there are key bits, they are a
+// compact table. Then this kernel finds or puts vectors, one a thread:
 //
 //   extern "C" __global__ void visit(warpset::View view, const unsigned* states, unsigned count) {
 //       unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -13,7 +20,7 @@
 //       if (found.outcome == warpset::Outcome::New) ...
 //   }
 //
-// find-or-puts by a thread. A whole warp does it faster with WarpSearch (bucket/warp_search.cuh).
+// A whole warp does it faster with WarpSearch (bucket/warp_search.cuh).
 #pragma once
 
 #include "warpset/bucket/table.cuh"

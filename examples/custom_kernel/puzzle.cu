@@ -75,7 +75,7 @@ __device__ void append(bool is_new, State state, State* next, Expanded* expanded
     if (lanes == 0) return;
     const u32 leader = __ffs(lanes) - 1;
     u64 first = 0;
-    // Relaxed, as atomicAdd is: the places must differ and nothing more. The states are read after the launch has ended.
+    // Relaxed, as atomicAdd is: the indices must differ and nothing more. The states are read after the launch has ended.
     if (lane == leader) first = atomicAdd(&expanded->new_states, __popc(lanes));
     first = __shfl_sync(~0u, first, leader);
     if (is_new) next[first + __popc(lanes & ((1u << lane) - 1))] = state;

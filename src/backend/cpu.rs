@@ -57,7 +57,7 @@ unsafe extern "C" {
     fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
     fn warpset_cpu_measure(view: *const CpuView, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
     #[cfg(test)]
-    fn warpset_cpu_place(
+    fn warpset_cpu_quotient(
         view: *const CpuView,
         level: u32,
         function: u32,
@@ -116,9 +116,9 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
     geometry
 }
 
-/// Where a key is under a function of a level, and the key that is there.
+/// Bucket and code of a key under a function of a level, and the key that these two are of.
 #[cfg(test)]
-pub(crate) fn place(
+pub(crate) fn quotient(
     compact: crate::core::view::CompactView,
     slot_bits: u32,
     level: u32,
@@ -128,7 +128,7 @@ pub(crate) fn place(
     let view = View::Compact { view: compact, slot_bits };
     let (mut bucket, mut code, mut back) = (0, 0, 0);
     // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
-    unsafe { warpset_cpu_place(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
+    unsafe { warpset_cpu_quotient(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
 }
 

@@ -406,7 +406,7 @@ mod tests {
     #[cfg(feature = "cpu")]
     mod on_the_cpu {
         use super::*;
-        use crate::backend::cpu::place;
+        use crate::backend::cpu::quotient;
         use proptest::prelude::*;
         use rand::{SeedableRng, rngs::StdRng};
 
@@ -424,7 +424,7 @@ mod tests {
                 for function in [0, 1, level.functions / 2, level.functions - 1] {
                     let function = function.min(level.functions - 1);
                     let slot_bits = (BUCKET_BYTES * 8 / layout.main.slots_per_bucket) as u32;
-                    let (bucket, code, back) = place(view, slot_bits, number as u32, function as u32, key);
+                    let (bucket, code, back) = quotient(view, slot_bits, number as u32, function as u32, key);
                     prop_assert_eq!((bucket.into(), code), by_definition(layout, level, family, function, key));
                     prop_assert_eq!(back, key, "level {}, function {}", number, function);
                 }
@@ -458,7 +458,7 @@ mod tests {
                 let view = layout.view(&family, 0, 0);
                 let mut met = std::collections::HashSet::new();
                 for key in 0..1 << 20 {
-                    let (bucket, code, back) = place(view, 16, 0, 0, key);
+                    let (bucket, code, back) = quotient(view, 16, 0, 0, key);
                     assert!(back == key && code < layout.main.window && u64::from(bucket) < buckets, "{key}: {bucket}, {code}");
                     assert!(met.insert((bucket, code)), "{buckets} buckets: two keys at {bucket}, {code}");
                 }

@@ -114,7 +114,7 @@ pub struct CompactView {
     pub stored: u64,
 }
 
-/// `warpset::ProbeTotals` of batch/batch.cuh.
+/// `warpset::ProbeTotals` of batch/maintenance.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ProbeTotals {
@@ -224,7 +224,7 @@ impl From<View> for CompactTreeView {
     }
 }
 
-/// `warpset::BatchView` of batch/batch.cuh.
+/// `warpset::BatchView` of batch/view.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BatchView {
@@ -297,7 +297,7 @@ impl Geometry {
     }
 }
 
-/// Counts that kernels add to: `warpset::BatchCounts` of batch/batch.cuh.
+/// Counts that kernels add to: `warpset::BatchCounts` of batch/view.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counts {

@@ -38,8 +38,9 @@ const BUCKETS: &[Layout] = &[
     (256, 8, 64),
 ];
 
-/// The same of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees; nodes that move
-/// up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4 and 8.
+/// The layouts of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees;
+/// nodes that move up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4
+/// and 8.
 const TREES: &[Layout] = &[
     (3, 16, 32),
     (3, 8, 64),
@@ -55,7 +56,8 @@ const TREES: &[Layout] = &[
     (33, 16, 64),
 ];
 
-/// The default, and the other build strategies (src/strategy.rs): lanes, pairing and workspace, by the numbers in tree/strategies/strategy.cuh.
+/// The default, and the other build strategies (src/table/strategy.rs): lanes, pairing and workspace, by the numbers in
+/// tree/strategies/strategy.cuh.
 const DEFAULT: (&str, [u32; 3]) = ("", [0, 0, 0]);
 const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_c", [2, 2, 4]),
@@ -79,7 +81,7 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// Of each of them: an odd row of words, and one above.
+/// The layouts that each of them is tried with: an odd row of words, and one above.
 const STRATEGY_TREES: &[Layout] = &[(7, 8, 64)];
 
 /// Trees that are whole, of each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
@@ -91,15 +93,17 @@ const WIDE: &[(&str, &[Layout])] = &[
     ("_ld_np_s_sm", &[(16, 16, 32), (37, 16, 32)]),
 ];
 
-/// Bits a key and bits a slot of compact tables. Slots: alone in a word, two in a word, in the way of others or not; codes that are all
-/// of a slot's bits; keys of all bits of two words.
+/// Bits a key and bits a slot of compact tables. Slots: alone in a word, two in a word, in the way of others or not; codes that
+/// are all of a slot's bits; keys of all bits of two words.
 const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 32), (40, 64), (64, 64)];
 
-/// Words, bits a root and bits a slot of trees with compact roots. Roots that are two references, or (3, 5, 33 words) one and a word.
+/// Words, bits a root and bits a slot of trees with compact roots. Roots that are two references, or (3, 5, 33 words) one and a
+/// word.
 const COMPACT_TREES: &[(u32, u32, u32)] =
     &[(3, 44, 64), (4, 14, 16), (4, 24, 32), (5, 44, 64), (7, 24, 32), (8, 24, 32), (16, 24, 32), (33, 44, 64)];
 
-/// One spec: its kind, the numbers of its name, the end of it, and its macros: tree, width, chunk, line, key bits, slot bits; lanes, pairing, workspace.
+/// One spec: its kind, the numbers of its name, the end of it, and its macros: tree, width, chunk, line, key bits, slot bits;
+/// lanes, pairing, workspace.
 #[derive(Clone)]
 struct Spec {
     kind: &'static str,

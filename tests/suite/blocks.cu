@@ -16,7 +16,7 @@ extern "C" __global__ void put_by_blocks(warpset::View view, const u32* vectors,
     Cache cache(shared);
     cache.clear();
     for (u64 first = blockIdx.x * static_cast<u64>(blockDim.x); first < count; first += gridDim.x * static_cast<u64>(blockDim.x)) {
-        if (cache.room() < blockDim.x) cache.find_or_put(table, new_references, counts);
+        if (cache.free_rows() < blockDim.x) cache.find_or_put(table, new_references, counts);
         const u64 index = first + threadIdx.x;
         if (index >= count) continue;
         const u32* mask = changed == nullptr ? nullptr : changed + index;

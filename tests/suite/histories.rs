@@ -75,9 +75,9 @@ fn history() -> impl Strategy<Value = History> {
     let positions = |most| prop::collection::vec(any::<u16>(), 1..most);
     let offer = (positions(150), 1..4usize).prop_map(|(positions, copies)| Step::Offer { positions, copies });
     // More vectors than four threads take at once: what races there are between the threads of one batch are here.
-    let storm = scaled(16_500, 600);
-    let storms = positions(60).prop_map(move |positions| Step::Offer { copies: storm / positions.len(), positions });
-    let step = prop_oneof![6 => offer, 1 => storms, 1 => Just(Step::Clear), 1 => Just(Step::Grow)];
+    let most = scaled(16_500, 600);
+    let many = positions(60).prop_map(move |positions| Step::Offer { copies: most / positions.len(), positions });
+    let step = prop_oneof![6 => offer, 1 => many, 1 => Just(Step::Clear), 1 => Just(Step::Grow)];
     let empties = prop::sample::select(vec![[0; 4], [1, 0, 0, 0], [u32::MAX; 4], [1 << 31, 0, u32::MAX, 1]]);
     let luck = prop_oneof![
         4 => Just(Luck::Usual),

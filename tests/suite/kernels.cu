@@ -1,5 +1,5 @@
 // Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/view.cuh"
 #include "warpset/table.cuh"
 
 using warpset::Found;
@@ -34,8 +34,8 @@ __device__ void make_vector(u64 id, u32* words)
 }
 
 // Makes `offers` offers of `distinct` vectors, each as often as the others, by single threads. Adds to news[id], and to `wrong`
-// for each Full, and for each reference that differs from the vector's first one (places, all ones before).
-extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* places, u64* wrong)
+// for each Full, and for each reference that differs from the vector's first one (in `references`, all ones before).
+extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* references, u64* wrong)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < offers; i += threads) {
@@ -44,7 +44,7 @@ extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u
         make_vector(id, words);
         Found found = warpset::table(view).find_or_put(warpset::WordVector{words});
         if (found.outcome == Outcome::New) atomicAdd(news + id, 1u);
-        u64 first = atomicCAS(places + id, ~0ull, found.reference);
+        u64 first = atomicCAS(references + id, ~0ull, found.reference);
         if (found.outcome == Outcome::Full || (first != ~0ull && first != found.reference)) atomicAdd(wrong, 1ull);
     }
 }
@@ -70,7 +70,7 @@ extern "C" __global__ void make_successors(warpset::View view, const u64* states
     }
 }
 
-// Puts changes of stored vectors, a thread each, and appends the references of those that are new. `masks` may be null.
+// Puts vectors incrementally, a thread each, and appends the references of those that are new. `masks` may be null.
 extern "C" __global__ void put_successors(warpset::View view, const u32* vectors, const u64* parents, const u32* masks, u64 count,
                                           u64* fresh, warpset::BatchCounts* counts)
 {
@@ -91,9 +91,9 @@ extern "C" __global__ void make_numbers(u32* vectors, u64 count)
         vectors[i] = static_cast<u32>(i) * 0x9E3779B1u;
 }
 
-// Of such vectors: adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to other vectors, to wrong[2]
-// those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there twice. `marks`: a cleared bit for
-// each slot, if there are new ones.
+// Of such vectors: adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to other vectors, to
+// wrong[2] those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there twice. `marks`: a
+// cleared bit for each slot, if there are new ones.
 extern "C" __global__ void judge_numbers(warpset::View view, const u32* vectors, u64 count, warpset::u8 expected,
                                          const warpset::u8* outcomes, const u64* references, const u64* fresh, u64 fresh_count,
                                          u32* marks, u64* wrong)

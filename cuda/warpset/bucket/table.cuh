@@ -1,14 +1,15 @@
-// The bucket table: a set of vectors of one width, stored in place, with find-or-put as its one writing operation.
+// The bucket table: a set of vectors of one width, stored whole in slots, with find-or-put as its one writing operation.
 //
-// This header has the table as one thread uses it; bucket/warp_search.cuh lets the 32 lanes of a warp work together on the same
+// This header has the table as one thread uses it. In bucket/warp_search.cuh the 32 lanes of a warp work together on the same
 // table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
 // included.
 //
-// Sources: claiming is core/claim.cuh; bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019, ch. 5).
+// Sources: claiming is core/claim.cuh. Bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019,
+// chapter 5).
 //
-// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4)
-// with the low bits of the first word XORed with the slot's *class*: a scrambled number of its bucket plus its place there, modulo
-// `empty_classes`, a power of two greater than the number of chunks of a vector.
+// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
+// the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
+// modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
 //   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over
 //     that slot, as do all vectors equal to it, so invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
 //   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
@@ -23,21 +24,13 @@
 #include "warpset/core/claim.cuh"
 #include "warpset/core/hash.cuh"
 #include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
 #include "warpset/core/probe.cuh"
+#include "warpset/core/vectors.cuh"
 
 namespace warpset {
 
-// The values cross to Rust as bytes (src/outcome.rs). 0 is never written by a kernel that finished.
-enum class Outcome : u8 { Unwritten = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
-
-struct Found {
-    Outcome outcome;
-    u64 reference;  // the slot's number; no_reference if Full or Absent
-};
-
-constexpr u64 no_reference = ~0ull;
-
-// What a kernel needs to know of a table. Mirrored by `TableView` in src/raw/view.rs; tests/abi.rs compares them.
+// What a kernel needs to know of a table. Mirrored by `TableView` in src/core/view.rs; tests/abi.rs compares them.
 struct TableView {
     u8* slots;
     u64 buckets;           // prime
@@ -47,30 +40,6 @@ struct TableView {
     u32 empty[4];          // the table's EMPTY pattern
     u32 probe_limit;       // buckets looked at before Full
     u32 width;             // words a vector
-};
-
-// A vector somewhere in memory, of any alignment of its words.
-struct WordVector {
-    const u32* words;
-
-    WARPSET_FN u32 word(u32 index) const { return words[index]; }
-    WARPSET_FN u64 pair(u32 index) const { return words[index] | static_cast<u64>(words[index + 1]) << 32; }
-    WARPSET_FN void read(u32 index, u32& chunk) const { chunk = word(index); }
-    WARPSET_FN void read(u32 index, u64& chunk) const { chunk = pair(index); }
-    WARPSET_FN void read(u32 index, u128& chunk) const { chunk = {pair(index), pair(index + 2)}; }
-};
-
-// A vector whose every chunk is aligned to its own size, as in warp scratch memory.
-struct AlignedVector {
-    const u32* words;
-
-    WARPSET_FN u32 word(u32 index) const { return words[index]; }
-    WARPSET_FN u64 pair(u32 index) const { return *reinterpret_cast<const u64*>(words + index); }
-    template <class Chunk>
-    WARPSET_FN void read(u32 index, Chunk& chunk) const
-    {
-        chunk = *reinterpret_cast<const Chunk*>(words + index);
-    }
 };
 
 // A set of EMPTY classes.
@@ -109,10 +78,11 @@ struct BucketTable {
     TableView view;
     Layout layout;
 
-    // Of a static shape.
+    // The table of a view, if the shape is static.
     WARPSET_FN static BucketTable of(const View& view) { return {view, {}}; }
 
-    WARPSET_FN u64 slot_number(u64 bucket, u32 place) const { return bucket * layout.slots_per_bucket() + place; }
+    // A slot is named by its bucket and its *index* there, or by its number.
+    WARPSET_FN u64 slot_number(u64 bucket, u32 index) const { return bucket * layout.slots_per_bucket() + index; }
 
     // Scrambled, because a probe sequence is an arithmetic progression of buckets: with an even step it would keep to the even
     // ones for long, and a vector barred from all classes but one might never meet that one.
@@ -122,11 +92,11 @@ struct BucketTable {
         mixed = (mixed ^ mixed >> 15) * 0x85EBCA77u;
         return mixed >> 16;
     }
-    WARPSET_FN u32 class_in(u32 class_of_bucket, u32 place) const
+    WARPSET_FN u32 class_in(u32 class_of_bucket, u32 index) const
     {
-        return (class_of_bucket + place) & (layout.empty_classes() - 1);
+        return (class_of_bucket + index) & (layout.empty_classes() - 1);
     }
-    WARPSET_FN u32 empty_class(u64 bucket, u32 place) const { return class_in(class_of_bucket(bucket), place); }
+    WARPSET_FN u32 empty_class(u64 bucket, u32 index) const { return class_in(class_of_bucket(bucket), index); }
 
     // The EMPTY pattern of a class, at each chunk size.
     WARPSET_FN void empty_chunk(u32 empty_class, u32& chunk) const { chunk = view.empty[0] ^ empty_class; }
@@ -143,41 +113,41 @@ struct BucketTable {
 
     // Calls `use(address, empty, value)` for chunk `chunk` of a slot, at the type of that chunk.
     template <class Vector, class Use>
-    WARPSET_FN auto with_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector, Use use) const
+    WARPSET_FN auto with_chunk(u64 bucket, u32 index, u32 chunk, const Vector& vector, Use use) const
     {
         if (layout.has_tails() && chunk >= layout.main_chunks()) {
-            u32 in_block = layout.place_in_block(bucket) + place;
-            u32 pattern = empty_class(bucket, place);
+            u32 in_block = layout.index_in_block(bucket) + index;
+            u32 pattern = empty_class(bucket, index);
             u8* block = view.slots + layout.block_offset(bucket);
             u32 main_words = layout.main_bytes() / 4;
             if (layout.has_tail8() && chunk == layout.main_chunks())
                 return use_chunk<u64>(block + layout.tail8_offset() + in_block * 8, pattern, vector, main_words, use);
             return use_chunk<u32>(block + layout.tail4_offset() + in_block * 4, pattern, vector, layout.width() - 1, use);
         }
-        return with_main(bucket, place, chunk, vector, use);
+        return with_main(bucket, index, chunk, vector, use);
     }
 
     // The same for a main chunk.
     template <class Vector, class Use>
-    WARPSET_FN auto with_main(u64 bucket, u32 place, u32 chunk, const Vector& vector, Use use) const
+    WARPSET_FN auto with_main(u64 bucket, u32 index, u32 chunk, const Vector& vector, Use use) const
     {
-        u64 slot = layout.main_offset(bucket) + place * static_cast<u64>(layout.main_bytes());
-        return use_chunk<Main>(view.slots + slot + chunk * sizeof(Main), empty_class(bucket, place), vector,
+        u64 slot = layout.main_offset(bucket) + index * static_cast<u64>(layout.main_bytes());
+        return use_chunk<Main>(view.slots + slot + chunk * sizeof(Main), empty_class(bucket, index), vector,
                                chunk * static_cast<u32>(sizeof(Main) / 4), use);
     }
 
     template <class Vector>
-    WARPSET_FN Decision decide_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector, bool expect_empty) const
+    WARPSET_FN Decision decide_chunk(u64 bucket, u32 index, u32 chunk, const Vector& vector, bool expect_empty) const
     {
-        return with_chunk(bucket, place, chunk, vector, [expect_empty](auto* address, auto empty, auto value) {
+        return with_chunk(bucket, index, chunk, vector, [expect_empty](auto* address, auto empty, auto value) {
             return decide(address, empty, value, expect_empty);
         });
     }
 
     template <class Vector>
-    WARPSET_FN Decision look_at_chunk(u64 bucket, u32 place, u32 chunk, const Vector& vector) const
+    WARPSET_FN Decision look_at_chunk(u64 bucket, u32 index, u32 chunk, const Vector& vector) const
     {
-        return with_chunk(bucket, place, chunk, vector,
+        return with_chunk(bucket, index, chunk, vector,
                           [](auto* address, auto empty, auto value) { return look(address, empty, value); });
     }
 
@@ -194,18 +164,18 @@ struct BucketTable {
         return forbidden;
     }
 
-    WARPSET_FN bool forbids(const Classes& forbidden, u64 bucket, u32 place) const
+    WARPSET_FN bool forbids(const Classes& forbidden, u64 bucket, u32 index) const
     {
-        return forbidden.has(empty_class(bucket, place));
+        return forbidden.has(empty_class(bucket, index));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh), but
-    // relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
-    WARPSET_FN bool is_complete(u64 bucket, u32 place) const
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh),
+    // but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
+    WARPSET_FN bool is_complete(u64 bucket, u32 index) const
     {
         bool complete = true;
         for (u32 chunk = layout.chunks(); complete && chunk-- > 0;)
-            complete = with_chunk(bucket, place, chunk, Nothing{},
+            complete = with_chunk(bucket, index, chunk, Nothing{},
                                   [](auto* address, auto empty, auto) { return !(platform::load_relaxed(address) == empty); });
         return complete;
     }
@@ -220,10 +190,10 @@ struct BucketTable {
     WARPSET_FN void prefetch(const Probe& probe) const
     {
         const u8* block = view.slots + layout.block_offset(probe.bucket);
-        u32 place = layout.place_in_block(probe.bucket);
-        platform::prefetch(block + place * static_cast<u64>(layout.main_bytes()), layout.bucket_main_bytes());
-        if (layout.has_tail8()) platform::prefetch(block + layout.tail8_offset() + place * 8, layout.slots_per_bucket() * 8);
-        if (layout.has_tail4()) platform::prefetch(block + layout.tail4_offset() + place * 4, layout.slots_per_bucket() * 4);
+        u32 index = layout.index_in_block(probe.bucket);
+        platform::prefetch(block + index * static_cast<u64>(layout.main_bytes()), layout.bucket_main_bytes());
+        if (layout.has_tail8()) platform::prefetch(block + layout.tail8_offset() + index * 8, layout.slots_per_bucket() * 8);
+        if (layout.has_tail4()) platform::prefetch(block + layout.tail4_offset() + index * 4, layout.slots_per_bucket() * 4);
     }
 
     // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
@@ -255,13 +225,13 @@ struct BucketTable {
     template <class Vector>
     WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        for (u32 place = 0; place < layout.slots_per_bucket(); ++place) {
-            if (forbids(forbidden, bucket, place)) continue;
+        for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+            if (forbids(forbidden, bucket, index)) continue;
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)
-                decision = decide_chunk(bucket, place, chunk, vector, decision == Decision::Won);
+                decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);
             if (decision == Decision::Different) continue;
-            return {decision == Decision::Won ? Outcome::New : Outcome::Seen, slot_number(bucket, place)};
+            return {decision == Decision::Won ? Outcome::New : Outcome::Seen, slot_number(bucket, index)};
         }
         return {Outcome::Unwritten, no_reference};
     }
@@ -283,14 +253,14 @@ struct BucketTable {
     template <class Vector>
     WARPSET_FN Found find_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        for (u32 place = 0; place < layout.slots_per_bucket(); ++place) {
-            if (forbids(forbidden, bucket, place)) continue;
+        for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+            if (forbids(forbidden, bucket, index)) continue;
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
-                decision = look_at_chunk(bucket, place, chunk, vector);
+                decision = look_at_chunk(bucket, index, chunk, vector);
             // A slot that is not decided against the vector is as far as an equal vector can have come.
             if (decision == Decision::Undecided) return {Outcome::Absent, no_reference};
-            if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, place)};
+            if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, index)};
         }
         return {Outcome::Unwritten, no_reference};
     }
@@ -300,14 +270,15 @@ struct BucketTable {
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const u64 bucket = slot / layout.slots_per_bucket();
-        const u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
+        const u32 index = static_cast<u32>(slot % layout.slots_per_bucket());
         const u32 last = layout.chunks() - 1, chunk = layout.chunk_of_word(word);
         u32 ignored;
-        if (chunk != last && !read_in_chunk(bucket, place, last, 0, ignored)) return false;
-        return read_in_chunk(bucket, place, chunk, layout.word_in_chunk(word), value);
+        if (chunk != last && !read_in_chunk(bucket, index, last, 0, ignored)) return false;
+        return read_in_chunk(bucket, index, chunk, layout.word_in_chunk(word), value);
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share. False if there is none.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share.
+    // False if there is none.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
@@ -319,7 +290,8 @@ struct BucketTable {
         return true;
     }
 
-    // The same in a slot that this thread, or one that it has synchronised with since, has found complete, or put or found a vector in.
+    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found complete, or
+    // put or found a vector in.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -372,9 +344,9 @@ private:
     WARPSET_FN static u32 word_of(u128 chunk, u32 index) { return word_of(index < 2 ? chunk.low : chunk.high, index & 1); }
 
     // One word of a chunk, by an access of the chunk's own size; false if the chunk is undecided.
-    WARPSET_FN bool read_in_chunk(u64 bucket, u32 place, u32 chunk, u32 word, u32& value) const
+    WARPSET_FN bool read_in_chunk(u64 bucket, u32 index, u32 chunk, u32 word, u32& value) const
     {
-        return with_chunk(bucket, place, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
+        return with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
             const auto seen = platform::load_relaxed(address);
             value = word_of(seen, word);
             return !(seen == empty);

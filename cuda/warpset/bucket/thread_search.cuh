@@ -1,9 +1,12 @@
-// Find and find-or-put by one thread that has several under way: each looks at one bucket a turn, and asks for its next one at the end of it.
+// Find and find-or-put by one thread that has several under way: each looks at one bucket a turn, and asks for its next one at
+// the end of it.
 //
 // This is of a bucket table; compact/search.cuh has that of a compact table.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/probe.cuh"
 
 namespace warpset {
 

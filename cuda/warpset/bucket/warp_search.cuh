@@ -1,14 +1,15 @@
 // Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
 //
 // Who does what:
-//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its place in its probe sequence.
+//   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
+//     sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
 //     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
 //     which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the warp
-//     look or claim for theirs. The long chains of wide vectors so overlap with each other.
-//   - An owner whose vector is resolved takes the next one (batch/batch.cuh), so that the lanes of a warp do not wait for the longest
-//     probe sequence among 32.
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the
+//     warp look or claim for theirs. The long chains of wide vectors so overlap with each other.
+//   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
+//     longest probe sequence among 32.
 //
 // Why: find-or-put on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7, one-page prototypes of each:
 //
@@ -23,17 +24,23 @@
 // hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all, gained 22 % at
 // fill 0.7 and 41 % at 0.9 for 8 words; when a quarter of them are free it lost 1 % again (more, smaller requests for input).
 //
-// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every kernel
-// that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than one of 32).
+// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every
+// kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than
+// one of 32).
 //
 // All functions are called by all 32 lanes, converged. Whoever uses this adds the number of its New vectors to `*view.stored`.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
+#include "warpset/core/claim.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/probe.cuh"
+#include "warpset/core/vectors.cuh"
 
 namespace warpset {
 
-// `with_nodes`: the warp makes root pairs too, which takes registers. (No matter here.)
+// `with_nodes`: the warp makes root pairs too, which takes registers. Only compact/search.cuh takes account of it.
 template <class Table, Operation operation, bool with_nodes = false>
 struct WarpSearch {
     using Warp = platform::Warp;
@@ -47,9 +54,9 @@ struct WarpSearch {
     static constexpr u32 tile = bucket_rows < 32 ? power_of_two_at_least(bucket_rows) : 32;
     static constexpr u32 rows = (bucket_rows + tile - 1) / tile;
     static constexpr u32 bucket_chunks = layout.slots_per_bucket() * layout.main_chunks();
-    // Buckets of one tile in flight. Each costs registers, and so warps. H200, fill 0.25, with 1, 2 and 4 in flight: 4 words 18.7,
-    // 20.4 and 19.2 G/s; 8 words 14.7, 16.2 and 14.4; 16 words 10.3, 11.3 and 10.5; 32 words 5.6, 6.0 and 4.3; 64 words with 2 (36
-    // warps) and 4 (24 warps) 2.1 and 2.6.
+    // Buckets of one tile in flight. Each costs registers, and so warps. H200, fill 0.25, with 1, 2 and 4 in flight: 4 words
+    // 18.7, 20.4 and 19.2 G/s; 8 words 14.7, 16.2 and 14.4; 16 words 10.3, 11.3 and 10.5; 32 words 5.6, 6.0 and 4.3; 64 words
+    // with 2 (36 warps) and 4 (24 warps) 2.1 and 2.6.
     static constexpr u32 in_flight = tile < 2 ? 1 : tile <= 8 ? 2 : 4 / rows;
 
     // A vector in scratch memory starts at a multiple of `stride` bytes: an odd number of 16-byte units, so that 32 lanes that
@@ -62,13 +69,13 @@ struct WarpSearch {
     const Table& table;
     u8* vectors;  // the warp's scratch memory
 
-    // Of the vector that this lane owns:
+    // How far the search for this lane's vector is:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
     typename Table::Classes forbidden;
     bool expect_empty = false;
     u32 probes = 0;
-    u32 place = 0;  // the first slot of the bucket that it has not left
+    u32 index = 0;  // of the first slot of the bucket that it has not left
     Probe probe{};
 
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
@@ -76,14 +83,14 @@ struct WarpSearch {
     WARPSET_FN u32* vector_of(u32 lane) const { return reinterpret_cast<u32*>(vectors + lane * stride); }
     WARPSET_FN AlignedVector mine() const { return {vector_of(Warp::lane())}; }
     WARPSET_FN bool is_idle() const { return chunk == idle; }
-    WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, place); }
+    WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, index); }
 
     // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
     WARPSET_FN void begin()
     {
         probe = Probe::start(table.hash(mine()), table.view.buckets);
         forbidden = table.forbidden_classes(mine());
-        probes = place = 0;
+        probes = index = 0;
         chunk = look;
     }
 
@@ -188,12 +195,12 @@ private:
     }
 
     // The owner goes through the slots of its bucket in order and leaves each only over a decided, different chunk. It has left
-    // those before `place` already.
+    // those before `index` already.
     WARPSET_FN Outcome judge(const Report& report)
     {
         WARPSET_UNROLL
         for (u32 slot = 0; slot < layout.slots_per_bucket(); ++slot) {
-            if (slot < place) continue;
+            if (slot < index) continue;
             u32 first_empty = ~0u;
             bool different;
             if constexpr (layout.slots_per_bucket() == 1) {
@@ -207,7 +214,7 @@ private:
             }
             if (different) continue;
             if (table.forbids(forbidden, probe.bucket, slot)) continue;
-            place = slot;
+            index = slot;
             if (first_empty == ~0u && !layout.has_tails()) return Outcome::Seen;
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
@@ -222,8 +229,8 @@ private:
     {
         Main seen{};
         if (operation == Operation::FindOrPut && chunk < layout.main_chunks())
-            table.with_main(probe.bucket, place, chunk, mine(), [&](Main* address, Main empty, Main value) {
-                seen = platform::compare_and_swap_relaxed(address, empty, value);
+            table.with_main(probe.bucket, index, chunk, mine(), [&](Main* address, Main empty, Main value) {
+                seen = claim(address, empty, value);
             });
         return seen;
     }
@@ -232,16 +239,16 @@ private:
     {
         Decision decision = Decision::Different;
         if (chunk < layout.main_chunks())
-            table.with_main(probe.bucket, place, chunk, mine(),
+            table.with_main(probe.bucket, index, chunk, mine(),
                             [&](Main*, Main empty, Main value) { decision = warpset::decision(seen, empty, value); });
         else if (operation == Operation::FindOrPut)
-            decision = table.decide_chunk(probe.bucket, place, chunk, mine(), expect_empty);
+            decision = table.decide_chunk(probe.bucket, index, chunk, mine(), expect_empty);
         else
-            decision = table.look_at_chunk(probe.bucket, place, chunk, mine());
+            decision = table.look_at_chunk(probe.bucket, index, chunk, mine());
         if (decision == Decision::Undecided) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++place == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
         }
         expect_empty = decision == Decision::Won;
         if (++chunk < layout.chunks()) return Outcome::Unwritten;
@@ -251,7 +258,7 @@ private:
     WARPSET_FN Outcome next_bucket()
     {
         probe.advance(table.view.buckets);
-        place = 0;
+        index = 0;
         if (++probes < table.view.probe_limit) return Outcome::Unwritten;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }

@@ -1,47 +1,54 @@
-// Compact cuckoo: a compact table of two functions whose keys move, to fill nearly every slot. All moving is in a pass of its own.
+// Relocation in compact cuckoo tables: compact tables of two functions whose keys move, to fill nearly every slot. All moving is
+// in a pass of its own.
 //
 // Sources: Pagh and Rodler (2004); Dietzfelbinger and Weidling (2007), buckets; Wijs and Osama (2024), section 4, compact cuckoo;
-// Hegeman et al. (2024), whose compact cuckoo tables have no find-or-put that runs beside others, as a key that is being moved is nowhere.
+// Hegeman et al. (2024), whose compact cuckoo tables have no find-or-put that runs beside others, as a key that is being moved is
+// nowhere.
 //
-// Find-or-put is that of every compact table (compact/table.cuh) and moves nothing: bucket of function 0, bucket of function 1, stash.
-// So it is concurrent and replication-free. When the stash is full, keys are Full, and nothing is changed by them. Then, while nothing
-// else uses the table, its keys are *relocated*:
+// Find-or-put is that of every compact table (compact/table.cuh) and moves nothing. It looks at the bucket of function 0, at the
+// bucket of function 1, and in the stash. So it is concurrent and replication-free. When the stash is full, keys are Full, and
+// change nothing. Then, while nothing else uses the table, its keys are *relocated*:
 //
-//   each thread takes a key out of the stash and puts it in the place of another of one of its buckets, that one in the place of
-//   another of its other bucket, and so on, until one finds a slot that is EMPTY
+//   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; that one for a key in its other
+//   bucket; and so on, until a key finds a slot that is EMPTY
 //
-// and those that were Full are offered again. A chain that does not end in `most_steps` leaves a key over. All such are *put back* into the
-// stash when all threads are done. There are no more of them than it held, but they may be others; so find-or-put leaves slots for them
-// in each bucket. A key is put back by the walk of find-or-put, and one round more:
+// Those that were Full are then offered again. A chain that does not end in `most_steps` leaves a key over. All keys that are
+// left over are *put back* into the stash when all threads are done. There are no more of them than the stash held, but they may
+// be other keys. So find-or-put leaves slots for them in each bucket of the stash. A key is put back by the walk of find-or-put,
+// and one round more:
 //
 //   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put, and keys that are put back
 //   round 1: slots 5 .. 8 of bucket_0, of bucket_1, ...                      keys that are put back
 //
-// So whether a key is Full is decided by the slots of its walk, as in every compact table. (A count of keys would have to be taken before a key is
-// put, when it may turn out to be a duplicate; then duplicates reject each other, and other keys, while there is room.)
+// So whether a key is Full is decided by the slots of its walk, as in every compact table. (A count of keys would not do. It
+// would be taken before a key is put, and the key may turn out to be a duplicate. Then duplicates reject each other, and other
+// keys, while there is room.)
 //
-// Is there a place for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B (F = 16), which
-// go to round 1. Whoever goes on to offer keys to a table that is full has find-or-put take what is left of slots 0 .. 5, so that the next pass
-// leaves more keys for round 1: x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes that leave all keys over, and about 1.1 after a
-// million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are left, e times fewer for each B / F). Then a bucket is full with a
-// probability of 0.1, and all buckets of a key are with 10^-16. Of tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one
-// such pass in 25,000 leaves a key without a place. Should that be, everything is relocated again, by other chains (src/raw/growth.rs).
+// Is there a slot for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B
+// (F = 16), which go to round 1. Whoever goes on to offer keys to a full table has find-or-put take what is left of slots 0 .. 5.
+// The next pass then leaves more keys for round 1. They are x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes
+// that leave all keys over, and about 1.1 after a million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are
+// left, e times fewer for each B / F). Then a bucket is full with a probability of 0.1, and all buckets of a key are full with
+// 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000 leaves a key
+// without a slot. Then everything is relocated again, by other chains (src/core/growth.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
-//   2. A key is under function 1 only if its bucket of function 0 is full (or its code there would be EMPTY, and it has no place there), and
-//      in the stash only if both are. Find-or-put sees to it as it walks. A thread that relocates moves a key only out of a bucket
-//      that is full, and puts it in place of another only in one that is: so wherever the key comes to, all places before are taken.
-//   3. Relocation makes the stash EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk taken,
-//      so find-or-put finds none there that it may take; and it compares with all slots of a bucket, so it comes upon the key.
-//   4. So the walk of a key comes upon it before any slot that is EMPTY; and find-or-puts that follow take place as if it had always been there.
+//   2. A key is under function 1 only if its bucket of function 0 is full, or if its code there would be EMPTY. It is in the
+//      stash only if this is so of both functions. Find-or-put sees to it as it walks. A thread that relocates takes a key only
+//      out of a bucket that is full, and exchanges it for another only in a bucket that is full. So wherever the key comes to,
+//      all slots before on its walk are taken.
+//   3. Relocation makes the stash EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk
+//      taken, so find-or-put finds none there that it may take. It compares with all slots of a bucket, so it comes upon the key.
+//   4. So the walk of a key comes upon it before any slot that is EMPTY. Find-or-puts that follow go as if the key had always
+//      been there.
 //   5. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
 //      Bucket and code give back the whole key, so a thread that has exchanged codes knows whom it holds.
-// Relaxed order, device scope: a thread acts on the codes it gets from compare-and-swap alone. Find-or-puts before and after are parted from
-// this by the end of a kernel or a join of threads.
+// Relaxed order, device scope. A thread acts on the codes that it gets from compare-and-swap alone. Find-or-puts before and after
+// are parted from this pass by the end of a kernel or a join of threads.
 //
-// How full: two choices among buckets of 16 slots can take more than 0.999 of all slots (Fernholz and Ramachandran 2007; Cain, Sanders and
-// Wormald 2007); what chains cost is in benches/README.md.
+// How full: two choices among buckets of 16 slots can take more than 0.999 of all slots (Fernholz and Ramachandran 2007; Cain,
+// Sanders and Wormald 2007). What chains cost is in benches/README.md.
 #pragma once
 
 #include "warpset/compact/table.cuh"
@@ -59,31 +66,31 @@ struct Relocation {
     const Table& table;
     u64 random;
 
-    // Finds a place for a key in the main level, where each of its buckets is full, and for those that give way to it. False if that takes too
-    // many steps: then `key` is one that has no place.
+    // Finds a slot for a key in the main level, where each of its buckets is full, and for the keys that give way to it. False if
+    // that takes too many steps: then `key` is one that has no slot.
     WARPSET_FN bool relocate(u64& key)
     {
         const Level& level = table.main;
         u32 function = next(2);
         for (u32 step = 0; step < most_steps; ++step, function ^= 1) {
             const u64 fraction = table.hash.fraction(table.hash.scramble(key), level.view.first_function + function);
-            const Place<Code> place = level.place(fraction, function);
-            if (place.code == Level::empty) continue;  // no place of this key
-            if (claim(place)) return true;
-            const Code given_way = level.exchange(place.bucket, next(Level::slots_per_bucket), place.code);
+            const Quotiented<Code> at = level.quotiented(fraction, function);
+            if (at.code == Level::empty) continue;  // the key skips this function
+            if (claim(at)) return true;
+            const Code given_way = level.exchange(at.bucket, next(Level::slots_per_bucket), at.code);
             function = level.function(given_way);
-            key = table.hash.key(level.fraction({place.bucket, given_way}, table.hash.bits()), level.view.first_function + function);
+            key = table.hash.key(level.fraction({at.bucket, given_way}, table.hash.bits()), level.view.first_function + function);
         }
         return false;
     }
 
 private:
     // Puts a code into a slot of its bucket that is EMPTY; false if there is none, for ever.
-    WARPSET_FN bool claim(Place<Code> place) const
+    WARPSET_FN bool claim(Quotiented<Code> at) const
     {
         for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
-            if (table.main.load(place.bucket, slot) != Level::empty) continue;
-            if (table.main.claim(place.bucket, slot, place.code) == Level::empty) return true;
+            if (table.main.load(at.bucket, slot) != Level::empty) continue;
+            if (table.main.claim(at.bucket, slot, at.code) == Level::empty) return true;
         }
         return false;
     }
@@ -96,10 +103,10 @@ private:
     }
 };
 
-// What relocation counts. Mirrored by `Relocated` in src/raw/view.rs.
+// What relocation counts. Mirrored by `Relocated` in src/core/view.rs.
 struct Relocated {
     u64 taken;      // keys that the stash held
-    u64 left_over;  // of those, and of those that have given way to them: how many have found no place
+    u64 left_over;  // of those, and of those that have given way to them: how many have found no slot
 };
 
 // Relocates the keys of the stash, which is EMPTY then, and writes those that are left over to `keys` (room for as many as it has
@@ -116,7 +123,7 @@ WARPSET_FN void relocate_keys(const CompactTable<slot_bits, static_bits>& table,
         table.stash.clear(at);
         ++taken;
         if (Relocation<slot_bits, static_bits>{table, (seed + at) * 0x9E3779B97F4A7C15ull}.relocate(key)) continue;
-        // Relaxed: only the uniqueness of the places matters.
+        // Relaxed: only the uniqueness of the indices matters.
         keys[platform::fetch_add_relaxed(&counts->left_over, 1)] = key;
         platform::add_relaxed(table.stored, ~0ull);
     }

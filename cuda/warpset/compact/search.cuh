@@ -1,15 +1,17 @@
 // Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
 //
-// The division of work in a warp is that of bucket/warp_search.cuh: each lane owns a key and its walk; a tile of four lanes reads the bucket of each
-// of its owners in turn, 16 bytes a lane, in one request; a slot is claimed by the owner alone. What differs:
-//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the key's; it is
-//     EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
+// The division of work in a warp is that of bucket/warp_search.cuh. Each lane owns a key and its walk. A tile of four lanes reads
+// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. What differs:
+//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the
+//     key's; it is EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
 //   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
 #pragma once
 
-#include "warpset/compact/table.cuh"
 #include "warpset/bucket/thread_search.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
@@ -22,7 +24,8 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     using Code = typename Level::Code;
     static constexpr typename Table::Layout layout{};
 
-    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16 words), two none.
+    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16
+    // words), two none.
     static constexpr u32 in_flight = with_nodes ? 2 : 4;
     static constexpr u32 row_bytes = 16;
     static constexpr u32 tile = Level::bucket_bytes / row_bytes;
@@ -38,7 +41,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     const Table& table;
     u8* keys;  // the warp's scratch memory
 
-    // Of the key that this lane owns:
+    // How far the search for this lane's key is:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
     u64 scrambled = 0;
@@ -70,7 +73,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         const u32 looking = Warp::ballot(looks);
         // The claims are under way while the buckets are read: nothing is done with `seen` before.
         Code seen = Level::empty;
-        if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.place.bucket, slot, walk.place.code);
+        if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
         Outcome outcome = Outcome::Unwritten;
         if (looking != 0) {
             const Report report = look_at_buckets(looking);
@@ -85,7 +88,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
 private:
     static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
 
-    // Of an owner's bucket: which slots hold its code, and which are EMPTY.
+    // What the tile saw in the bucket of one owner: which slots hold its code, and which are EMPTY.
     struct Report {
         u32 same, empty;
     };
@@ -99,12 +102,12 @@ private:
             platform::Row<Word, row_words> row[in_flight];
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.place.bucket, owner);
+                const u32 owner = tile_start + first + i, bucket = Warp::shuffle(walk.at.bucket, owner);
                 if (looking >> owner & 1) platform::load_row_relaxed(table.main.bucket(bucket) + in_tile * row_bytes, row[i]);
             }
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                const Code code = Warp::shuffle(walk.place.code, tile_start + first + i);
+                const Code code = Warp::shuffle(walk.at.code, tile_start + first + i);
                 u32 bits = 0;
                 WARPSET_UNROLL
                 for (u32 s = 0; s < row_slots; ++s) {
@@ -144,14 +147,14 @@ private:
     WARPSET_FN Outcome finish_claim(Code seen)
     {
         if (seen == Level::empty) return finish(Outcome::New, slot);
-        if (seen == walk.place.code) return finish(Outcome::Seen, slot);
+        if (seen == walk.at.code) return finish(Outcome::Seen, slot);
         slot = look;  // at the bucket again: later slots of it may be EMPTY
         return Outcome::Unwritten;
     }
 
     WARPSET_FN Outcome finish(Outcome outcome, u32 in_slot)
     {
-        found = Level::reference(walk.place.bucket, in_slot);
+        found = Level::reference(walk.at.bucket, in_slot);
         return outcome;
     }
 
@@ -198,7 +201,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
 private:
     WARPSET_FN void prefetch(const Table& table) const
     {
-        platform::prefetch(table.main.bucket(walk.place.bucket), Table::Main::bucket_bytes);
+        platform::prefetch(table.main.bucket(walk.at.bucket), Table::Main::bucket_bytes);
     }
 };
 

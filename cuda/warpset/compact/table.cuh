@@ -1,97 +1,114 @@
-// The compact table: a set of keys of up to 64 bits, of which a slot holds only what the slot's place does not tell. Keys never move.
+// The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds of a key only what the bucket does not
+// tell. Keys never move, but by relocation (compact/relocation.cuh). A small second table, the *stash*, takes what the main one
+// has no slot for.
 //
-// Sources: Cleary (1984); Wijs and Osama (2024), section 4: compact multiple functions.
+// Sources: Cleary (1984) and Knuth (TAOCP 6.4, exercise 13), quotienting; Wijs and Osama (2024), section 4, compact multiple
+// functions.
 //
-// Quotienting for any number of buckets. Let h be the hash of a key of b bits under some function (compact/permutation.cuh), as a fraction of 1, and B
-// the number of buckets.
+// Quotienting for any number of buckets. Let h be the hash of a key of b bits under some function (compact/permutation.cuh), as a
+// fraction of 1, and B the number of buckets. The *quotient* is the bucket, and the *remainder* goes into the slot:
 //
-//   bucket = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
-//   remainder   = floor(W frac(h B))     in 0 .. W - 1
+//   bucket    = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
+//   remainder = floor(W frac(h B))                       0 .. W - 1
 //
-// Bucket and remainder tell h: two hashes of one window differ by at least 2^-b, so their frac(h B) by at least B / 2^b >= 1 / W, and so their
-// remainders differ. The values of `remainder` are as few as they can be, for every B, and it takes two multiplications to find them, no division. A
-// slot holds remainder and function number f in one code, f W + remainder: so as many functions as fit, F = floor(2^slot_bits / W), are used, up to 128.
+// Bucket and remainder tell h. Two hashes of one window differ by at least 2^-b. Their frac(h B) so differ by B / 2^b, which is
+// at least 1 / W, and their remainders differ. There are as few values of `remainder` as there can be, for every B. It takes two
+// multiplications to find them, and no division. A slot holds remainder and function number f in one code, f W + remainder. As
+// many functions as fit are used, F = floor(2^slot_bits / W), up to 128.
 //
-// Keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16; here W and B are powers of two, so that bits can be drawn (W = 2^30, F = 4):
+// An example: keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16. Here W and B are powers of two, so that bits can be
+// drawn (W = 2^30, F = 4):
 //
 //   key 54 bits --function f--> hash  | bucket: 24 bits | remainder: 30 bits        |
 //                               slot                    | f: 2 | remainder: 30 bits |     32 bits: f W + remainder
-//   bucket, 64 bytes                  | slot 0 | slot 1 | ... | slot 14 | slot 15 |  round 0 may take the first 15, round 1 the last too
+//   bucket, 64 bytes                  | slot 0 | slot 1 | ... | slot 14 | slot 15 |  round 0 takes the first 15, round 1 the last
 //
-// EMPTY is 0, which is also the code of f = 0 and remainder = 0: a key whose code would be EMPTY under a function skips that function. That is
-// fixed by the key, so all equal keys do.
+// EMPTY is 0, which is also the code of f = 0 and remainder = 0. A key whose code would be EMPTY under a function skips that
+// function. That is fixed by the key, so all equal keys do.
 //
-// The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in *rounds*:
+// The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in
+// *rounds*:
 //
 //   round 0: slots 0 .. limit(0) of bucket_0, of bucket_1, ..., of bucket_(F-1)
 //   round 1: slots limit(0) .. limit(1) of bucket_0, of bucket_1, ...
 //   ...
 //   then a stash: a small compact table of 64-bit slots, with functions of its own
 //
-// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back (compact/relocation.cuh).
+// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back
+// (compact/relocation.cuh).
 //
-// One round is "compact multiple functions". Keeping the last slots of buckets for later rounds evens out how full the buckets get (a key
-// chooses among F buckets before it takes a last slot of any), so that few functions fill a table to 0.95.
+// One round is "compact multiple functions". More rounds keep the last slots of buckets for later. That evens out how full the
+// buckets get, as a key chooses among F buckets before it takes a last slot of any. So few functions fill a table to 0.95.
 //
 // Why it is right:
-//   1. A slot goes from EMPTY to a code once, by one compare-and-swap, and never changes (of two slots in a word, the other one is
-//      written back as it was read, or the compare-and-swap fails).
+//   1. A slot goes from EMPTY to a code once, by one compare-and-swap, and never changes. (Of two slots in a word, the other one
+//      is written back as it was read, or the compare-and-swap fails.)
 //   2. Bucket and code tell the key (above). So a slot that holds the code of a key, under any function, holds that key.
-//   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the key is in
-//      none of them. Equal keys have the same walk: so a key is never stored twice, and one caller is told New. (Seeing the key at a later
-//      place of the walk than the one being looked for is seeing it: a look compares with all slots of its bucket.)
-//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that offer a
-//      key, either one is told New and all others Seen; or all are told Full, whenever they come.
+//   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the
+//      key is in none of them. Equal keys have the same walk. So a key is never stored twice, and one caller is told New. (A look
+//      compares with all slots of its bucket. It may so see the key at a later slot of the walk than the one being looked for,
+//      and that counts.)
+//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that
+//      offer a key, either one is told New and all others Seen; or all are told Full, whenever they come.
 //   5. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
-// "For ever" is, of a cuckoo table, until its keys are relocated.
-// Relaxed order, device scope: the value read is the value compared, and nothing is read through it.
+// In a cuckoo table "for ever" and "never" mean: until its keys are relocated.
 //
-// Which rounds and how large a stash: by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count twice). Looks
-// are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
+// Which rounds and how large a stash was found by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count
+// twice). Looks are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
 //
-//   | F       | limits         | stash, slots | not placed in the first | looks at 0.5 | 0.75         | 0.9          | 0.95         |
-//   |         |                |                     | level, of all, at 0.95  |              |              |              |              |
-//   |---------|----------------|---------------------|-------------------------|--------------|--------------|--------------|--------------|
-//   | 64, ... | 16             | 1 / 65536 or none   | 0                       | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.20 | 1.20  |
-//   | 12      | 16             | 1 / 2048            | 0.03 %                  | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.19 | 1.19  |
-//   | 8       | 16             | 1 / 256             | 0.24 %                  | 1.00 | 1.00  | 1.03 | 1.03  | 1.11 | 1.11  | 1.22 | 1.20  |
-//   | 4       | 15, 16         | 1 / 256             | 0.16 %                  | 1.00 | 1.00  | 1.05 | 1.04  | 1.20 | 1.14  | 1.36 | 1.19  |
-//   | 3       | 14, 15, 16     | 1 / 256             | 0.25 %                  | 1.00 | 1.00  | 1.08 | 1.07  | 1.34 | 1.16  | 1.60 | 1.19  |
-//   | 2       | 11, 13, .., 16 | 1 / 64              | 1.5 %                   | 1.04 | 1.03  | 1.36 | 1.11  | 1.97 | 1.15  | 2.45 | 1.17  |
-//   | 1       | 16             | 1 / 16              | full at 0.80            | 1.00 | 1.00  | 1.00 | 1.00  |              |              |
+//   | F       | limits         | stash, slots   | not in the main     | looks at 0.5 | 0.75        | 0.9         | 0.95        |
+//   |         |                |                | level, at 0.95      |              |             |             |             |
+//   |---------|----------------|----------------|---------------------|--------------|-------------|-------------|-------------|
+//   | 64, ... | 16             | 2^-16, or none | 0                   | 1.00 | 1.00  | 1.03 | 1.03 | 1.11 | 1.11 | 1.20 | 1.20 |
+//   | 12      | 16             | 1 / 2048       | 0.03 %              | 1.00 | 1.00  | 1.03 | 1.03 | 1.11 | 1.11 | 1.19 | 1.19 |
+//   | 8       | 16             | 1 / 256        | 0.24 %              | 1.00 | 1.00  | 1.03 | 1.03 | 1.11 | 1.11 | 1.22 | 1.20 |
+//   | 4       | 15, 16         | 1 / 256        | 0.16 %              | 1.00 | 1.00  | 1.05 | 1.04 | 1.20 | 1.14 | 1.36 | 1.19 |
+//   | 3       | 14, 15, 16     | 1 / 256        | 0.25 %              | 1.00 | 1.00  | 1.08 | 1.07 | 1.34 | 1.16 | 1.60 | 1.19 |
+//   | 2       | 11, 13, .., 16 | 1 / 64         | 1.5 %               | 1.04 | 1.03  | 1.36 | 1.11 | 1.97 | 1.15 | 2.45 | 1.17 |
+//   | 1       | 16             | 1 / 16         | full at 0.80        | 1.00 | 1.00  | 1.00 | 1.00 |             |             |
 //
-// That is of keys that come one after another. Of keys that are all under way at once, as in a batch for a small table, more are not
-// placed, as all take their first step before any takes a later one (simulated, 2^16 slots, at 0.95 and 0.98 of the main level):
+// These figures are of keys that come one after another. If keys are all under way at once, as in a batch for a small table, more
+// are not placed, as all take their first step before any takes a later one (simulated, 2^16 slots, at 0.95 | 0.98 of the main
+// level):
 //
-//   | F                       | 2             | 3             | 4             | 6              | 8             | 12            | 16             | 32            |
-//   |-------------------------|---------------|---------------|---------------|----------------|---------------|---------------|----------------|---------------|
-//   | one after another       | 0.51 | 1.48 % | 0.15 | 0.78 % | 0.10 | 0.59 % | 0.002 | 0.11 % | 0.15 | 0.59 % | 0.03 | 0.22 % | 0.005 | 0.12 % | 0 | 0.006 %   |
-//   | all at once             | 2.14 | 3.40 % | 0.80 | 1.84 % | 0.49 | 1.38 % | 0.05  | 0.46 % | 0.35 | 0.98 % | 0.09 | 0.47 % | 0.02  | 0.26 % | 0 | 0.03 %    |
+//   | F  | one after another | all at once   |
+//   |----|-------------------|---------------|
+//   | 2  | 0.51 | 1.48 %     | 2.14 | 3.40 % |
+//   | 3  | 0.15 | 0.78 %     | 0.80 | 1.84 % |
+//   | 4  | 0.10 | 0.59 %     | 0.49 | 1.38 % |
+//   | 6  | 0.002 | 0.11 %    | 0.05 | 0.46 % |
+//   | 8  | 0.15 | 0.59 %     | 0.35 | 0.98 % |
+//   | 12 | 0.03 | 0.22 %     | 0.09 | 0.47 % |
+//   | 16 | 0.005 | 0.12 %    | 0.02 | 0.26 % |
+//   | 32 | 0 | 0.006 %       | 0 | 0.03 %    |
 //
-// So the stash has such a share of the first 2^19 slots more (src/compact.rs), and room for six standard deviations: tables of
-// every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
+// So the stash has slots for such a share of the first 2^19 slots too (src/core/compact.rs), and room for six standard
+// deviations. Tables of every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
 //
-// A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none, so with 4 functions
-// 0.74^4 = 30 % of these look-ups end in the stash, by one look more. A mark in each bucket that a key has left for the stash
-// would save it, and cost a bit of every code: half of the functions. Not done.
+// A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none. So
+// with 4 functions 0.74^4 = 30 % of these look-ups end in the stash, by one look more. A mark in each bucket that a key has left
+// for the stash would save that look. It would cost a bit of every code, which is half of the functions. Not done.
 //
-// Slots of other widths do not pay, by calculation: a slot must lie in one word that is compared and swapped. Of slots of 24 bits 64 hold two and
-// of 40 or 48 bits one, no more than of 32 or 64; only words of 128 bits (sm_90, no CPU) would hold five of 24 (25.6 bits each) or
-// three of 40 (42.7).
+// Slots of other widths do not pay, by calculation. A slot must lie in one word that is compared and swapped. 64 bits hold two
+// slots of 24 bits and one of 40 or 48, no more than of 32 or 64. Only words of 128 bits (sm_90, no CPU) would hold five of 24
+// (25.6 bits each) or three of 40 (42.7).
 //
-// With one round, 4 functions leave 1.6 % for a stash, which then costs more memory than there is: full at 0.93. Buckets of 128 bytes
-// take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200).
-// The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); 128 functions: 2^-55.
+// With one round, 4 functions leave 1.6 % for a stash, which then costs more memory than there is: the table is full at 0.93.
+// Buckets of 128 bytes take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200). The
+// probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); that of 128 functions is 2^-55.
 //
 // A key of more than the table's bits is Full or Absent, and touches nothing.
 #pragma once
 
 #include "warpset/compact/permutation.cuh"
-#include "warpset/bucket/table.cuh"
+#include "warpset/core/claim.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/vectors.cuh"
 
 namespace warpset {
 
-// Mirrored by `LevelView` in src/raw/view.rs, which src/compact.rs computes.
+// Mirrored by `LevelView` in src/core/view.rs, which src/core/compact.rs computes.
 struct LevelView {
     u8* slots;
     u64 window;          // W
@@ -103,21 +120,21 @@ struct LevelView {
     u32 functions;       // F; with window, at most 2^slot_bits codes
     u32 first_function;  // of the hash family
     u32 rounds;          // of a find-or-put; 0: there is no such level
-    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): in the stash of a cuckoo table one more; else `rounds`
+    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): one more than `rounds` in a cuckoo table's stash
 };
 
-// Mirrored by `CompactView` in src/raw/view.rs.
+// Mirrored by `CompactView` in src/core/view.rs.
 struct CompactView {
     LevelView main, stash;
     HashView hash;
     u64* stored;  // how many keys
 };
 
-// Where a key would be under one function.
+// The hash of a key under one function, quotiented.
 template <class Code>
-struct Place {
-    u32 bucket;
-    Code code;
+struct Quotiented {
+    u32 bucket;  // the quotient
+    Code code;   // the remainder, and the number of the function
 };
 
 // Slots of 64, 32 or 16 bits, the last two in a word.
@@ -147,8 +164,8 @@ struct CompactLevel {
         return slots_per_word == 1 ? code : word | code << slot * slot_bits % (sizeof(Word) * 8);
     }
 
-    // Of a hash as a fraction of 2^64.
-    WARPSET_FN Place<Code> place(u64 fraction, u32 function) const
+    // Quotients a hash, which is given as a fraction of 2^64.
+    WARPSET_FN Quotiented<Code> quotiented(u64 fraction, u32 function) const
     {
         const u64 low = (fraction & ~0u) * view.buckets, high = (fraction >> 32) * view.buckets + (low >> 32);
         const u64 in_window = high << 32 | (low & ~0u);
@@ -163,12 +180,12 @@ struct CompactLevel {
         return function + (code - function * view.window >= view.window);
     }
 
-    // The hash that has this place, as a fraction of 2^64 in steps of 2^(64 - bits).
-    WARPSET_FN u64 fraction(Place<Code> place, u32 bits) const
+    // The inverse: the hash that a bucket and a code are of, as a fraction of 2^64 in steps of 2^(64 - bits).
+    WARPSET_FN u64 fraction(Quotiented<Code> at, u32 bits) const
     {
-        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1, and those after it have remainders 1
-        // or hardly more apart: the i-th has i, i + 1 or i + 2.
-        u64 below = place.bucket * view.start + (static_cast<u64>(place.bucket) * view.start_fraction >> 32);
+        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1, and those after
+        // it have remainders 1 or hardly more apart: the i-th has i, i + 1 or i + 2.
+        u64 below = at.bucket * view.start + (static_cast<u64>(at.bucket) * view.start_fraction >> 32);
         u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
         if (left >= view.buckets) {
             ++below;
@@ -177,19 +194,19 @@ struct CompactLevel {
         const u64 step = 1ull << (64 - bits);
         const bool exact = left == 0 && (below & (step - 1)) == 0;
         const u64 start = exact ? below : (below & ~(step - 1)) + step;
-        const u32 function = this->function(place.code);
-        const u64 remainder = place.code - function * view.window;
+        const u32 function = this->function(at.code);
+        const u64 remainder = at.code - function * view.window;
         for (u64 before = 0; before < 2 && before < remainder; ++before) {
             const u64 candidate = start + (remainder - before) * step;
-            const Place<Code> of_candidate = this->place(candidate, function);
-            if (of_candidate.bucket == place.bucket && of_candidate.code == place.code) return candidate;
+            const Quotiented<Code> of_candidate = quotiented(candidate, function);
+            if (of_candidate.bucket == at.bucket && of_candidate.code == at.code) return candidate;
         }
         return start + (remainder < 2 ? 0 : remainder - 2) * step;
     }
 
     // The walk of a key, in steps of one bucket.
     struct Walk {
-        Place<Code> place;
+        Quotiented<Code> at;
         u32 function, round;
     };
 
@@ -213,8 +230,8 @@ struct CompactLevel {
                 ++walk.round;
             }
             if (is_over(walk)) return;
-            walk.place = place(hash.fraction(scrambled, view.first_function + walk.function), walk.function);
-        } while (walk.place.code == empty);
+            walk.at = quotiented(hash.fraction(scrambled, view.first_function + walk.function), walk.function);
+        } while (walk.at.code == empty);
     }
 
     // The slots of a bucket that a walk may take in its round: from the first number to the second.
@@ -235,7 +252,7 @@ struct CompactLevel {
     WARPSET_FN Code claim(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
-        if constexpr (slots_per_word == 1) return platform::compare_and_swap_relaxed(word, empty, code);
+        if constexpr (slots_per_word == 1) return warpset::claim(word, empty, code);
         slot %= slots_per_word;
         // Each failure has decided a slot of this word.
         Word expected = platform::load_relaxed(word);
@@ -247,7 +264,7 @@ struct CompactLevel {
         return code_in(expected, slot);
     }
 
-    // Puts a code in the place of another, which is returned (compact/relocation.cuh).
+    // Exchanges a code for another, which is returned (compact/relocation.cuh).
     WARPSET_FN Code exchange(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
@@ -272,13 +289,13 @@ struct CompactLevel {
     template <Operation operation>
     WARPSET_FN Found look(const Walk& walk) const
     {
-        const auto [bucket, code] = walk.place;
+        const auto [bucket, code] = walk.at;
         bool ends = false;
         for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
             Code seen = load(bucket, slot);
             if (seen == empty && slot >= first_slot(walk.round) && slot < last_slot(walk.round)) {
-                // Goes on looking: of the slots of a bucket a relaxed load may give an old value of one and the newest of a later one,
-                // where the thread may know the key to be.
+                // Goes on looking: of the slots of a bucket a relaxed load may give an old value of one and the newest of a later
+                // one, where the thread may know the key to be.
                 ends = operation == Operation::Find;
                 if (operation == Operation::FindOrPut) seen = claim(bucket, slot, code);
                 if (operation == Operation::FindOrPut && seen == empty) return {Outcome::New, reference(bucket, slot)};
@@ -398,7 +415,8 @@ struct CompactTable {
         return search<Operation::Find>(vector);
     }
 
-    // The key in a slot, and the function that it is stored under, those of the stash after those of the main level; false if there is none.
+    // The key in a slot, and the function that it is stored under, those of the stash after those of the main level; false if
+    // there is none.
     WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
     {
         if (slot < main.slots()) return main.read(hash, slot, key, function);
@@ -407,7 +425,7 @@ struct CompactTable {
         return true;
     }
 
-    // The same of the key alone.
+    // The same, and gives the key alone.
     WARPSET_FN bool read_chunk(u64 slot, u64& key) const
     {
         u32 ignored;
@@ -423,7 +441,8 @@ struct CompactTable {
         return stored;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the key in a slot: all of them, or a lane's share. False if there is none.
+    // Calls `use(word, value)` for the words first, first + step, ... of the key in a slot: all of them, or a lane's share. False
+    // if there is none.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {

@@ -11,7 +11,7 @@
 //   slot:  EMPTY ... EMPTY  --CAS chunk 0-->  v0 EMPTY ... EMPTY  --CAS chunk 1-->  ...  --CAS last chunk-->  complete
 //
 // Invariants, and what follows:
-//   1. A chunk goes from EMPTY to a value once and never changes. (Only `decide` writes; it expects EMPTY and stores a value
+//   1. A chunk goes from EMPTY to a value once and never changes. (Only `claim` writes. It expects EMPTY and stores a value
 //      that is not EMPTY.) So a decided chunk may be read at any time, by any number of separate loads, in any order.
 //   2. Chunk i is only ever written by a thread whose vector equals chunks 0 .. i-1. So a complete slot holds one whole vector
 //      that somebody offered, never a mixture.
@@ -21,6 +21,19 @@
 //   4. Whoever decides a chunk goes on to the next or loses it to a thread with the same prefix, which goes on. Nobody waits. A
 //      slot whose threads all stopped (a killed kernel) stays half decided: it is no member of the set, vectors with its prefix
 //      complete it, all others pass over it. It costs one slot and no correctness.
+//
+// Who writes to slots:
+//   - of a bucket table: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads
+//     buckets: it calls `claim` first, and `decision` on what came back later (WarpSearch::request_claim and finish_claim in
+//     bucket/warp_search.cuh). The rare tails of slots it decides by `decide` too.
+//   - of a node table: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one
+//     chunk.
+//   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain
+//     of one chunk. Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot
+//     and writes the other slot back as it was.
+//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo table
+//     (compact/relocation.cuh) claims slots of the main level that are EMPTY, exchanges codes of others, and clears the stash.
+//     The invariants hold between such passes.
 //
 // "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
 // that is neither EMPTY nor what it will be for ever. `load_relaxed` and the value that a failed compare-and-swap returns are
@@ -37,9 +50,6 @@
 
 namespace warpset {
 
-// What is done with a vector: find it, and put it if it is not there; or only find it.
-enum class Operation { FindOrPut, Find };
-
 enum class Decision : u32 {
     Won,        // this call decided the chunk
     Agreed,     // it was decided before, with the same value
@@ -47,12 +57,20 @@ enum class Decision : u32 {
     Undecided,  // it is EMPTY, and the call was a look only
 };
 
-// What a compare-and-swap from `empty` to `value` says that found `seen`.
+// What a claim says that found `seen`.
 template <class Chunk>
 WARPSET_FN Decision decision(Chunk seen, Chunk empty, Chunk value)
 {
     if (seen == empty) return Decision::Won;
     return seen == value ? Decision::Agreed : Decision::Different;
+}
+
+// The only write of chained claiming: stores `value` if the chunk is still `empty`, and gives what it held before. `value` is not
+// `empty`.
+template <class Chunk>
+WARPSET_FN Chunk claim(Chunk* chunk, Chunk empty, Chunk value)
+{
+    return platform::compare_and_swap_relaxed(chunk, empty, value);
 }
 
 // Decides a chunk in favour of `value`, or learns how it was decided. `value` is not `empty`.
@@ -61,11 +79,11 @@ template <class Chunk>
 WARPSET_FN Decision decide(Chunk* chunk, Chunk empty, Chunk value, bool expect_empty)
 {
     Chunk seen = expect_empty ? empty : platform::load_relaxed(chunk);
-    if (seen == empty) seen = platform::compare_and_swap_relaxed(chunk, empty, value);
+    if (seen == empty) seen = claim(chunk, empty, value);
     return decision(seen, empty, value);
 }
 
-// The same without deciding.
+// Learns how a chunk was decided, and does not decide it.
 template <class Chunk>
 WARPSET_FN Decision look(const Chunk* chunk, Chunk empty, Chunk value)
 {

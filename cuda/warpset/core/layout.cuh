@@ -10,7 +10,7 @@
 //
 // The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
 // line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured
-// on an H200, a 64-byte request to a random place costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more
+// on an H200, a 64-byte request to a random address costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more
 // (35 G/s), and two 16-byte requests to one sector cost double (22 G/s): so buckets are wide, and read by one request.
 //
 // Where there are tails, 16 slots (or a bucket of more) form a *block*: the main chunks of its buckets, then its 8-byte
@@ -18,7 +18,7 @@
 //
 //   | main 0 | main 1 | ... | main 15 | tail8 0 | ... | tail8 15 | tail4 0 | ... | tail4 15 |
 //
-// Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + place in the bucket; slots that only
+// Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + index in the bucket; slots that only
 // pad the last block have no number.
 //
 // Every function is a constant expression for StaticShape, so that kernels are unrolled for one width; DynamicShape computes
@@ -112,15 +112,15 @@ struct Layout : Shape {
     // Words of a set of them, a bit each: as many as this shape needs, or any.
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
 
-    // The block that holds a bucket, and the place of the bucket's first slot in it.
+    // The block that holds a bucket, and the index of the bucket's first slot in it.
     WARPSET_FN constexpr u64 block_offset(u64 bucket) const { return bucket / buckets_per_block() * block_bytes(); }
-    WARPSET_FN constexpr u32 place_in_block(u64 bucket) const
+    WARPSET_FN constexpr u32 index_in_block(u64 bucket) const
     {
         return static_cast<u32>(bucket % buckets_per_block()) * slots_per_bucket();
     }
     WARPSET_FN constexpr u64 main_offset(u64 bucket) const
     {
-        return block_offset(bucket) + place_in_block(bucket) * static_cast<u64>(main_bytes());
+        return block_offset(bucket) + index_in_block(bucket) * static_cast<u64>(main_bytes());
     }
 
     // Which chunk of a slot holds a word, and which word of that chunk it is.

@@ -1,29 +1,31 @@
 // How a warp takes vectors of a tree table into a search: as root pairs, which it makes with all its lanes.
 //
-// A level at a time: the nodes of one level of all the vectors taken are tasks, dealt out to the lanes in order, `in_flight` at once a
-// lane; a lane goes on to its next task as soon as it is done with one. They are independent of each other, so the warp has up to 32 *
-// in_flight requests under way, and the leaves of consecutive vectors are consecutive words of the input. References go to a row in
-// shared memory, from which the next level reads its pairs.
-// Searching for the roots (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes
-// mostly for L2.
+// It goes a level at a time. The nodes of one level of all the vectors taken are tasks, dealt out to the lanes in order,
+// `in_flight` at once a lane. A lane goes on to its next task as soon as it is done with one. Tasks are independent of each
+// other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words of the
+// input. References go to a row in shared memory, from which the next level reads its pairs. Searching for the roots
+// (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes mostly for L2.
 //
-// H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73, G/s.
-// The first three columns are this (`cargo bench --bench trees`); the others are one-page prototypes in which lanes waited for each other after every task.
+// H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73,
+// G/s. The first three columns are this (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes waited
+// for each other after every task.
 //
-//   | words | 2 in flight, 36 warps | 32 warps    | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in a kernel of their own |
-//   |-------|-----------------------|-------------|-----------------------|------------|-------------------|--------------------------------|
-//   | 4     | 14.2 / 8.5            | 13.7 / 8.3  | 14.2 / 8.4            | 15.0 / 8.1 | 15.3 / 8.1        | 13.2 / 8.6                     |
-//   | 8     | 11.0 / 5.4            | 10.6 / 5.4  | 11.2 / 5.4            | 11.4 / 5.4 | 10.2 / 4.3        | 11.3 / 5.1                     |
-//   | 16    | 7.7 / 2.4             | 7.3 / 2.4   | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4                      |
-//   | 32    | 5.1 / 1.1             | 4.9 / 1.2   | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1                      |
+//   | words | 2 in flight, 36 warps | 32 warps   | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in own kernel |
+//   |-------|-----------------------|------------|-----------------------|------------|-------------------|---------------------|
+//   | 4     | 14.2 / 8.5            | 13.7 / 8.3 | 14.2 / 8.4            | 15.0 / 8.1 | 15.3 / 8.1        | 13.2 / 8.6          |
+//   | 8     | 11.0 / 5.4            | 10.6 / 5.4 | 11.2 / 5.4            | 11.4 / 5.4 | 10.2 / 4.3        | 11.3 / 5.1          |
+//   | 16    | 7.7 / 2.4             | 7.3 / 2.4  | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4           |
+//   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
-// (The prototypes have no `missing`, no widths but powers of two and one limit for both nodes in flight. With these, waiting was 14.2,
-// 10.5, 7.1 and 4.4: about 160 instructions a node by the counters at 32 words, as a warp of 64 tasks nearly always has one that needs a third look.) Looks that L1 may
-// serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are idle instead of
-// half lost 4 to 6 % for 4 to 16 words (prototypes).
+// The prototypes have no `missing`, no widths but powers of two, and one limit for both nodes in flight. With these, waiting was
+// 14.2, 10.5, 7.1 and 4.4: at 32 words about 160 instructions a node by the counters, as a warp of 64 tasks nearly always has one
+// that needs a third look. Looks that L1 may serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are
+// idle instead of half lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -51,8 +53,8 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
-    // for a lane whose vector has no root: for want of a node.
+    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
+    // True for a lane whose vector has no root: for want of a node.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;
@@ -112,15 +114,15 @@ private:
             const u32 above = Shape::above(length.get());
             const u32 current = next;
             // Rows of even length lie one after another in both levels.
-            const u32 place = all_even ? 0 : current % above;
-            const bool pair = even || place + 1 < above;
-            const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * place);
+            const u32 position = all_even ? 0 : current % above;
+            const bool pair = even || position + 1 < above;
+            const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * position);
             next += Warp::size;
             task[i] = current;
             if (of_words) node = words_at(at, pair);
             else node = halves_at(at, pair);
             if (!pair) to[current] = static_cast<u32>(node);  // it moves up
-            else if (!of_words && is_missing(node, length.get(), place)) to[current] = NodeTable::missing;
+            else if (!of_words && is_missing(node, length.get(), position)) to[current] = NodeTable::missing;
             else return true;
             return false;
         }
@@ -141,10 +143,10 @@ private:
         return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
-    // Whether a pair at place `place` of the level above `length` halves lacks a node below it.
-    WARPSET_FN static bool is_missing(u64 node, u32 length, u32 place)
+    // Whether a pair at position `position` of the level above `length` halves lacks a node below it.
+    WARPSET_FN static bool is_missing(u64 node, u32 length, u32 position)
     {
-        const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);
+        const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);
         return Table::half(node, 0) == NodeTable::missing || (!right_is_word && Table::half(node, 1) == NodeTable::missing);
     }
 };

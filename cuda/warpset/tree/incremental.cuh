@@ -1,8 +1,9 @@
 // Incremental find-or-put: the root pair of a vector that differs from a stored one, its *parent*, in some words.
 //
-// Only the ways from the root pair to changed words matter: what hangs off them is the parent's, and its references are in the pairs
-// that lie on them. So the pairs on the way to one changed word are open at a time, read from the parent's tree; the word is exchanged
-// in the lowest; and a pair is closed, when the next way leaves it, by finding or putting it and exchanging its reference in the pair above:
+// Only the ways from the root pair to changed words matter. What hangs off them is the parent's, and its references are in the
+// pairs that lie on them. The pairs on the way to one changed word are open at a time, read from the parent's tree. The word is
+// exchanged in the lowest of them. When the next way leaves a pair, it is closed: it is found or put, and its reference is
+// exchanged in the pair above.
 //
 //   parent  (1, 2, 3, 4)      word 3 becomes 7
 //
@@ -10,19 +11,22 @@
 //             /        \      exchange: (3, 7)
 //      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say 33; root (70, 33), which is then looked for
 //
-// Words are gone through from left to right, which is their order in the tree (not in interleaved ones, whose tables make the whole tree), so each pair is opened once and closed once: for k changed words of w at most
-// k log2 w loads and as many look-ups, and less where ways meet, in place of w - 2 look-ups. Same nodes, same root pair as the
-// whole operation, since a pair that is found or put is the vector's own.
+// Words are gone through from left to right, which is their order in the tree, so each pair is opened once and closed once. (It
+// is not so in interleaved trees, whose tables make the whole tree.) For k changed words of w that is at most k log2 w loads and
+// as many look-ups, less where ways meet, in place of w - 2 look-ups. Nodes and root pair are those of the whole operation, since
+// a pair that is found or put is the vector's own.
 //
-// Which words have changed is told by a mask, or by comparing: then every word counts as on the way, all w - 2 nodes are read, but
-// only pairs that differ are looked for. Where the parent cannot be read (no reference; or given by another thread without synchronisation, see
-// tree/table.cuh, so that a node of it is not to be seen yet), all pairs start as nothing and count as changed: the whole operation, on the same loop.
+// Which words have changed is told by a mask, or by comparing. Without a mask every word counts as on the way: all w - 2 nodes
+// are read, but only pairs that differ are looked for. The parent may not be readable: there is no reference, or another thread
+// gave it without synchronisation (see tree/table.cuh), so that a node of it is not to be seen yet. Then all pairs start as
+// nothing and count as changed, which is the whole operation, on the same loop.
 //
-// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference must have come
-// with synchronisation (an earlier kernel or batch; release and acquire): what hangs off the ways is not looked at, so that whoever is told
-// New or Seen has observed it only through whoever put the parent.
+// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference
+// must have come with synchronisation (an earlier kernel or batch; release and acquire). What hangs off the ways is not looked
+// at. Whoever is told New or Seen has observed it only through whoever put the parent.
 #pragma once
 
+#include "warpset/core/outcome.cuh"
 #include "warpset/tree/nodes.cuh"
 #include "warpset/tree/shape.cuh"
 
@@ -80,8 +84,8 @@ private:
     WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
 };
 
-// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full. `pairs` is room for one
-// pair a level; `fresh` counts the nodes that it has put.
+// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full.
+// `pairs` is room for one pair a level; `fresh` counts the nodes that it has put.
 template <class Table, class Vector, class Pairs>
 WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {

@@ -1,7 +1,7 @@
-// How a warp takes changes of stored vectors into a search: as root pairs, made by a lane for every changed word.
+// How a warp takes vectors into a search incrementally: as root pairs, made by a lane for every changed word.
 //
-// As in tree/incremental.cuh only the pairs on the ways to changed words matter, but here each *way* has a lane of its own, and the lanes of a warp, whose
-// vectors have 32 changed words together, open their ways and close them in step, a level at a time:
+// As in tree/incremental.cuh only the pairs on the ways to changed words matter. Here each *way* has a lane of its own. The lanes
+// of a warp, whose vectors have 32 changed words together, open their ways and close them in step, a level at a time:
 //
 //                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
 //   depth 0, the root pair (r0, r1)        o
@@ -9,30 +9,38 @@
 //   depth 2, (w0, w1) (w2, w3) (w6, w7)    o --->   o        o         lane 1 *joins* lane 0 at depth 1, lane 2 at depth 0
 //   words                                 w1       w2       w7
 //
-// Opening, a lane reads all pairs on its way (those of one parent by the same requests: lanes that ask for one place ask together) and keeps
-// its own in shared memory. Closing, it exchanges the word in the lowest, finds or puts its own pairs from below, and exchanges each reference in the pair
-// above, its own or that of the lane which it joins. So no lane waits for another with more to do.
+// Opening, a lane reads all pairs on its way, and keeps its own in shared memory. (Lanes that ask for one node ask together, so
+// the pairs of one parent are read by the same requests.) Closing, it exchanges the word in the lowest pair, finds or puts its
+// own pairs from below, and exchanges each reference in the pair above, its own or that of the lane which it joins. So no lane
+// waits for another with more to do.
 //
-// H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s: this 11.2 / 9.5 / 8.5;
-// a lane a vector, one pair after another (incremental_key), in passes of half the lanes 8.0 / 6.5 / 5.8, of all lanes 8.6 / 7.7 / -; a lane a vector, up to four
-// ways of it level by level, 8.4 / 6.9 / 5.8. What binds is instructions: 83 of a warp a vector with 17 of 32 lanes active in the second of these, 56 and 25
-// in this, after looking for one node had got a loop of its own (12.6 / 10.8 / 9.1 with that and a node table half full). 32 and 40 resident warps
-// instead of 36: 12.2 / 10.4 / 9.0 and 12.2 / 10.1 / 8.9.
+// H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s:
+//   - this: 11.2 / 9.5 / 8.5;
+//   - a lane a vector, one pair after another (incremental_key), in passes of half the lanes: 8.0 / 6.5 / 5.8, of all lanes: 8.6
+//     / 7.7 / -;
+//   - a lane a vector, up to four ways of it level by level: 8.4 / 6.9 / 5.8.
+// What binds is instructions: 83 of a warp a vector with 17 of 32 lanes active in the second of these, 56 and 25 in this, after
+// looking for one node had got a loop of its own (12.6 / 10.8 / 9.1 with that and a node table half full). 32 and 40 resident
+// warps instead of 36: 12.2 / 10.4 / 9.0 and 12.2 / 10.1 / 8.9.
 //
-// A vector with more than 32 changed words, or without a parent that can be read, interrupts this: when the search has run dry, 32 vectors from it on
-// are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
+// A vector with more than 32 changed words, or without a parent that can be read, interrupts this. When the search has run dry,
+// 32 vectors from it on are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
 //
-// Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there are lanes.
+// Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there
+// are lanes.
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
+#include "warpset/tree/incremental.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
 
 template <class RootTable, u32 width, class Strategy, Operation operation>
 struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremental> {
-    static_assert(operation == Operation::FindOrPut, "changes are put");
+    static_assert(operation == Operation::FindOrPut, "incremental is a way to put");
     using Table = TreeTable<RootTable, width, Strategy>;
     static_assert(Table::is_incremental, "the way to the next changed word is to the right of the one before");
     using Search = WarpSearch<typename Table::Roots, operation, true>;
@@ -43,8 +51,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
-    // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which all lanes
-    // of a vector would do.
+    // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which
+    // all lanes of a vector would do.
     static constexpr bool reads_ahead = Table::Roots::is_compact;
     static constexpr u32 scratch_bytes = (levels * Warp::size + room + (reads_ahead ? room : 0)) * 8;
 
@@ -52,7 +60,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
     u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
     u32 end = 0;    // of the vectors whose root pairs are made
-    u32 read = 0;   // of the vectors whose parents' are read, to `made[room + i % room]`; the left half is `missing` if there is none
+    u32 read = 0;   // of the vectors whose parents' root pairs are read, to `made[room + i % room]`; left half `missing`: none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -60,8 +68,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     {
     }
 
-    // Makes ready the vectors `next .. next + count`, of those up to `last`. Gives how many of them are: fewer, down to none, if one is to be
-    // made alone.
+    // Makes ready the vectors `next .. next + count`, of those up to `last`. Gives how many of them are: fewer, down to none, if
+    // one is to be made alone.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
@@ -74,8 +82,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         return end < next + count ? end - next : count;
     }
 
-    // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in order. True
-    // for a lane whose vector has no root: for want of a node.
+    // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in
+    // order. True for a lane whose vector has no root: for want of a node.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
@@ -100,11 +108,11 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             u64 root;
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            const bool complete = incremental_key(table, parent, ChangeOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
+            const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        // They are taken after the barrier at the end of this step of the batch (batch/batch.cuh).
+        // They are taken after the barrier at the end of this step of the batch (batch/search.cuh).
     }
 
     WARPSET_FN void finish() const
@@ -127,7 +135,8 @@ private:
         WARPSET_FN u32 side(u32 depth) const { return path.sides >> depth & 1; }
     };
 
-    // Makes the root pairs of as many vectors from `end` on as have 32 ways together, up to one that is to be made alone. Gives how many.
+    // Makes the root pairs of as many vectors from `end` on as have 32 ways together, up to one that is to be made alone. Gives
+    // how many.
     template <class Batch>
     WARPSET_FN u32 make(const Batch& batch, u32 last)
     {
@@ -200,7 +209,7 @@ private:
     WARPSET_FN static u32 mask(const Batch& batch, u32 index, u32 i)
     {
         constexpr u32 last_bits = width % 32 == 0 ? ~0u : (1u << width % 32) - 1;
-        const u32 bits = ChangeOf<Batch>{batch, width, index}.mask(i);
+        const u32 bits = ChangedVectorOf<Batch>{batch, width, index}.mask(i);
         return i == mask_words - 1 ? bits & last_bits : bits;
     }
 
@@ -218,7 +227,7 @@ private:
             const u32 word = nth_changed(batch, index, first_mask, lane - way.head);
             if (word < width) {
                 way.path = Shape{width}.path(word);
-                way.value = ChangeOf<Batch>{batch, width, index}.word(word);
+                way.value = ChangedVectorOf<Batch>{batch, width, index}.word(word);
             }
         }
         // Ways of one vector are in order: a way leaves the one before it where their sides first differ.
@@ -270,8 +279,8 @@ private:
         halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
     }
 
-    // Finds or puts the pairs of all ways but the root pairs. False for all lanes of a vector, which `lanes` are, if the node table is full
-    // for a pair of any of them: then nothing more is put for it, as pairs above are pairs of nothing.
+    // Finds or puts the pairs of all ways but the root pairs. `lanes` are those of this lane's vector. False for all of them if
+    // the node table is full for a pair of any. Nothing more is put for the vector then, as pairs above are pairs of nothing.
     WARPSET_FN bool close(const Way& way, u32 lanes)
     {
         bool complete = true;

@@ -1,29 +1,32 @@
 // The node table: pairs of 32-bit halves, each stored once and known by a 32-bit reference.
 //
-// A node is 8 bytes, claimed by one compare-and-swap, so a slot is never half decided: EMPTY, then a node for ever. Find-or-put is
-// chained claiming (core/claim.cuh) with one chunk: equal nodes walk the same slots in the same order and leave a slot only over a
-// different node, so a node is in one slot at most, and its reference - the number of that slot - stands for it.
+// A node is 8 bytes, claimed by one compare-and-swap, so a slot is never half decided: EMPTY, then a node for ever. Find-or-put
+// is chained claiming (core/claim.cuh) with one chunk: equal nodes walk the same slots in the same order and leave a slot only
+// over a different node, so a node is in one slot at most, and its reference - the number of that slot - stands for it.
 //
-// EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody claims,
-// and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no access.
+// EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody
+// claims, and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no
+// access.
 //
-// Where the pairs come from is no business of this table: whether a half is a word or a reference is known by its place in a tree
-// (tree/shape.cuh). Leaves and inner nodes of all places share the table, and may even share a slot.
+// Where the pairs come from is no business of this table. Whether a half is a word or a reference is known by its position in a
+// tree (tree/shape.cuh). Leaves and inner nodes of all positions share the table, and may even share a slot.
 //
-// Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32 bits).
-// H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a compression
-// ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one 11.5 / 3.4. Asking
-// for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued together, lost 4 to 10 %.
+// Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32
+// bits). H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a
+// compression ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one
+// 11.5 / 3.4. Asking for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued
+// together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. A reference is read through by `load`; that is right if the
 // node was observed by the reader, or by whoever handed the reference over with synchronisation (see tree/table.cuh).
 #pragma once
 
 #include "warpset/core/claim.cuh"
+#include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
-// Mirrored by `NodeView` in src/raw/view.rs.
+// Mirrored by `NodeView` in src/core/view.rs.
 struct NodeView {
     u64* slots;          // 2 a bucket, and one more that stays EMPTY
     u64* stored;         // how many nodes
@@ -50,8 +53,8 @@ struct NodeTable {
 
     WARPSET_FN bool is_reference(u32 reference) const { return reference <= zero(); }
 
-    // Finds the nodes that `tasks` hands out, and puts those that are not there; `in_flight` at a time, each going on to the next as soon
-    // as it is done. `fresh` counts those that this call put.
+    // Finds the nodes that `tasks` hands out, and puts those that are not there; `in_flight` at a time, each going on to the next
+    // as soon as it is done. `fresh` counts those that this call put.
     //
     //   tasks.more()                   whether there are more to take
     //   tasks.take(i, node)            takes the next one as number i of those in flight; false if it needs no node
@@ -87,7 +90,7 @@ struct NodeTable {
                 const bool in_second = first != node[i] && first != empty;
                 u64 found = in_second ? seen[i].chunk[1] : first;
                 if (operation == Operation::FindOrPut && found == empty) {
-                    found = platform::compare_and_swap_relaxed(view.slots + at[i] + in_second, empty, node[i]);
+                    found = claim(view.slots + at[i] + in_second, empty, node[i]);
                     if (found == empty) {
                         found = node[i];
                         ++fresh;
@@ -96,8 +99,8 @@ struct NodeTable {
                     }
                 }
                 if (found != node[i]) {
-                    // Only buckets that are left count: whoever looks for a node that another has put must come as far as that one did,
-                    // however many claims it loses.
+                    // Only buckets that are left count: whoever looks for a node that another has put must come as far as that
+                    // one did, however many claims it loses.
                     if (found != empty && ((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) {
                         at[i] = next_slot(at[i], hash(node[i]));
                         continue;
@@ -126,7 +129,7 @@ struct NodeTable {
             if (found == node) return at + in_second;
             if (found == empty) {
                 if (operation == Operation::Find) return missing;
-                found = platform::compare_and_swap_relaxed(view.slots + at + in_second, empty, node);
+                found = claim(view.slots + at + in_second, empty, node);
                 fresh += found == empty;
                 if (found == empty || found == node) return at + in_second;
             } else {
@@ -145,10 +148,10 @@ struct NodeTable {
         return probes;
     }
 
-    // The same by two neighbouring lanes, an even one and the next, which both pass the node, want it or not, and get the reference: as the *node
-    // groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots whole and gives the other lane
-    // its half of it, since 4-byte reads of what others compare and swap 8 bytes at a time would be of no certain value. All lanes of a warp
-    // call it, converged.
+    // The same by two neighbouring lanes, an even one and the next. Both pass the node, want it or not, and get the reference. As
+    // in the *node groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots
+    // whole and gives the other lane its half of it, since 4-byte reads of what others compare and swap 8 bytes at a time would
+    // be of no certain value. All lanes of a warp call it, converged.
     template <Operation operation>
     WARPSET_FN u32 find_by_two(u64 node, bool wanted, u32& fresh) const
     {
@@ -164,26 +167,26 @@ struct NodeTable {
             const u64 read = searching ? load(at + side) : empty;
             const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);
             // A bucket is left only over two other nodes; the first slot that is EMPTY is where the node would be.
-            u32 place = slots_per_bucket;
+            u32 chosen = slots_per_bucket;
             bool open = false;
             WARPSET_UNROLL
             for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
                 const u32 entry = slot == side ? half(read, side) : from_other;
                 const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) == 3;
                 const bool is_empty = (Warp::ballot(entry == 0) >> pair_start & 3) == 3;
-                if (place == slots_per_bucket && (holds || is_empty)) {
-                    place = slot;
+                if (chosen == slots_per_bucket && (holds || is_empty)) {
+                    chosen = slot;
                     open = is_empty;
                 }
             }
             u64 found = node;
             if (operation == Operation::FindOrPut && searching && open && side == 0) {
-                found = platform::compare_and_swap_relaxed(view.slots + at + place, empty, node);
+                found = claim(view.slots + at + chosen, empty, node);
                 fresh += found == empty;
             }
             found = Warp::shuffle(found, pair_start);
             if (!searching) continue;
-            if (place == slots_per_bucket) {
+            if (chosen == slots_per_bucket) {
                 if (--left == 0) {
                     reference = missing;
                     searching = false;
@@ -194,7 +197,7 @@ struct NodeTable {
                 reference = missing;
                 searching = false;
             } else if (found == empty || found == node) {
-                reference = at + place;
+                reference = at + chosen;
                 searching = false;
             }  // else it has lost to another node: the bucket is looked at again
         }

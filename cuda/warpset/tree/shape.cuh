@@ -1,7 +1,7 @@
 // The shape of the tree that a vector of some width becomes: which halves are paired.
 //
-// *Neighboured*, the default: level by level, neighbours are paired; a last one without a neighbour moves up as it is. The two that
-// are left are the *root pair*:
+// *Neighboured*, the default. Neighbours are paired, level by level. A last one without a neighbour moves up as it is. The two
+// that are left are the *root pair*:
 //
 //   level 0   w0   w1   w2   w3   w4   w5   w6        7 words
 //               \ /       \ /       \ /      |
@@ -9,29 +9,30 @@
 //                 \       /           \    /
 //   level 2          d                  e             2 nodes: the root pair (d, e)
 //
-// *Interleaved*: the words are paired with their neighbours; above, a row of n halves is paired at a stride of ceil(n / 2), the first with the
-// one that starts the second half of the row, and so on: d = (a, c), e = (b, w6). One in the middle without a partner moves up.
+// *Interleaved*. The words are paired with their neighbours. Above, a row of n halves is paired at a stride of ceil(n / 2), the
+// first with the one that starts the second half of the row, and so on: d = (a, c), e = (b, w6). One in the middle without a
+// partner moves up.
 //
-// *Halved*: from the root down, w words are a half for the first ceil(w / 2) of them and one for the rest: d stands for w0 to w3, e for w4 to w6,
-// and is the pair of (w4, w5) and w6.
+// *Halved*. From the root down, w words are one half for the first ceil(w / 2) of them and one for the others: d stands for w0 to
+// w3, e for w4 to w6, and is the pair of (w4, w5) and w6.
 //
-// All three are of Bergsma (2019), chapters 6 and 7; of powers of two words, neighboured and halved trees are the same. (Where the width is
-// none, his neighboured and interleaved trees have their incomplete row at the bottom left; here each row pairs what it can. As many
-// nodes, and each row is made from the one below in one go.)
+// All three are from Bergsma (2019), chapters 6 and 7. If the width is a power of two, neighboured and halved trees are the same.
+// (If it is none, his neighboured and interleaved trees have their incomplete row at the bottom left. Here each row pairs what it
+// can. There are as many nodes, and each row is made from the one below in one go.)
 //
 // A vector of w words has w - 2 nodes and a root pair, whatever the shape; one of two words is its own root pair.
 //
-// What a half of a pair means, a word or a reference to a node, is decided by its place, never by its bits. Two vectors of one width
-// have equal halves at one place exactly if they have equal words below it: at level 0 the half is the word; above, it is the
-// reference of a pair, and the node table gives equal references to equal pairs only (tree/nodes.cuh). So equal root pairs mean equal
-// vectors. It takes one shape a table, and no more.
+// What a half of a pair means, a word or a reference to a node, is decided by its position in the tree, never by its bits. Two
+// vectors of one width have equal halves at one position exactly if they have equal words below it. At level 0 the half is the
+// word. Above, it is the reference of a pair, and the node table gives equal references to equal pairs only (tree/nodes.cuh). So
+// equal root pairs mean equal vectors. All that this needs is that a table has one shape.
 #pragma once
 
 #include "warpset/platform.cuh"
 
 namespace warpset {
 
-// The numbers are those of `Pairing` in src/strategy.rs.
+// The numbers are those of `Pairing` in src/table/strategy.rs.
 enum class Pairing : u32 { Neighboured = 0, Interleaved = 1, Halved = 2 };
 
 template <Pairing pairing>
@@ -41,7 +42,7 @@ struct TreeShape {
     static constexpr u32 max_width = 256;
     // Trees are made from below, a row of halves from the row before. (Halved ones have no such rows.)
     static constexpr bool has_rows = pairing != Pairing::Halved;
-    // From left to right, a tree has its words in order.
+    // Whether a tree has its words in order, from left to right.
     static constexpr bool in_word_order = pairing != Pairing::Interleaved;
 
     // How many halves there are in the row above one of `length`.
@@ -49,23 +50,23 @@ struct TreeShape {
     // How many of those are nodes; another one, if any, has moved up.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
-    // The halves, of a row of `length` above that of the words, that are paired at a place of the next row. There is no right one, and the
-    // left one moves up, if `right` is not less than `length`.
-    WARPSET_FN static constexpr u32 left(u32, u32 place) { return pairing == Pairing::Interleaved ? place : 2 * place; }
-    WARPSET_FN static constexpr u32 right(u32 length, u32 place)
+    // The halves, of a row of `length` above that of the words, that are paired at a position of the next row. There is no right
+    // one, and the left one moves up, if `right` is not less than `length`.
+    WARPSET_FN static constexpr u32 left(u32, u32 position) { return pairing == Pairing::Interleaved ? position : 2 * position; }
+    WARPSET_FN static constexpr u32 right(u32 length, u32 position)
     {
-        return pairing == Pairing::Interleaved ? place + above(length) : 2 * place + 1;
+        return pairing == Pairing::Interleaved ? position + above(length) : 2 * position + 1;
     }
 
     // Whether a half of a row above that of the words is the vector's last word, which has moved up to there.
-    WARPSET_FN static constexpr bool is_word(u32 width, u32 length, u32 place)
+    WARPSET_FN static constexpr bool is_word(u32 width, u32 length, u32 position)
     {
         u32 row = width;
         while (row > length && row % 2 == 1) {
             row = above(row);
             if (pairing == Pairing::Interleaved) break;  // above the words, the last one has a partner
         }
-        return row == length && place == length - 1;
+        return row == length && position == length - 1;
     }
 
     // How many pairs lie on the longest way to a word, the root pair included.

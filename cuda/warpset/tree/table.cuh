@@ -1,15 +1,17 @@
 // The tree table: a set of vectors of one width, each stored as a tree of pairs that equal parts share.
 //
-// Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs and
-// Osama (2024), section 6.
+// Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs
+// and Osama (2024), section 6.
 //
 //   vector --(tree/shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
 //                                1 root pair in the root table: its slot is the vector's reference
 //
-// The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh), whose key is the root pair without the bits
-// that no reference to a node has: a node table of fewer than 2^r slots makes keys of 2 r bits (or r + 32, if the right half is a word).
+// The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh). The key of the latter is the root
+// pair without the bits that no reference to a node has. A node table of fewer than 2^r slots makes keys of 2 r bits, or of r +
+// 32 if the right half is a word.
 //
-// The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70, 12 and 33:
+// The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70,
+// 12 and 33:
 //
 //   | step                     | node table                                 | root table   | outcome |
 //   |--------------------------|--------------------------------------------|--------------|---------|
@@ -18,43 +20,48 @@
 //   | pairs (5, 6) and (1, 2)  | 33: (5, 6)   (1, 2) is there already, at 70 |              |         |
 //   | root (33, 70)            |                                            | 9: (33, 70)  | New, 9  |
 //
-// New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to nodes
-// keep 32 bits, and there may be as many roots as memory holds.
+// New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to
+// nodes keep 32 bits, and there may be as many roots as memory holds.
 //
-// Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through references:
+// Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through
+// references:
 //   1. Whoever was told New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
-//      Warp::sync since; by coherence its later relaxed loads see them too. (Of a change with a mask: each node on the ways to changed words. The
-//      others are those of the parent, whose reference must have come to it as in 2.)
-//   2. Whoever got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's order) too:
-//      what was observed before the release is seen after the acquire.
-//   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as EMPTY
-//      tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
-// Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims: on an
-// H200 8 % at 4 words, 7 % at 8, less for wider vectors.
+//      Warp::sync since. By coherence its later relaxed loads see them too. (Incrementally, with a mask, it has observed each
+//      node on the ways to changed words. The others are those of the parent, whose reference must have come to it as in 2.)
+//   2. Whoever got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's order)
+//      too: what was observed before the release is seen after the acquire.
+//   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as
+//      EMPTY tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
+// Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims:
+// on an H200 8 % at 4 words, 7 % at 8, less for wider vectors.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
-#include "warpset/tree/nodes.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
 #include "warpset/tree/incremental.cuh"
+#include "warpset/tree/nodes.cuh"
+#include "warpset/tree/shape.cuh"
 #include "warpset/tree/strategies/strategy.cuh"
 
 namespace warpset {
 
-// Mirrored by `TreeView` in src/raw/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
+// Mirrored by `TreeView` in src/core/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
 struct TreeView {
     TableView roots;
     NodeView nodes;
 };
 
-// The same with compact roots. Mirrored by `CompactTreeView` in src/raw/view.rs.
+// The same with compact roots. Mirrored by `CompactTreeView` in src/core/view.rs.
 struct CompactTreeView {
     CompactView roots;
     NodeView nodes;
 };
 
-// `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at
-// run time. Of at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see tree/strategies/strategy.cuh.
+// `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at run
+// time. It is at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see
+// tree/strategies/strategy.cuh.
 template <class RootTable, u32 width_words, class Strategy = DefaultStrategy>
 struct TreeTable {
     using Roots = RootTable;
@@ -65,14 +72,15 @@ struct TreeTable {
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
-    // Of stored vectors, and gains by it: the ways to changed words are gone in their order in the tree, which must be that of the words.
+    // Whether vectors may be put incrementally. The ways to changed words are gone in their order in the tree, which must be that
+    // of the words.
     static constexpr bool is_incremental = Shape::in_word_order;
 
     Roots roots;
     NodeTable nodes;
     u32 run_time_width;
 
-    // Of a static width.
+    // The table of a view, if the width is static.
     WARPSET_FN static TreeTable of(const View& view) { return {Roots::of(view.roots), {view.nodes}, static_width}; }
 
     WARPSET_FN constexpr u32 width() const { return static_width == 0 ? run_time_width : static_width; }
@@ -93,8 +101,8 @@ struct TreeTable {
     WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
-    // How many bits of a stored root pair are its left half. (Of a compact root table those of a reference: half of the key, or what the
-    // word that is the right half leaves.)
+    // How many bits of a stored root pair are its left half. In a compact root table these are the bits of a reference: half of
+    // the key, or what is left if the right half is a word.
     WARPSET_FN constexpr u32 left_bits() const
     {
         if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
@@ -123,8 +131,8 @@ struct TreeTable {
         return complete;
     }
 
-    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, for want of a slot or of a
-    // node; nodes of it may be.
+    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, for want of a slot
+    // or of a node; nodes of it may be.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -132,8 +140,8 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // The root pair of a vector that is a change of the stored vector at `parent` (tree/incremental.cuh); false if the node table is full. Of an
-    // interleaved tree: as for any vector.
+    // The root pair of a vector that differs from the stored vector at `parent` in some words (tree/incremental.cuh). False if
+    // the node table is full. Interleaved trees make it as for any vector.
     template <class Vector>
     WARPSET_FN bool incremental_key(u64 parent, const Vector& vector, Key& key) const
     {
@@ -150,8 +158,9 @@ struct TreeTable {
         }
     }
 
-    // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. As find_or_put, and cheaper. Whatever
-    // `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the parent's.
+    // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. It gives what find_or_put gives,
+    // and is cheaper. Whatever `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the
+    // parent's.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64 parent, const Vector& vector) const
     {
@@ -182,7 +191,8 @@ struct TreeTable {
         return true;
     }
 
-    // The same of a slot that this thread, or one that it has synchronised with since, has found to hold a vector.
+    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found to hold a
+    // vector.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -190,9 +200,9 @@ struct TreeTable {
         return value;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot; false, perhaps after some calls, if there is none, or its
-    // nodes are not to be seen yet. By one thread (0, 1) each node is read once; by a tile of lanes (lane, lanes) those at one
-    // node ask for it together, level by level, as in Wijs and Osama (2024), algorithm 2.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. False, perhaps after some calls,
+    // if there is none, or its nodes are not to be seen yet. By one thread (0, 1) each node is read once. By a tile of lanes
+    // (lane, lanes) those at one node ask for it together, level by level, as in Wijs and Osama (2024), algorithm 2.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {

@@ -5,12 +5,14 @@ use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 25] = [
+pub(crate) const HEADERS: [(&str, &str); 31] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
     ("warpset/core/probe.cuh", include_str!("../../../cuda/warpset/core/probe.cuh")),
     ("warpset/core/claim.cuh", include_str!("../../../cuda/warpset/core/claim.cuh")),
+    ("warpset/core/outcome.cuh", include_str!("../../../cuda/warpset/core/outcome.cuh")),
+    ("warpset/core/vectors.cuh", include_str!("../../../cuda/warpset/core/vectors.cuh")),
     ("warpset/bucket/table.cuh", include_str!("../../../cuda/warpset/bucket/table.cuh")),
     ("warpset/tree/nodes.cuh", include_str!("../../../cuda/warpset/tree/nodes.cuh")),
     ("warpset/tree/shape.cuh", include_str!("../../../cuda/warpset/tree/shape.cuh")),
@@ -31,7 +33,11 @@ pub(crate) const HEADERS: [(&str, &str); 25] = [
     ("warpset/compact/table.cuh", include_str!("../../../cuda/warpset/compact/table.cuh")),
     ("warpset/compact/search.cuh", include_str!("../../../cuda/warpset/compact/search.cuh")),
     ("warpset/bucket/thread_search.cuh", include_str!("../../../cuda/warpset/bucket/thread_search.cuh")),
-    ("warpset/batch/batch.cuh", include_str!("../../../cuda/warpset/batch/batch.cuh")),
+    ("warpset/batch/view.cuh", include_str!("../../../cuda/warpset/batch/view.cuh")),
+    ("warpset/batch/results.cuh", include_str!("../../../cuda/warpset/batch/results.cuh")),
+    ("warpset/batch/builder.cuh", include_str!("../../../cuda/warpset/batch/builder.cuh")),
+    ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
+    ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
     ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];

@@ -5,9 +5,9 @@
 
 extern "C" {
 
-// `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was; `scan` reads
-// what a slot holds, if anything; `change` puts a vector as a change of the one of the lane's operation before, with a mask, or if that
-// one is not stored, of whatever is in slot `parent`, without.
+// `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was;
+// `scan` reads what a slot holds, if anything; `incremental` puts a vector whose parent is the one of the lane's operation
+// before, with a mask, or if that one is not stored, of whatever is in slot `parent`, without.
 enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_incremental };
 
 // One operation of a lane, and how it went. In memory that the simulator does not watch.

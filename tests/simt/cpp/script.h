@@ -4,8 +4,8 @@
 #include "harness.h"
 #include "warpset/tree/table.cuh"
 
-// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored by `View`
-// in src/table.rs.
+// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored
+// by `View` in src/table.rs.
 struct Views {
     warpset::TreeView tree;
     warpset::CompactView compact;
@@ -52,16 +52,16 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
-// Puts the vector as a change of the one that `before` is about, with a mask of what differs; or of what is in a slot, without.
-// (Controls have no such operation.)
+// Puts the vector incrementally. Its parent is the one that `before` is about, with a mask of what differs; or what is in a slot,
+// without. (Controls have no such operation.)
 template <class Table>
-warpset::Found change(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
+warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
 {
     return {warpset::Outcome::Unwritten, warpset::no_reference};
 }
 
 template <class Roots, warpset::u32 width, class Strategy>
-warpset::Found change(const warpset::TreeTable<Roots, width, Strategy>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
+warpset::Found put_incremental(const warpset::TreeTable<Roots, width, Strategy>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
 {
     using warpset::Outcome;
     using warpset::u32;
@@ -95,7 +95,7 @@ void run_script(const Table& table, const Script& script, warpset::simt::Order g
         } else {
             const warpset::WordVector vector{script.vectors + operation.vector * table.width()};
             const warpset::Found found = operation.kind == warpset_simt_find     ? table.find(vector)
-                                         : operation.kind == warpset_simt_incremental ? change(table, script, operation, i == 0 ? nullptr : &operation - 1)
+                                         : operation.kind == warpset_simt_incremental ? put_incremental(table, script, operation, i == 0 ? nullptr : &operation - 1)
                                                                                  : table.find_or_put(vector);
             operation.ended = warpset_simt_steps();
             operation.outcome = static_cast<warpset::u32>(found.outcome);

@@ -14,9 +14,9 @@ namespace {
 using warpset::WordVector;
 
 #if WARPSET_TREE && WARPSET_PAIRING != 1
-void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put_incremental(view, batch); }
+void put_incremental(const View& view, const BatchView& batch) { warpset_find_or_put_incremental(view, batch); }
 #else
-void put_changed(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
+void put_incremental(const View& view, const BatchView& batch) { warpset_find_or_put(view, batch); }
 #endif
 
 View view_of(const Views& views)
@@ -43,7 +43,8 @@ template <u32 rows>
 using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows>;
 using Cache = CacheOf<64>;  // as many rows as two warps have lanes
 
-// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what found none again.
+// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what
+// found none again.
 template <class Cache, class Table>
 void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sure)
 {
@@ -52,15 +53,15 @@ void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sur
     Cache cache(Block::scratch());
     cache.clear();
     for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
-        if (makes_sure && cache.room() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
+        if (makes_sure && cache.free_rows() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
         const u64 index = first + Block::thread();
         bool waits = index < batch.count, full;
         do {
             if (waits) {
                 const u64 parent = batch.parents == nullptr ? warpset::no_reference : batch.parents[index];
-                waits = !cache.add(warpset::ChangeOf<BatchView>{batch, Table::static_width, index}, parent);
+                waits = !cache.add(warpset::ChangedVectorOf<BatchView>{batch, Table::static_width, index}, parent);
             }
-            full = !makes_sure && cache.room() == 0;
+            full = !makes_sure && cache.free_rows() == 0;
             if (full) cache.find_or_put(table, batch.new_references, batch.counts);
         } while (full);
     }
@@ -129,7 +130,7 @@ void put_back(const PutBack& argument)
 }
 
 #if WARPSET_KEY_BITS
-// Of compact tables the tests know that by themselves (src/compact.rs).
+// For compact tables the tests know that by themselves (src/core/compact.rs).
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
 #else
@@ -143,8 +144,8 @@ void chunk_of_slot(const Views& view, u64 slot, u32 chunk, warpset_simt_chunk* r
         void read(u32, warpset::u128& chunk) const { chunk = {0, 0}; }
     };
     const u64 bucket = slot / layout.slots_per_bucket();
-    const u32 place = static_cast<u32>(slot % layout.slots_per_bucket());
-    table.root_table().with_chunk(bucket, place, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
+    const u32 index = static_cast<u32>(slot % layout.slots_per_bucket());
+    table.root_table().with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
         result->offset = static_cast<u64>(reinterpret_cast<const warpset::u8*>(address) - view.tree.roots.slots);
         result->bytes = sizeof empty;
         __builtin_memcpy(result->empty, &empty, sizeof empty);
@@ -183,7 +184,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     warpset_geometry,
     {has_cache ? Cache::bytes(1) : 0, has_cache ? Cache::bytes(2) : 0},
     [](const void* a) { auto& x = as<Batch>(a); warpset_find_or_put(view_of(x.view), x.batch); },
-    [](const void* a) { auto& x = as<Batch>(a); put_changed(view_of(x.view), x.batch); },
+    [](const void* a) { auto& x = as<Batch>(a); put_incremental(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); put_by_blocks(view_of(x.view), x.batch); },
     [](const void* a) { auto& x = as<Batch>(a); warpset_find(view_of(x.view), x.batch); },
     [](const void* a) { warpset_clear(view_of(as<Views>(a))); },

@@ -2,7 +2,7 @@
 
 use crate::explorer::Wrong;
 use crate::memory::Memory;
-use crate::table::{ABSENT, CHANGE, FIND, FULL, GIVE, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
+use crate::table::{ABSENT, FIND, FULL, GIVE, INCREMENTAL, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
 use crate::tree::Nodes;
 use std::collections::{HashMap, HashSet};
 
@@ -53,8 +53,8 @@ impl Pool {
 pub struct Contents {
     pub slots: Vec<Slot>,
     /// By vector of the pool: its slot.
-    pub places: Vec<Option<u64>>,
-    /// Of a tree table.
+    pub slot_of: Vec<Option<u64>>,
+    /// What the node table of a tree table holds.
     pub nodes: Option<Nodes>,
 }
 
@@ -95,7 +95,7 @@ impl Contents {
 
     /// What these slots hold: whole vectors of the pool, each once.
     pub fn of(slots: Vec<Slot>, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
-        let mut places = vec![None; pool.len()];
+        let mut slot_of = vec![None; pool.len()];
         for (number, slot) in (0..).zip(&slots) {
             if !slot.is_complete() {
                 if !slot.is_free() && !killed {
@@ -107,12 +107,12 @@ impl Contents {
                 let detail = format!("slot {number} holds {:x?}, which nobody offered", slot.words);
                 return Err(wrong("mixed vectors", detail, slot.about()));
             };
-            if let Some(other) = places[vector].replace(number) {
+            if let Some(other) = slot_of[vector].replace(number) {
                 let about = [slots[other as usize].about(), slot.about()].concat();
                 return Err(wrong("replication", format!("slots {other} and {number} both hold {:x?}", slot.words), about));
             }
         }
-        Ok(Self { slots, places, nodes: None })
+        Ok(Self { slots, slot_of, nodes: None })
     }
 
     fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
@@ -121,34 +121,34 @@ impl Contents {
 
     /// One result that refers to a vector: New and Seen refer to the slot that holds it, the others to nothing.
     pub fn check_result(&self, vector: usize, outcome: u32, reference: u64) -> Result<(), Wrong> {
-        let place = self.places[vector];
+        let slot = self.slot_of[vector];
         let rule = match outcome {
-            NEW | SEEN if place.is_none() => "lost vector",
-            NEW | SEEN if place != Some(reference) => "unequal references",
-            FULL if place.is_some() => "Full but stored",
+            NEW | SEEN if slot.is_none() => "lost vector",
+            NEW | SEEN if slot != Some(reference) => "unequal references",
+            FULL if slot.is_some() => "Full but stored",
             FULL | ABSENT if reference != u64::MAX => "reference of nothing",
             NEW | SEEN | FULL | ABSENT => return Ok(()),
             _ => "no outcome",
         };
-        let detail = format!("vector {vector} is at {place:?}; outcome {outcome} says {reference}");
-        Err(wrong(rule, detail, [self.about(place), self.about(Some(reference))].concat()))
+        let detail = format!("vector {vector} is at {slot:?}; outcome {outcome} says {reference}");
+        Err(wrong(rule, detail, [self.about(slot), self.about(Some(reference))].concat()))
     }
 
     /// Exactly one New for each stored vector (of a table that was empty before).
     pub fn check_news(&self, news: &HashMap<usize, u64>) -> Result<(), Wrong> {
-        for (vector, place) in self.places.iter().enumerate() {
+        for (vector, slot) in self.slot_of.iter().enumerate() {
             let new = news.get(&vector).copied().unwrap_or(0);
-            let expected = u64::from(place.is_some());
+            let expected = u64::from(slot.is_some());
             if new != expected {
                 let rule = if new > expected { "two New" } else { "no New" };
-                return Err(wrong(rule, format!("vector {vector} at {place:?} was New {new} times"), self.about(*place)));
+                return Err(wrong(rule, format!("vector {vector} at {slot:?} was New {new} times"), self.about(*slot)));
             }
         }
         Ok(())
     }
 
-    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then true.
-    /// (Tables of the tests are small: a search sees all, but of some node tables.)
+    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then
+    /// true. (Tables of the tests are small: a search sees all, but of some node tables.)
     pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
         let words = pool.vector(vector);
         let root = self.nodes.as_ref().map(|nodes| nodes.root(words));
@@ -179,13 +179,13 @@ impl Contents {
         })
     }
 
-    /// Of a compact table: vectors that were not put back are in slots that find-or-put may take.
+    /// In a compact table, vectors that were not put back are in slots that find-or-put may take.
     pub fn check_kept(&self, table: &Table, pool: &Pool, put_back: impl Fn(usize) -> bool) -> Result<(), Wrong> {
         let Some(layout) = &table.layout else { return Ok(()) };
-        for (vector, place) in self.places.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {
+        for (vector, slot) in self.slot_of.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {
             let walk = || layout.walk_of_find_or_put(table.key(pool.vector(vector)));
-            if place.is_some_and(|place| !walk().contains(&place)) {
-                return Err(wrong("kept slot", format!("vector {vector} is at {place:?}"), self.about(*place)));
+            if slot.is_some_and(|slot| !walk().contains(&slot)) {
+                return Err(wrong("kept slot", format!("vector {vector} is at {slot:?}"), self.about(*slot)));
             }
         }
         Ok(())
@@ -198,7 +198,7 @@ impl Contents {
             let detail = || format!("{counted} {what} counted, {stored} stored");
             if counted == stored { Ok(()) } else { Err(wrong("wrong count", detail(), Vec::new())) }
         };
-        check("vectors", table.view.roots.stored, self.places.iter().flatten().count() as u64)?;
+        check("vectors", table.view.roots.stored, self.slot_of.iter().flatten().count() as u64)?;
         self.nodes.as_ref().map_or(Ok(()), |nodes| check("nodes", table.view.nodes.stored, nodes.stored()))
     }
 }
@@ -218,7 +218,7 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
             }
             let vector = operation.vector as usize;
             contents.check_result(vector, operation.outcome, operation.reference)?;
-            let about = || contents.about(contents.places[vector]);
+            let about = || contents.about(contents.slot_of[vector]);
             if operation.misread != 0 {
                 let detail = format!("vector {vector} was read back with other words, right after outcome {}", operation.outcome);
                 return Err(wrong("misread", detail, about()));
@@ -241,11 +241,11 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
     if sequential { check_moments(contents, operations) } else { Ok(()) }
 }
 
-/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent begins
-/// before it: the operations are linearizable (Herlihy and Wing 1990).
+/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent
+/// begins before it: the operations are linearizable (Herlihy and Wing 1990).
 fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
     let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
-    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | CHANGE)) {
+    for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | INCREMENTAL)) {
         let (earliest, latest) = moments.entry(operation.vector).or_insert((0, u64::MAX));
         match operation.outcome {
             NEW => {
@@ -260,7 +260,7 @@ fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wr
     for (vector, (earliest, latest)) in moments {
         if earliest > latest {
             let detail = format!("vector {vector} was absent after step {earliest}, but seen before step {latest}");
-            return Err(wrong("not linearizable", detail, contents.about(contents.places[vector as usize])));
+            return Err(wrong("not linearizable", detail, contents.about(contents.slot_of[vector as usize])));
         }
     }
     Ok(())

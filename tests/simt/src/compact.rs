@@ -1,5 +1,5 @@
-//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It shares nothing with
-//! the kernels: numbers of 128 bits, divisions, and walks written out as lists.
+//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It
+//! shares nothing with the kernels: numbers of 128 bits, divisions, and walks written out as lists.
 
 /// See `LevelView` in cuda/warpset/compact/table.cuh.
 #[repr(C)]
@@ -44,7 +44,7 @@ pub struct CompactView {
 pub struct Level {
     pub buckets: u64,
     pub functions: u64,
-    /// Of round r: the slots of a bucket that rounds until then may take.
+    /// For each round r, the slots of a bucket that rounds until then may take.
     pub limits: [u64; 3],
     /// Those of a find-or-put.
     pub rounds: usize,
@@ -52,7 +52,7 @@ pub struct Level {
     pub kept_rounds: usize,
 }
 
-/// Of some keys, in slots of some bits.
+/// A layout for keys and slots of some bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub key_bits: u32,
@@ -115,13 +115,13 @@ impl Layout {
     }
 
     /// Bucket and code of a key under a function of a level.
-    fn place(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
+    fn quotiented(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
         let hash = u128::from(self.hash(self.first_function(level) + function, key)) * u128::from(self.levels[level].buckets);
         let remainder = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
         ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + remainder) as u64)
     }
 
-    /// The key that has this place, if there is one.
+    /// The key that a bucket and a code are of, if there is one.
     pub fn key_at(&self, level: usize, bucket: u64, code: u64) -> Option<u64> {
         let (function, remainder) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
         let buckets = u128::from(self.levels[level].buckets);
@@ -131,12 +131,12 @@ impl Layout {
             .filter(|hash| *hash >> self.key_bits == 0);
         let keys = hashes.map(|hash| self.key(self.first_function(level) + function as u64, hash as u64));
         let fits = |key: &u64| {
-            function < self.levels[level].functions.into() && self.place(level, function as u64, *key) == (bucket, code)
+            function < self.levels[level].functions.into() && self.quotiented(level, function as u64, *key) == (bucket, code)
         };
         keys.into_iter().find(fits)
     }
 
-    /// Level, bucket and place there of a slot.
+    /// Level, bucket and index there of a slot.
     fn at(&self, slot: u64) -> (usize, u64, u64) {
         let first = self.main_slots();
         let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
@@ -145,9 +145,9 @@ impl Layout {
 
     /// Where a slot's code is, in bytes.
     pub fn range(&self, slot: u64) -> std::ops::Range<usize> {
-        let (level, bucket, place) = self.at(slot);
+        let (level, bucket, index) = self.at(slot);
         let bucket = bucket + if level == 1 { self.levels[0].buckets } else { 0 };
-        let start = (bucket * BUCKET_BYTES + place * self.bits(level) / 8) as usize;
+        let start = (bucket * BUCKET_BYTES + index * self.bits(level) / 8) as usize;
         start..start + self.bits(level) as usize / 8
     }
 
@@ -157,7 +157,8 @@ impl Layout {
         self.key_at(level, bucket, code)
     }
 
-    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many bits.
+    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many
+    /// bits.
     pub fn walk(&self, key: u64) -> Vec<u64> {
         self.steps(key).into_iter().map(|(slot, _)| slot).collect()
     }
@@ -180,11 +181,11 @@ impl Layout {
             for round in 0..rounds + kept_rounds {
                 let from = if round == 0 { 0 } else { limits[round - 1] };
                 for function in 0..functions {
-                    let (bucket, code) = self.place(level, function, key);
+                    let (bucket, code) = self.quotiented(level, function, key);
                     // The code of a slot that is EMPTY.
                     if code != 0 {
                         let first = before + bucket * self.slots_per_bucket(level);
-                        steps.extend((from..limits[round]).map(|place| (first + place, code)));
+                        steps.extend((from..limits[round]).map(|index| (first + index, code)));
                     }
                 }
             }
@@ -225,7 +226,7 @@ impl Layout {
     }
 }
 
-/// Of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
+/// The inverse of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
 fn inverse(odd: u64) -> u64 {
     (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
 }
@@ -245,7 +246,7 @@ mod tests {
                 for number in 0..1000u64 {
                     let key = (number * number * 0x1234_5679 + number) & layout.mask();
                     for (level, function) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                        let (bucket, code) = layout.place(level, function, key);
+                        let (bucket, code) = layout.quotiented(level, function, key);
                         if u128::from(code) < 2 * layout.window(level) && layout.window(level) < 1 << 63 {
                             assert_eq!(layout.key_at(level, bucket, code), Some(key), "{key_bits} bits, level {level}");
                         }

@@ -1,6 +1,6 @@
-//! Negative controls: known-wrong algorithms in cases in which they go wrong (cpp/controls/claiming.h), and kernels that break rules of
-//! the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing; beside each wrong one is the right
-//! one, which must survive all that the wrong one is subjected to.
+//! Negative controls: known-wrong algorithms in cases in which they go wrong (cpp/controls/claiming.h), and kernels that break
+//! rules of the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing; beside each wrong one is
+//! the right one, which must survive all that the wrong one is subjected to.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
@@ -132,8 +132,8 @@ impl Case {
         Self { name: "crowd-and-find", scripts: vec![vec![A, B], vec![B, A], vec![A, (FIND, 0)]], ..Self::crowd() }
     }
 
-    /// Keys of one word with two places each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3. B
-    /// evicts A, which was found before.
+    /// Keys of one word with two slots each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3.
+    /// B evicts A, which was found before.
     pub fn evicted() -> Self {
         let (find, c) = ((FIND, 0), (PUT, 2));
         Self::new("evicted", &[&[0xA_01_00], &[0xB_02_00], &[0xC_03_02]], &[&[A, find], &[c, B]])
@@ -277,7 +277,7 @@ impl Program for Control {
         let contents = self.contents(memory)?;
         if self.algorithm.moves {
             for operation in self.operations.iter_mut().filter(|operation| matches!(operation.outcome, NEW | SEEN)) {
-                operation.reference = contents.places[operation.vector as usize].unwrap_or(NO_REFERENCE);
+                operation.reference = contents.slot_of[operation.vector as usize].unwrap_or(NO_REFERENCE);
             }
         }
         check_scripts(&contents, &self.operations, self.operations_a_lane(), !self.stale)?;
@@ -376,7 +376,8 @@ impl Program for Breach {
     }
 }
 
-/// Another way to do the operations of a duel on a tree table of 4 words, chunks of 8 and lines of 32 bytes (cpp/controls/tree.h).
+/// Another way to do the operations of an exhaustive trial on a tree table of 4 words, chunks of 8 and lines of 32 bytes
+/// (cpp/controls/tree.h).
 pub type TreeControl = (&'static str, Kernel);
 
 macro_rules! trees {

@@ -1,5 +1,5 @@
-//! Compact cuckoo tables before a crowd: a main level that is full, a stash that takes few more keys or none, and keys that many lanes offer
-//! at once.
+//! Compact cuckoo tables before a crowd: a main level that is full, a stash that takes few more keys or none, and keys that many
+//! lanes offer at once.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
@@ -56,7 +56,8 @@ impl Crowd {
         layout
     }
 
-    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Gives the keys.
+    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Gives the
+    /// keys.
     fn fill(&self, memory: &mut Memory, table: &Table, rng: &mut Pcg64Mcg) -> Vec<u64> {
         let layout = table.layout.expect("a compact table");
         let put_back = if rng.random() { 0 } else { rng.random_range(1..80) };
@@ -171,8 +172,8 @@ impl Program for Crowd {
         vec![grids]
     }
 
-    /// Of all that offer a key that was not stored, one is told New and the others Seen; or all are told Full, and find-or-put may take no slot
-    /// of its walk.
+    /// Among all that offer a key that was not stored, one is told New and the others Seen; or all are told Full, and find-or-put
+    /// may take no slot of its walk.
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
         let Case { table, pool, stored_before, operations, a_lane, batches, .. } = self.case.as_ref().expect("a case was set up");
         let contents = Contents::read(table, memory, pool, false)?;

@@ -7,12 +7,12 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    BatchArgument, BatchView, CHANGE, Config, FIND, FULL, GIVE, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE, Table,
-    argument,
+    BatchArgument, BatchView, Config, FIND, FULL, GIVE, INCREMENTAL, Kernels, NEW, Operation, PUT, SCAN, ScriptArgument, TAKE,
+    Table, argument,
 };
 use std::collections::HashMap;
 
-/// How much the vectors of a duel have in common.
+/// How much the vectors of an exhaustive trial have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alike {
     /// No word.
@@ -23,7 +23,7 @@ pub enum Alike {
     AllButLast,
 }
 
-/// What the stash of a compact table holds when a duel begins.
+/// What the stash of a compact table holds when an exhaustive trial begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stash {
     /// Nothing; nor does the main level.
@@ -32,7 +32,7 @@ pub enum Stash {
     Nearly,
     /// No such slot.
     Full,
-    /// None, and the first vector of the duel is in a slot that is kept for keys that are put back.
+    /// None, and the first vector of the trial is in a slot that is kept for keys that are put back.
     PutBack,
 }
 
@@ -47,9 +47,9 @@ pub struct Exhaustive {
     /// The players are warps with a batch each (of puts), not lanes.
     warps: bool,
     stale: bool,
-    /// Of a tree table: buckets of nodes, of two slots each.
+    /// In a tree table, buckets of nodes, of two slots each.
     node_buckets: u32,
-    /// Of a compact table.
+    /// What the stash of a compact table holds.
     stash: Stash,
     /// What the lanes run, if not the table's own operations: a negative control.
     control: Option<(&'static str, Kernel)>,
@@ -95,8 +95,8 @@ impl Exhaustive {
         Self { control: Some((name, kernel)), ..self }
     }
 
-    /// Of a compact table: all small keys begin in bucket 0, the second function (if codes have room for one) sends them to bucket 1; then the
-    /// two slots, or a stash of one, and one more for keys that are put back.
+    /// In a compact table, all small keys begin in bucket 0, the second function (if codes have room for one) sends them to
+    /// bucket 1; then the two slots, or a stash of one, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let stash = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };
@@ -155,7 +155,7 @@ impl Exhaustive {
 
 impl Program for Exhaustive {
     fn name(&self) -> String {
-        let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (CHANGE, 'c')];
+        let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (INCREMENTAL, 'c')];
         let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
         let call = |&(kind, vector): &Call| format!("{}{}", letter(kind), (b'A' + vector as u8) as char);
         let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
@@ -267,7 +267,7 @@ impl Program for Exhaustive {
         let contents = Contents::read(table, memory, pool, false)?;
         check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
         let mut news: HashMap<usize, u64> = stored_before.iter().map(|vector| (*vector, 1)).collect();
-        for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | CHANGE)) {
+        for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(table, pool, operation.vector as usize)?;

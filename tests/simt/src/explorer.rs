@@ -27,7 +27,7 @@ pub trait Program {
         1000
     }
 
-    /// Rules for runs with this seed, given those of the hunt.
+    /// Rules for runs with this seed, given those of the exploration.
     fn rules(&self, rules: Rules, _seed: u64) -> Rules {
         rules
     }
@@ -133,7 +133,7 @@ impl fmt::Display for Catch {
         writeln!(f, "{program}: {what}\nfound by {strategy}, seed {seed}, after {effort}")?;
         let about = |step: &crate::trace::Step| match cause {
             Cause::Wrong(wrong) if !wrong.about.is_empty() => wrong.about.iter().any(|(name, bytes)| {
-                *name == step.place.name && step.place.offset < bytes.end && bytes.start < step.place.offset + step.size
+                *name == step.location.name && step.location.offset < bytes.end && bytes.start < step.location.offset + step.size
             }),
             _ => true,
         };
@@ -148,7 +148,13 @@ impl fmt::Display for Catch {
 
 /// Tries schedules number `first .. first + count` (each the seed of one run), or all if the strategy is exhaustive and there are
 /// no more than `count`.
-pub fn hunt(program: &mut dyn Program, strategy: Strategy, rules: &Rules, first: u64, count: u64) -> Result<Effort, Box<Catch>> {
+pub fn explore(
+    program: &mut dyn Program,
+    strategy: Strategy,
+    rules: &Rules,
+    first: u64,
+    count: u64,
+) -> Result<Effort, Box<Catch>> {
     let mut memory = Memory::new(program.memory_bytes());
     let mut effort = Effort::default();
     let start = Instant::now();

@@ -17,14 +17,14 @@ impl fmt::Display for LaneName {
     }
 }
 
-/// A place in simulated memory.
+/// A location in simulated memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     pub name: String,
     pub offset: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+{:#x}", self.name, self.offset)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     pub lane: LaneName,
-    pub place: Place,
+    pub location: Location,
     pub size: usize,
     pub write: bool,
     pub strong: bool,
@@ -45,7 +45,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.strong { "atomic" } else { "plain" };
         let what = if self.write { "write" } else { "read" };
-        write!(f, "{}: {kind} {what} of {} bytes at {}", self.lane, self.size, self.place)?;
+        write!(f, "{}: {kind} {what} of {} bytes at {}", self.lane, self.size, self.location)?;
         self.site.as_ref().map_or(Ok(()), |site| write!(f, " [{site}]"))
     }
 }
@@ -61,7 +61,7 @@ pub enum Fault {
     ConstantWritten(Access),
     /// Two accesses of which one is plain and one a write, unordered.
     DataRace { access: Access, other: LaneName, other_wrote: bool },
-    /// Nobody can go on, and the lanes that wait do so at different places, or for lanes that have ended.
+    /// Nobody can go on, and the lanes that wait do so at different sites, or for lanes that have ended.
     Divergence(String),
     /// Nobody can go on.
     Deadlock(String),

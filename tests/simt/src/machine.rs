@@ -3,8 +3,8 @@
 //! A lane runs until it asks for something that others could notice (`Request`) and is suspended. The machine then knows of every
 //! lane what it will do next, and does one of these things at a time:
 //!
-//!   - A *step*: the scheduler names a lane whose next operation is on memory; one atomic access is carried out (several neighbouring
-//!     accesses that were asked for together are several steps), and the lane goes on to its next request.
+//!   - A *step*: the scheduler names a lane whose next operation is on memory; one atomic access is carried out (several
+//!     neighbouring accesses that were asked for together are several steps), and the lane goes on to its next request.
 //!   - A collective, as soon as all its lanes have come to it. Coming to one touches no memory, so the order of arrival
 //!     cannot be noticed, and is not the scheduler's to choose.
 //!
@@ -444,7 +444,8 @@ fn summary(list: &[String]) -> String {
 /// Called by the code of a lane; `request` is valid until the call returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
-    // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to it.
+    // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to
+    // it.
     let yielder = unsafe { &*(*RUNNING.get()).yielder };
     yielder.suspend(request);
 }
@@ -481,8 +482,8 @@ extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *con
     // SAFETY: `file` is a string literal.
     let file = unsafe { std::ffi::CStr::from_ptr(file) }.to_string_lossy();
     let site = Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()));
-    let (place, size) = (memory.place(address), bytes as usize);
-    fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, place, size, write: false, strong: false, site })))
+    let (location, size) = (memory.location(address), bytes as usize);
+    fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, location, size, write: false, strong: false, site })))
 }
 
 /// A plain access that is about to be done, by the code of a lane.

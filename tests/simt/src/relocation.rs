@@ -1,4 +1,5 @@
-//! Compact cuckoo: keys are put, relocate (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small tables that are too full for them.
+//! Compact cuckoo: keys are put, relocated (cuda/warpset/compact/relocation.cuh), are put back, and are put again, by small
+//! tables that are too full for them.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};
@@ -12,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// Batches of all keys: before the stash relocates, and after; and between these of those that are left over.
+/// Batches of all keys: before the stash is relocated, and after; and between these of those that are left over.
 struct Case {
     table: Table,
     pool: Pool,
@@ -202,9 +203,9 @@ impl Program for Relocation {
                 ));
             }
         }
-        for (key, place) in contents.places.iter().enumerate() {
-            if place.is_some() != stored.contains(&key) {
-                return Err(wrong("lost vector", format!("key {key} is at {place:?}"), Vec::new()));
+        for (key, slot) in contents.slot_of.iter().enumerate() {
+            if slot.is_some() != stored.contains(&key) {
+                return Err(wrong("lost vector", format!("key {key} is at {slot:?}"), Vec::new()));
             }
         }
         Ok(())

@@ -7,27 +7,27 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Rules, WARP};
 use crate::memory::{Memory, Use};
 use crate::table::{
-    ABSENT, BatchArgument, BatchView, CHANGE, Config, ExportArgument, FIND, FULL, GetArgument, Kernels, MeasureArgument, NEW,
-    NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
+    ABSENT, BatchArgument, BatchView, Config, ExportArgument, FIND, FULL, GetArgument, INCREMENTAL, Kernels, MeasureArgument,
+    NEW, NO_REFERENCE, Operation, PUT, SCAN, SEEN, ScriptArgument, Table, View, argument, wrong,
 };
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{HashMap, HashSet};
 
-/// The size of a storm.
+/// The size of a stress trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A few lanes, each by itself, as in a user's kernel: thousands of storms a second.
+    /// A few lanes, each by itself, as in a user's kernel: thousands of stress trials a second.
     Lanes,
     /// Whole warps with batches, readers and such lanes together.
     Warps,
 }
 
-/// A batch that whole warps put, as vectors or as changes, or look up.
+/// A batch that whole warps put, as whole vectors or incrementally, or look up.
 struct Batch {
     finds: bool,
-    changes: bool,
+    incremental: bool,
     /// By blocks that gather its vectors: there are no results for each.
     by_blocks: bool,
     vectors: Vec<usize>,
@@ -80,7 +80,7 @@ impl Stress {
         let kernel = match batch {
             Batch { finds: true, .. } => self.kernels.find,
             Batch { by_blocks: true, .. } => self.kernels.put_by_blocks,
-            Batch { changes: true, .. } => self.kernels.find_or_put_incremental,
+            Batch { incremental: true, .. } => self.kernels.find_or_put_incremental,
             _ => self.kernels.find_or_put,
         };
         let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
@@ -117,7 +117,8 @@ impl Program for Stress {
     fn rules(&self, rules: Rules, seed: u64) -> Rules {
         let mut rng = Pcg64Mcg::seed_from_u64(seed ^ 0x6B69_6C6C);
         let killed_after = rng.random_bool(0.1).then(|| rng.random_range(0..2 * self.steps()));
-        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is written.
+        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is
+        // written.
         let wide = if self.kernels.is_tree() { 1 + u64::from(self.kernels.width) / 4 } else { 1 };
         let mut rules = Rules { killed_after, patience: rules.patience * wide, ..rules };
         rules.loads.stale &= self.stale;
@@ -158,7 +159,7 @@ impl Program for Stress {
                 let finds = number > 0 && rng.random_bool(0.25);
                 let mut batch = batch(memory, &case.table, &case.pool, vectors, finds, &format!("batch {number}"));
                 if self.kernels.is_tree() && !finds && rng.random() {
-                    batch.be_changes(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
+                    batch.make_incremental(memory, &case.pool, earlier.as_ref(), case.table.slots, &mut rng);
                 }
                 batch.by_blocks = !finds && self.kernels.scratch_of_block(1) > 0 && rng.random_bool(0.4);
                 grids.push(self.search(&mut rng, &batch));
@@ -184,7 +185,7 @@ impl Program for Stress {
                     let vector = rng.random_range(0..case.table.slots) as u32;
                     return Operation { kind: SCAN, vector, ..Operation::default() };
                 }
-                let put = if case.table.kernels.is_tree() && rng.random_bool(0.3) { CHANGE } else { PUT };
+                let put = if case.table.kernels.is_tree() && rng.random_bool(0.3) { INCREMENTAL } else { PUT };
                 Operation {
                     kind: if rng.random_bool(find) { FIND } else { put },
                     vector: rng.random_range(0..case.pool.len()) as u32,
@@ -247,7 +248,7 @@ impl Program for Stress {
             }
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
-        for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | CHANGE)) {
+        for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
                 contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
@@ -266,9 +267,9 @@ impl Program for Stress {
 }
 
 impl Batch {
-    /// Its vectors as changes of those of an earlier batch, most with masks; or without masks of whatever is in some slots.
-    fn be_changes(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
-        self.changes = true;
+    /// Its vectors get parents: those of an earlier batch, and mostly masks; or whatever is in some slots, and no masks.
+    fn make_incremental(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
+        self.incremental = true;
         let view = &mut self.argument.batch;
         let Some(earlier) = earlier else {
             let parent = |rng: &mut Pcg64Mcg| if rng.random_bool(0.8) { rng.random_range(0..=slots) } else { NO_REFERENCE };
@@ -356,7 +357,7 @@ impl Case {
         let view = &batch.argument.batch;
         let [offered, hits, full, references, full_nodes] = memory.at(view.counts, 1)[0];
         let (mut rejected, mut rejections, mut without_node) = (HashSet::new(), 0, 0);
-        for &vector in batch.vectors.iter().filter(|vector| contents.places[**vector].is_none()) {
+        for &vector in batch.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
             rejections += 1;
             if rejected.insert(vector) {
                 without_node += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
@@ -373,7 +374,7 @@ impl Case {
         }
         let mut given = HashSet::new();
         for &reference in memory.at(view.new_references, hits as usize) {
-            let vector = batch.vectors.iter().find(|vector| contents.places[**vector] == Some(reference));
+            let vector = batch.vectors.iter().find(|vector| contents.slot_of[**vector] == Some(reference));
             let Some(&vector) = vector.filter(|_| given.insert(reference)) else {
                 return Err(wrong(
                     "new references",
@@ -402,7 +403,7 @@ impl Case {
         Ok(rows)
     }
 
-    /// Of all slots: words that were read are those of the vector that is there in the end; the others have been counted.
+    /// For all slots, words that were read are those of the vector that is there in the end; the others have been counted.
     fn check_get(&self, contents: &Contents, memory: &Memory, get: &GetArgument) -> Result<(), Wrong> {
         let words = memory.at(get.vectors, get.count as usize * self.pool.width);
         for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
@@ -426,7 +427,7 @@ impl Case {
         let count = self.pool.len();
         let outcomes = memory.at(afterwards.find.argument.batch.outcomes, count);
         for (vector, outcome) in outcomes.iter().enumerate() {
-            let expected = if contents.places[vector].is_some() { SEEN } else { ABSENT };
+            let expected = if contents.slot_of[vector].is_some() { SEEN } else { ABSENT };
             if u32::from(*outcome) != expected {
                 let detail = format!("a later launch finds vector {vector} {outcome}, not {expected}");
                 return Err(wrong("lost vector", detail, Vec::new()));
@@ -434,7 +435,7 @@ impl Case {
         }
         let mut ignored = HashMap::new();
         self.check_batch(contents, memory, &afterwards.find, &mut ignored)?;
-        let stored = contents.places.iter().flatten().count();
+        let stored = contents.slot_of.iter().flatten().count();
         let rows = self.check_export(contents, memory, &afterwards.export)?;
         if rows != stored {
             return Err(wrong("export", format!("{rows} vectors of {stored}"), Vec::new()));
@@ -489,7 +490,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     config
 }
 
-/// Of a compact table in which few slots may be taken, in one round or several; with a stash or none.
+/// A compact table in which few slots may be taken, in one round or several; with a stash or none.
 fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -> Layout {
     let (key_bits, slot_bits) = (kernels.key_bits, kernels.slot_bits);
     let limits = |slots: u64, rng: &mut Pcg64Mcg| {
@@ -521,13 +522,13 @@ fn next_prime(at_least: u32) -> u32 {
     (at_least.max(2)..).find(is_prime).expect("there is one")
 }
 
-/// How many vectors a storm may have: more than there are slots.
+/// How many vectors a stress trial may have: more than there are slots.
 fn most_vectors(slots: u64, scale: Scale) -> usize {
     if scale == Scale::Lanes { 4 } else { (slots * 5 / 4 + 3).min(48) as usize }
 }
 
-/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would mean
-/// something.
+/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would
+/// mean something.
 fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
     let count = rng.random_range(1..=most_vectors(table.slots, scale));
@@ -605,7 +606,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, f
     let view = batch_view(memory, table.kernels, pool, &vectors, name);
     Batch {
         finds,
-        changes: false,
+        incremental: false,
         by_blocks: false,
         vectors,
         argument: Box::new(BatchArgument { view: table.view, batch: view }),
@@ -632,7 +633,7 @@ fn stored_words_like_unread(contents: &Contents) -> u64 {
     contents.slots.iter().flat_map(|slot| &slot.words).filter(|word| **word == UNREAD).count() as u64
 }
 
-/// Of every slot, and of no slot.
+/// References to every slot, and to no slot.
 fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     let all: Vec<u64> = (0..table.slots).chain([NO_REFERENCE]).collect();
     GetArgument {

@@ -16,10 +16,10 @@ pub struct Kernels {
     pub width: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
-    /// Of a compact table, or of a tree's compact roots; else 0.
+    /// Bits a key of a compact table, or of a tree's compact roots; else 0.
     pub key_bits: u32,
     pub slot_bits: u32,
-    /// Of a tree: `warpset::Pairing`.
+    /// The number of a tree's `warpset::Pairing`.
     pub pairing: u32,
     strategy: *const c_char,
     geometry: &'static Geometry,
@@ -27,7 +27,7 @@ pub struct Kernels {
     pub find_or_put: Kernel,
     /// The same but for the batch's parents, which a bucket table has no use for.
     pub find_or_put_incremental: Kernel,
-    /// Of blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
+    /// By blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
     pub put_by_blocks: Kernel,
     pub find: Kernel,
     pub clear: Kernel,
@@ -38,7 +38,7 @@ pub struct Kernels {
     /// Of compact tables.
     pub relocate: Kernel,
     pub put_back: Kernel,
-    chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkPlace),
+    chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
 
@@ -95,7 +95,7 @@ pub struct View {
     pub compact: CompactView,
 }
 
-/// See cuda/warpset/batch/batch.cuh.
+/// See cuda/warpset/batch/view.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView {
@@ -191,7 +191,7 @@ pub struct Operation {
     pub outcome: u32,
     pub reads_back: u32,
     pub misread: u32,
-    /// Of a CHANGE: the slot of its parent, unless the operation before it says one.
+    /// For INCREMENTAL, the slot of its parent, unless the operation before it says one.
     pub parent: u32,
     pub reference: u64,
     pub began: u64,
@@ -207,8 +207,8 @@ pub const SCAN: u32 = 3;
 pub const GIVE: u32 = 4;
 /// Reads the vector back whose reference was passed on.
 pub const TAKE: u32 = 5;
-/// Puts a vector as a change of another.
-pub const CHANGE: u32 = 6;
+/// Puts a vector incrementally: as a stored one, its parent, but for some words.
+pub const INCREMENTAL: u32 = 6;
 
 /// As in `warpset::Outcome`.
 pub const NEW: u32 = 1;
@@ -220,7 +220,7 @@ pub const NO_REFERENCE: u64 = u64::MAX;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct ChunkPlace {
+struct ChunkLocation {
     offset: u64,
     bytes: u64,
     empty: [u32; 4],
@@ -347,7 +347,7 @@ pub struct Table {
     pub view: View,
     /// Of vectors, or of root pairs.
     pub slots: u64,
-    /// Of nodes: those that every search of the node table can come to.
+    /// Slots of nodes that every search of the node table can come to.
     pub node_slots: usize,
     /// Of a compact table.
     pub layout: Option<Layout>,
@@ -418,18 +418,18 @@ impl Table {
         Self { kernels, view: View { roots, nodes, compact }, slots, node_slots, layout }
     }
 
-    /// Of a cuckoo table: the view for keys that are put back.
+    /// For a cuckoo table, the view for keys that are put back.
     pub fn view_to_put_back(&self) -> View {
         let mut view = self.view;
         view.compact.stash.rounds = view.compact.stash.all_rounds;
         view
     }
 
-    fn chunk(&self, slot: u64, chunk: u32) -> ChunkPlace {
-        let mut place = ChunkPlace::default();
-        // SAFETY: the function computes an address from the view and touches nothing but `place`.
-        unsafe { (self.kernels.chunk_of_slot)(&self.view, slot, chunk, &mut place) };
-        place
+    fn chunk(&self, slot: u64, chunk: u32) -> ChunkLocation {
+        let mut location = ChunkLocation::default();
+        // SAFETY: the function computes an address from the view and touches nothing but `location`.
+        unsafe { (self.kernels.chunk_of_slot)(&self.view, slot, chunk, &mut location) };
+        location
     }
 
     /// Makes every slot EMPTY, as the kernel does.
@@ -439,10 +439,10 @@ impl Table {
         }
         let chunked = if self.layout.is_some() { 0 } else { self.slots };
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
-            let place = self.chunk(slot, chunk);
-            let words = place.bytes as usize / 4;
-            let address = self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>();
-            memory.at_mut(address, words).copy_from_slice(&place.empty[..words]);
+            let location = self.chunk(slot, chunk);
+            let words = location.bytes as usize / 4;
+            let address = self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>();
+            memory.at_mut(address, words).copy_from_slice(&location.empty[..words]);
         }
         memory.at_mut(self.view.roots.stored, 1)[0] = 0;
         if self.kernels.is_tree() {
@@ -451,8 +451,8 @@ impl Table {
         }
     }
 
-    /// Of a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any launch, if `accepts` that.
-    /// Gives which.
+    /// For a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any
+    /// launch, if `accepts` that. Gives which.
     pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
         let layout = self.layout.expect("a compact table");
         let address = |range: &Range<usize>| self.view.roots.slots.wrapping_add(range.start);
@@ -481,17 +481,17 @@ impl Table {
         }
         let mut seen = Slot { decided: Vec::new(), words: Vec::new(), ranges: Vec::new() };
         for chunk in 0..self.kernels.chunks() {
-            let place = self.chunk(slot, chunk);
-            let words = place.bytes as usize / 4;
-            let cells = memory.at(self.view.roots.slots.wrapping_add(place.offset as usize).cast::<u32>(), words);
-            seen.decided.push(cells != &place.empty[..words]);
+            let location = self.chunk(slot, chunk);
+            let words = location.bytes as usize / 4;
+            let cells = memory.at(self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>(), words);
+            seen.decided.push(cells != &location.empty[..words]);
             seen.words.extend(cells);
-            seen.ranges.push(place.offset as usize..(place.offset + place.bytes) as usize);
+            seen.ranges.push(location.offset as usize..(location.offset + location.bytes) as usize);
         }
         seen
     }
 
-    /// The same of a compact table. What is no key's code reads as words that no vector has.
+    /// The same for a compact table. What is no key's code reads as words that no vector has.
     fn compact_slot(&self, memory: &Memory, layout: &Layout, slot: u64) -> Slot {
         let range = layout.range(slot);
         let bytes = memory.at(self.view.roots.slots.wrapping_add(range.start).cast_const(), range.len());
@@ -507,7 +507,7 @@ impl Table {
         Slot { decided: vec![code != 0], words, ranges: vec![range] }
     }
 
-    /// Of a compact table: the key of a vector (or root pair).
+    /// The key of a vector, or of a root pair, in a compact table.
     pub fn key(&self, words: &[u32]) -> u64 {
         let right = if self.kernels.is_tree() { self.kernels.left_bits() } else { 32 };
         u64::from(words[0]) | u64::from(words[1]) << right

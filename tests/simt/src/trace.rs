@@ -1,6 +1,6 @@
 //! What happened, step by step, for people.
 
-use crate::fault::{LaneName, Place};
+use crate::fault::{LaneName, Location};
 use crate::memory::Memory;
 use crate::request::{Kind, Order, Request};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Step {
     pub lane: LaneName,
-    pub place: Place,
+    pub location: Location,
     pub size: usize,
     kind: Kind,
     order: Order,
@@ -26,7 +26,7 @@ impl Step {
     pub fn new(memory: &Memory, lane: usize, request: &Request, address: *mut u8, size: u32) -> Self {
         Self {
             lane: memory.names()[lane],
-            place: memory.place(address),
+            location: memory.location(address),
             size: size as usize,
             kind: request.kind,
             order: request.order,
@@ -53,7 +53,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cells = self.size / 4;
         let number = |cells_of: &'_ [u32; 4]| Number(&cells_of[..cells]).to_string();
-        write!(f, "{:<32} {:<24} ", self.lane.to_string(), self.place.to_string())?;
+        write!(f, "{:<32} {:<24} ", self.lane.to_string(), self.location.to_string())?;
         match self.kind {
             Kind::Load => write!(f, "load gives {}", number(&self.answer))?,
             Kind::Store => write!(f, "store {}", number(&self.value))?,

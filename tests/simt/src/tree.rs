@@ -1,7 +1,8 @@
-//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down, where
-//! `tree/shape.cuh` mostly goes up.
+//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down,
+//! where `tree/shape.cuh` mostly goes up.
 //!
-//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there, rounded up.
+//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there,
+//! rounded up.
 
 use crate::checks::Pool;
 use crate::explorer::Wrong;
@@ -24,7 +25,7 @@ impl Nodes {
         let beyond = &slots[table.node_slots..];
         if let Some(slot) = beyond.iter().position(|node| *node != 0) {
             let slot = table.node_slots + slot;
-            return Err(wrong("node out of place", format!("slot {slot} holds a node"), vec![about(slot)]));
+            return Err(wrong("node out of position", format!("slot {slot} holds a node"), vec![about(slot)]));
         }
         let mut numbers = HashMap::from([(0, slots.len() as u32 - 1)]);
         for (slot, node) in slots.iter().enumerate().filter(|(_, node)| **node != 0) {
@@ -112,7 +113,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Of so many words, by the number of a pairing in tree/shape.cuh.
+    /// The tree of so many words, by the number of a pairing in tree/shape.cuh.
     fn new(pairing: u32, width: usize) -> Self {
         match pairing {
             0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),
@@ -138,16 +139,17 @@ impl Tree {
         Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
     }
 
-    /// What is at a place of the last of these rows: in the row before, that place, and the one as far behind it as this row is long.
-    fn interleaved(width: usize, rows: &[usize], place: usize) -> Self {
+    /// What is at a position of the last of these rows: in the row before, that position, and the one as far behind it as this
+    /// row is long.
+    fn interleaved(width: usize, rows: &[usize], position: usize) -> Self {
         let [before @ .., length] = rows else { panic!("there is a row") };
         match before.last() {
-            None if 2 * place + 1 < width => Self::pair(Self::Word(2 * place), Self::Word(2 * place + 1)),
-            None => Self::Word(2 * place),
-            Some(longer) if place + length < *longer => {
-                Self::pair(Self::interleaved(width, before, place), Self::interleaved(width, before, place + length))
+            None if 2 * position + 1 < width => Self::pair(Self::Word(2 * position), Self::Word(2 * position + 1)),
+            None => Self::Word(2 * position),
+            Some(longer) if position + length < *longer => {
+                Self::pair(Self::interleaved(width, before, position), Self::interleaved(width, before, position + length))
             }
-            Some(_) => Self::interleaved(width, before, place),
+            Some(_) => Self::interleaved(width, before, position),
         }
     }
 

@@ -1,15 +1,15 @@
-//! The bucket table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of
-//! tiny cases.
+//! The bucket table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
+//! schedule of tiny cases.
 //!
-//! `cargo test` tries a share of the schedules, with `WARPSET_TEST_FULL=1` three times as many;
-//! `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` tries for every spec and each of three schedulers 220,000 storms, and all
-//! of the tiny cases, in about an hour on two cores.
+//! `cargo test` tries a share of the schedules, with `WARPSET_TEST_FULL=1` three times as many.
+//! `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` tries for every spec and each of three schedulers 220,000 stress
+//! trials, and all of the tiny cases, in about an hour on two cores.
 
 mod support;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
-use support::{Few, layouts, share, storms, trial};
+use support::{Few, layouts, share, stress, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::table::{BUCKETS, FIND, PUT, bucket};
@@ -17,9 +17,9 @@ use warpset_simt::table::{BUCKETS, FIND, PUT, bucket};
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(BUCKETS))];
     for kernels in BUCKETS {
-        trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+        trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
-    trials.extend(duels());
+    trials.extend(exhaustive());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -29,10 +29,10 @@ const C: u32 = 2;
 
 /// Every schedule of: two lanes with two operations each on two vectors, in one bucket, with up to three chunks a vector; three
 /// lanes for one slot; two warps with a vector each.
-fn duels() -> Vec<Trial> {
+fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |name: String, make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
-        let name = format!("duel::{name}");
+        let name = format!("exhaustive::{name}");
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
     // Chunks a vector and slots a bucket: 1 and 8; 2 and 4; 3 and 2; 3 (of three sizes) and 4; 1 and 4; 3 and 1 twice.

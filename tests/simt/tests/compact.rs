@@ -1,5 +1,5 @@
-//! The compact table's kernels and headers on the simulated GPU: random storms of operations for every spec, and every schedule of tiny
-//! cases.
+//! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
+//! schedule of tiny cases.
 //!
 //! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
 
@@ -7,7 +7,7 @@ mod support;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
-use support::{Few, layouts, share, storms, trial};
+use support::{Few, layouts, share, stress, trial};
 use warpset_simt::crowd::Crowd;
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive, Stash};
 use warpset_simt::explorer::{Program, Strategy};
@@ -17,14 +17,14 @@ use warpset_simt::table::{COMPACTS, FIND, Kernels, PUT, compact};
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(COMPACTS))];
     for kernels in COMPACTS {
-        trials.extend(storms(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+        trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
     // Codes have room for a stash function.
     for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
         trials.extend(relocations(kernels));
         trials.extend(crowds(kernels));
     }
-    trials.extend(duels());
+    trials.extend(exhaustive());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -54,12 +54,12 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One slot a
-/// bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
-fn duels() -> Vec<Trial> {
+/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One
+/// slot a bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
+fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
-        let name = format!("duel::{}", make().name());
+        let name = format!("exhaustive::{}", make().name());
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
     for kernels in [compact(12, 16), compact(15, 16), compact(20, 32), compact(33, 32), compact(64, 64)] {

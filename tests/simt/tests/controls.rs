@@ -1,11 +1,11 @@
-//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside it
-//! must survive the same hunts.
+//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside
+//! it must survive the same explorations.
 //!
 //! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
 
 use warpset_simt::controls::*;
 use warpset_simt::exhaustive::{Alike, Exhaustive};
-use warpset_simt::explorer::{Catch, Cause, Program, Strategy, hunt};
+use warpset_simt::explorer::{Catch, Cause, Program, Strategy, explore};
 use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
@@ -20,11 +20,11 @@ const ALL: &[Strategy] = &[RANDOM, PCT, LOCK_STEP, EXHAUSTIVE];
 /// Those that choose at random.
 const SAMPLING: &[Strategy] = &[RANDOM, PCT, LOCK_STEP];
 
-/// Hunts a strategy, each with seeds of its own: one could be lucky.
-const HUNTS: u64 = 10;
-/// Schedules until a hunt that caught nothing has failed.
+/// Explorations a strategy, each with seeds of its own: one could be lucky.
+const EXPLORATIONS: u64 = 10;
+/// Schedules until an exploration that caught nothing has failed.
 const MOST: u64 = 20_000;
-/// Schedules that what is right must survive: more than any hunt for what is wrong needs.
+/// Schedules that what is right must survive: more than any exploration for what is wrong needs.
 const SURVIVED: u64 = 2_000;
 
 /// Small programs: who makes no progress for so long never will.
@@ -36,13 +36,13 @@ fn loads(loads: Loads) -> Rules {
     Rules { loads, races: false, ..rules() }
 }
 
-/// Each of these strategies catches the program in every hunt, for one of these reasons. Gives the last catch.
+/// Each of these strategies catches the program in every exploration, for one of these reasons. Gives the last catch.
 fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], reasons: &[&str]) -> Box<Catch> {
     let mut last = None;
     for &strategy in strategies {
-        let hunts = if strategy == EXHAUSTIVE { 1 } else { HUNTS };
-        let catches: Vec<Box<Catch>> = (0..hunts)
-            .map(|number| match hunt(&mut program, strategy, rules, number * MOST, MOST) {
+        let explorations = if strategy == EXHAUSTIVE { 1 } else { EXPLORATIONS };
+        let catches: Vec<Box<Catch>> = (0..explorations)
+            .map(|number| match explore(&mut program, strategy, rules, number * MOST, MOST) {
                 Ok(effort) => panic!("{}: {strategy} did not catch it: {effort}", program.name()),
                 Err(catch) => catch,
             })
@@ -62,7 +62,7 @@ fn machine(rules: &Rules) -> String {
     differences.into_iter().filter_map(|(differs, how)| differs.then_some(how)).collect()
 }
 
-/// Means over the hunts, and the slowest.
+/// Means over the explorations, and the slowest.
 fn speed(name: &str, strategy: Strategy, catches: &[Box<Catch>]) -> String {
     let count = catches.len() as f64;
     let mean = |of: &dyn Fn(&Catch) -> f64| catches.iter().map(|catch| of(catch)).sum::<f64>() / count;
@@ -88,7 +88,7 @@ fn steps(schedule: &Schedule) -> usize {
 
 fn survives(mut program: impl Program, rules: &Rules, strategies: &[Strategy]) {
     for &strategy in strategies {
-        match hunt(&mut program, strategy, rules, 0, SURVIVED) {
+        match explore(&mut program, strategy, rules, 0, SURVIVED) {
             Ok(effort) => println!("{:<60} {:<10} survives {effort}", program.name() + &machine(rules), strategy.to_string()),
             Err(catch) => panic!("{catch}"),
         }
@@ -111,8 +111,8 @@ fn chained_claiming_survives() {
     }
 }
 
-/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such others
-/// to each other, so this is on a machine that has no stale loads and does not watch for races.)
+/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such
+/// others to each other, so this is on a machine that has no stale loads and does not watch for races.)
 #[test]
 fn alone_all_survive() {
     let unwatched = Rules { races: false, ..rules() };
@@ -162,8 +162,8 @@ fn thesis_spinlock() {
     }
 }
 
-/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the words
-/// that it guards are seen to come.
+/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the
+/// words that it guards are seen to come.
 #[test]
 fn thesis_spinlock_without_order() {
     let control = || Control::new(THESIS_SPINLOCK_RELAXED, Case::equal());
@@ -178,11 +178,12 @@ fn chained_torn() {
     for stale in [true, false] {
         let torn = loads(Loads { torn: true, stale, ..Loads::default() });
         for alike in [Alike::Nothing, Alike::AllButLast] {
-            let duel = Exhaustive::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
-            caught(duel, &torn, ALL, &["replication"]);
+            let trial = Exhaustive::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
+            caught(trial, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
-            // A replica; where there is room for none, Full; and Seen at a place where the vector is not, when the look that confirms it is torn too.
+            // A replica; where there is room for none, Full; and Seen in a slot where the vector is not, when the look that
+            // confirms it is torn too.
             caught(
                 Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
@@ -215,8 +216,8 @@ fn chained_looks_again() {
     for algorithm in [LOOKS_AGAIN_WEAK, LOOKS_AGAIN_TOGETHER_WEAK] {
         caught(Control::new(algorithm, Case::equal()), &rules(), ALL, &["data race"]);
     }
-    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an older
-    // one, not even a weak one. So only the race detector objects.
+    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an
+    // older one, not even a weak one. So only the race detector objects.
     survives(Control::new(LOOKS_AGAIN_WEAK, Case::equal()), &unwatched, ALL);
 }
 
@@ -243,7 +244,7 @@ fn chained_last_stored() {
     }
 }
 
-/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other place.
+/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other slot.
 #[test]
 fn cuckoo_find() {
     for make in [|| Control::new(CUCKOO, Case::evicted()), || Control::new(CUCKOO, Case::evicted()).sequential()] {
@@ -258,7 +259,7 @@ fn cuckoo_find() {
 /// A tree table of which one part is wrong, and the same scripts with nothing wrong.
 #[test]
 fn trees() {
-    let duel = |control: TreeControl, alike, players: &[&[Call]], stale| {
+    let trial = |control: TreeControl, alike, players: &[&[Call]], stale| {
         let players = players.iter().map(|calls| calls.to_vec()).collect();
         Exhaustive::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
     };
@@ -266,19 +267,19 @@ fn trees() {
     let given: &[&[Call]] = &[&[(GIVE, 0)], &[(TAKE, 0), (TAKE, 0)]];
     let both: &[&[Call]] = &[&[(PUT, 0)], &[(PUT, 1)]];
     for players in [scanned, given, both] {
-        survives(duel(TREE, Alike::AllButLast, players, true), &rules(), ALL);
-        survives(duel(TREE, Alike::AllButLast, players, false), &rules(), ALL);
+        survives(trial(TREE, Alike::AllButLast, players, true), &rules(), ALL);
+        survives(trial(TREE, Alike::AllButLast, players, false), &rules(), ALL);
     }
     // The root may be seen before its nodes are, as no order binds them.
     let not_in_step = &[RANDOM, PCT, EXHAUSTIVE];
-    caught(duel(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, true), &rules(), not_in_step, &["wrong row"]);
-    survives(duel(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, false), &rules(), ALL);
-    caught(duel(TREE_GIVEN_RELAXED, Alike::Nothing, given, true), &rules(), not_in_step, &["wrong row"]);
-    survives(duel(TREE_GIVEN_RELAXED, Alike::Nothing, given, false), &rules(), ALL);
+    caught(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, true), &rules(), not_in_step, &["wrong row"]);
+    survives(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, false), &rules(), ALL);
+    caught(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, true), &rules(), not_in_step, &["wrong row"]);
+    survives(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, false), &rules(), ALL);
     for stale in [true, false] {
         // One node goes over another, and with it a vector; or over an equal one, and both count as new.
-        caught(duel(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
-        caught(duel(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
+        caught(trial(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
+        caught(trial(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The simulator itself: which behaviours its memory allows and which not, and that its searches find what they promise to find.
 //!
-//! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the model
-//! allows. Kernels are written in Rust and ask the machine themselves.
+//! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the
+//! model allows. Kernels are written in Rust and ask the machine themselves.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;

@@ -1,8 +1,8 @@
-//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change that
-//! must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
+//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change
+//! that must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled and
-//! run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
+//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
+//! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the compare-and-swap that confirms a chunk seen EMPTY",
         file: "warpset/core/claim.cuh",
-        from: "    if (seen == empty) seen = platform::compare_and_swap_relaxed(chunk, empty, value);\n",
-        to: "    if (seen == empty) platform::compare_and_swap_relaxed(chunk, empty, value);\n",
+        from: "    if (seen == empty) seen = claim(chunk, empty, value);\n",
+        to: "    if (seen == empty) claim(chunk, empty, value);\n",
     },
     Mutant {
         what: "the compare with what a failed compare-and-swap returned: a loser goes on to the next slot",
@@ -75,8 +75,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the order of chunks: the second before the first (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "decision = decide_chunk(bucket, place, chunk, vector, decision == Decision::Won);",
-        to: "decision = decide_chunk(bucket, place, layout.chunks() > 1 && chunk < 2 ? 1 - chunk : chunk, vector, false);",
+        from: "decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);",
+        to: "decision = decide_chunk(bucket, index, layout.chunks() > 1 && chunk < 2 ? 1 - chunk : chunk, vector, false);",
     },
     Mutant {
         what: "the claim of the last chunk: New for whoever agrees too (by a warp)",
@@ -88,17 +88,17 @@ const MUTANTS: &[Mutant] = &[
         what: "the claim of the last chunk: New for whoever won any chunk (by one thread)",
         file: "warpset/bucket/table.cuh",
         from: "            Decision decision = Decision::Agreed;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != \
-               Decision::Different; ++chunk)\n                decision = decide_chunk(bucket, place, chunk, vector, decision == \
+               Decision::Different; ++chunk)\n                decision = decide_chunk(bucket, index, chunk, vector, decision == \
                Decision::Won);\n            if (decision == Decision::Different) continue;",
         to: "            Decision decision = Decision::Agreed;\n            bool won = false;\n            for (u32 chunk = 0; chunk < \
-             layout.chunks() && decision != Decision::Different; ++chunk) {\n                decision = decide_chunk(bucket, place, \
+             layout.chunks() && decision != Decision::Different; ++chunk) {\n                decision = decide_chunk(bucket, index, \
              chunk, vector, decision == Decision::Won);\n                won |= decision == Decision::Won;\n            }\n            \
              if (decision == Decision::Different) continue;\n            if (won) decision = Decision::Won;",
     },
     Mutant {
         what: "the bar on vectors that look EMPTY (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            if (forbids(forbidden, bucket, place)) continue;\n            Decision decision = Decision::Agreed;\n            for \
+        from: "            if (forbids(forbidden, bucket, index)) continue;\n            Decision decision = Decision::Agreed;\n            for \
                (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)",
         to: "            Decision decision = Decision::Agreed;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != \
              Decision::Different; ++chunk)",
@@ -117,37 +117,37 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the barrier between seeing slots complete and reading them for another lane",
-        file: "warpset/batch/batch.cuh",
-        from: "so without this they might see chunks EMPTY.\n        Warp::sync();\n",
-        to: "so without this they might see chunks EMPTY.\n",
+        file: "warpset/batch/maintenance.cuh",
+        from: "        Warp::sync();\n        u64 row = 0;\n",
+        to: "        u64 row = 0;\n",
     },
     Mutant {
         what: "the barrier between the last look at a vector in scratch memory and the next vector",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/search.cuh",
         from: "            Warp::sync();  // a vector is read by its tile until here",
         to: "            // a vector is read by its tile until here",
     },
     Mutant {
         what: "the barrier after vectors have been copied to scratch memory",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/builder.cuh",
         from: "        }\n        Warp::sync();\n        return false;\n",
         to: "        }\n        return false;\n",
     },
     Mutant {
         what: "the barrier after the ranks of lanes have been written",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/builder.cuh",
         from: "            Warp::sync();\n            WARPSET_UNROLL_BY(1)\n",
         to: "            WARPSET_UNROLL_BY(1)\n",
     },
     Mutant {
         what: "a lane in a vote",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/results.cuh",
         from: "        u32 hit = platform::Warp::ballot(outcome ==",
         to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Unwritten ? 0 : platform::Warp::ballot(outcome ==",
     },
     Mutant {
         what: "a slot at the end of clearing",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/maintenance.cuh",
         from: "    const auto share = platform::Grid::share(blocks * block_words);\n",
         to: "    const auto share = platform::Grid::share(blocks * block_words + 1);\n",
     },
@@ -160,7 +160,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a probe: vectors leave a bucket with a free slot (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
-        from: "return ++place == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
+        from: "return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
         to: "return next_bucket();",
     },
     Mutant {
@@ -190,20 +190,20 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the count of nodes: those that another has put count too",
         file: "warpset/tree/nodes.cuh",
-        from: "(view.slots + at[i] + in_stash, empty, node[i]);\n",
-        to: "(view.slots + at[i] + in_stash, empty, node[i]);\nfresh += found == node[i];\n",
+        from: "(view.slots + at[i] + in_second, empty, node[i]);\n",
+        to: "(view.slots + at[i] + in_second, empty, node[i]);\nfresh += found == node[i];\n",
     },
     Mutant {
         what: "the first EMPTY slot of a bucket of nodes: it is passed over, and the bucket left over it",
         file: "warpset/tree/nodes.cuh",
-        from: "in_stash = first != node[i] && first != empty;",
-        to: "in_stash = first != node[i];",
+        from: "in_second = first != node[i] && first != empty;",
+        to: "in_second = first != node[i];",
     },
     Mutant {
         what: "the first EMPTY slot of a bucket of nodes: where both are, the second is taken",
         file: "warpset/tree/nodes.cuh",
-        from: "in_stash = first != node[i] && first != empty;",
-        to: "in_stash = first != node[i] && (first != empty || seen[i].chunk[1] == empty);",
+        from: "in_second = first != node[i] && first != empty;",
+        to: "in_second = first != node[i] && (first != empty || seen[i].chunk[1] == empty);",
     },
     Mutant {
         what: "the virtual node: (0, 0) is claimed as others are",
@@ -213,7 +213,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the clearing of the virtual node",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/maintenance.cuh",
         from: "platform::Grid::share(table.nodes.zero() + 1ull)",
         to: "platform::Grid::share(table.nodes.zero())",
     },
@@ -250,7 +250,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the missing node below a node (by a warp)",
         file: "warpset/tree/builder.cuh",
-        from: "            else if (!of_words && is_missing(node, length.get(), place)) to[current] = NodeTable::missing;\n",
+        from: "            else if (!of_words && is_missing(node, length.get(), position)) to[current] = NodeTable::missing;\n",
         to: "",
     },
     Mutant {
@@ -262,14 +262,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the exception for a word that looks like a missing node (by a warp)",
         file: "warpset/tree/builder.cuh",
-        from: "const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);",
+        from: "const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);",
         to: "const bool right_is_word = false;",
     },
     Mutant {
-        what: "the place of a word that looks like a missing node (by a warp)",
+        what: "the position of a word that looks like a missing node (by a warp)",
         file: "warpset/tree/builder.cuh",
-        from: "const bool right_is_word = Shape::is_word(width, length, 2 * place + 1);",
-        to: "const bool right_is_word = 2 * place + 1 == length - 1;",
+        from: "const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);",
+        to: "const bool right_is_word = 2 * position + 1 == length - 1;",
     },
     Mutant {
         what: "the scratch memory of a level's own: it is made in that of the one below",
@@ -297,7 +297,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the outcome of a vector that lacks a node (by a warp)",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/search.cuh",
         from: "if (takes && !resolved) search.begin();",
         to: "if (takes) search.begin();",
     },
@@ -344,7 +344,7 @@ const MUTANTS: &[Mutant] = &[
         to: "bits = mask(0);",
     },
     Mutant {
-        what: "the want of a node of a change",
+        what: "the want of a node of an incremental put",
         file: "warpset/tree/incremental.cuh",
         from: "            if (reference == NodeTable::missing) return false;\n",
         to: "",
@@ -374,7 +374,7 @@ const MUTANTS: &[Mutant] = &[
         to: "        return vectors;\n",
     },
     Mutant {
-        what: "the barrier after root pairs of changes have been written to scratch memory",
+        what: "the barrier after root pairs of incremental puts have been written to scratch memory",
         file: "warpset/tree/incremental_builder.cuh",
         from: "        Warp::sync();\n        return missing;\n",
         to: "        return missing;\n",
@@ -398,7 +398,7 @@ const MUTANTS: &[Mutant] = &[
         to: "Warp::ballot(!open(batch, way) && false);",
     },
     Mutant {
-        what: "the want of a node of a change, by ways",
+        what: "the want of a node of an incremental put, by ways",
         file: "warpset/tree/incremental_builder.cuh",
         from: "made[(end + way.vector) % room] = complete ? root : NodeTable::missing;",
         to: "made[(end + way.vector) % room] = root;",
@@ -508,8 +508,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the barrier after the writes of a round",
         file: "warpset/tree/strategies/row_builder.cuh",
-        from: "task.place, half);\n            sync();\n",
-        to: "task.place, half);\n",
+        from: "task.position, half);\n            sync();\n",
+        to: "task.position, half);\n",
     },
     Mutant {
         what: "the workspace of a warp's own, in global memory",
@@ -587,7 +587,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the skip of functions under which a key's code is EMPTY",
         file: "warpset/compact/table.cuh",
-        from: "} while (walk.place.code == empty);",
+        from: "} while (walk.at.code == empty);",
         to: "} while (false);",
     },
     Mutant {
@@ -611,7 +611,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the numbers of the stash's slots",
         file: "warpset/compact/table.cuh",
-        from: "        if (found.reference != no_reference) found.reference += first.slots();\n",
+        from: "        if (found.reference != no_reference) found.reference += main.slots();\n",
         to: "",
     },
     Mutant {
@@ -682,7 +682,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "words that could not be read, but the first of a row",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/maintenance.cuh",
         from: "        else platform::add_relaxed(invalid, 1);\n",
         to: "        else if (word == 0) platform::add_relaxed(invalid, 1);\n",
     },
@@ -695,13 +695,13 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the code that another has put into a slot that was seen EMPTY (relocation)",
         file: "warpset/compact/relocation.cuh",
-        from: "            if (table.main.claim(place.bucket, slot, place.code) == Level::empty) return true;",
-        to: "            table.main.claim(place.bucket, slot, place.code);\n            return true;",
+        from: "            if (table.main.claim(at.bucket, slot, at.code) == Level::empty) return true;",
+        to: "            table.main.claim(at.bucket, slot, at.code);\n            return true;",
     },
     Mutant {
         what: "the function under which a key has EMPTY's code (relocation)",
         file: "warpset/compact/relocation.cuh",
-        from: "            if (place.code == Level::empty) continue;  // no place of this key\n",
+        from: "            if (at.code == Level::empty) continue;  // the key skips this function\n",
         to: "",
     },
     Mutant {
@@ -760,7 +760,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the clearing of the stash",
-        file: "warpset/batch/batch.cuh",
+        file: "warpset/batch/maintenance.cuh",
         from: "(table.main.view.buckets + static_cast<u64>(table.stash.view.buckets))",
         to: "(table.main.view.buckets + static_cast<u64>(0))",
     },
@@ -791,20 +791,20 @@ fn survives(mutant: &Mutant) -> bool {
 
     // Headers that only trees use concern only their tests, some only a few specs.
     let uses = |names: &[&str]| names.iter().any(|name| mutant.file.contains(name));
-    let (tests, specs): (&[&str], _) = if uses(&["relocate"])
+    let (tests, specs): (&[&str], _) = if uses(&["compact/relocation"])
         || ["relocation", "gives way", "put back", "is told New"].iter().any(|of| mutant.what.contains(of))
     {
         (&["--test", "compact"], "compact")
     } else if uses(&["compact"]) {
         (&["--test", "compact", "--test", "tree"], "compact,tree")
-    } else if uses(&["change_intake", "block_cache"]) {
-        // Some of the specs are for the duels.
+    } else if uses(&["incremental_builder", "block_cache"]) {
+        // Some of the specs are for the exhaustive trials.
         (&["--test", "tree"], "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5")
-    } else if uses(&["row_intake", "root_intake", "recursive_intake"]) {
+    } else if uses(&["strategies/"]) {
         (&["--test", "tree"], "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14")
-    } else if uses(&["node_table", "tree_shape", "tree_table"]) {
+    } else if uses(&["tree/nodes", "tree/shape", "tree/table"]) {
         (&["--test", "tree"], "strategy,tree")
-    } else if uses(&["tree", "change"]) {
+    } else if uses(&["tree/"]) {
         (&["--test", "tree"], "tree")
     } else {
         (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")

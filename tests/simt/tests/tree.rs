@@ -1,5 +1,5 @@
-//! The tree table's kernels and headers on the simulated GPU: random storms of operations for every spec and every build strategy, and every
-//! schedule of tiny cases.
+//! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build
+//! strategy, and every schedule of tiny cases.
 //!
 //! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
 
@@ -8,17 +8,17 @@ mod support;
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use support::{Few, layouts, share, storms, stress_of_lanes, stress_of_warps, trial};
+use support::{Few, layouts, share, stress, stress_of_lanes, stress_of_warps, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
-use warpset_simt::table::{CHANGE, FIND, GIVE, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
+use warpset_simt::table::{FIND, GIVE, INCREMENTAL, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)))];
     for kernels in TREES.iter().chain(TREE_COMPACTS) {
         // About as many steps for each width.
         let wide = 1 + u64::from(kernels.width) / 8;
-        trials.extend(storms(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
+        trials.extend(stress(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
     }
     trials.push(Trial::test("layouts_of_strategies", || layouts(STRATEGY_TREES)));
     for kernels in STRATEGY_TREES {
@@ -34,19 +34,19 @@ fn main() -> ExitCode {
             trials.extend(stress_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8)));
         }
     }
-    trials.extend(duels());
+    trials.extend(exhaustive());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 const A: u32 = 0;
 const B: u32 = 1;
 
-/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in one
-/// bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
-fn duels() -> Vec<Trial> {
+/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in
+/// one bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
+fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
-        let name = format!("duel::{}", make().name());
+        let name = format!("exhaustive::{}", make().name());
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
     for kernels in [tree(3, 8, 64), tree(4, 8, 32), compact_tree(3, 44, 64), compact_tree(4, 14, 16)] {
@@ -82,7 +82,7 @@ fn two_lanes() -> Vec<Vec<Vec<Call>>> {
         vec![vec![(PUT, A)], vec![(FIND, A), (FIND, A)]],
         vec![vec![(PUT, A), (PUT, B)], vec![(SCAN, 0), (SCAN, 1)]],
         vec![vec![(GIVE, A)], vec![(TAKE, A), (TAKE, A)]],
-        vec![vec![(PUT, A), (CHANGE, B)], vec![(PUT, B), (CHANGE, A)]],
-        vec![vec![(PUT, A)], vec![(CHANGE, A), (CHANGE, B)]],
+        vec![vec![(PUT, A), (INCREMENTAL, B)], vec![(PUT, B), (INCREMENTAL, A)]],
+        vec![vec![(PUT, A)], vec![(INCREMENTAL, A), (INCREMENTAL, B)]],
     ]
 }

@@ -1,6 +1,6 @@
 // Machine 2: threads of a CPU (GCC or Clang, C++17). The names are those of platform/gpu; see there for what each promises.
 //
-// A warp has one lane here, so the kernels take their one-thread-a-vector path (batch/batch.cuh). Chunks are at most 8 bytes:
+// A warp has one lane here, so the kernels take their one-thread-a-vector path (batch/search.cuh). Chunks are at most 8 bytes:
 // every 64-bit CPU has a lock-free compare-and-swap of that size. Relaxed order maps to plain loads and to the processor's
 // compare-and-swap instruction; the argument why relaxed is enough is in core/claim.cuh and does not depend on the machine.
 #pragma once

@@ -15,7 +15,7 @@
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
 //   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
-//   Block                                           this thread's number in its block and how many there are, barrier, scratch memory
+//   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
 // Atomics. All are relaxed, device scope (`.gpu`): chained claiming (core/claim.cuh) reads no data *through* a chunk, the data
@@ -209,7 +209,7 @@ WARPSET_FN u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
 WARPSET_FN u32 leading_zeros(u32 bits) { return __clz(bits); }
 WARPSET_FN void prefetch(const void*, u32) {}
 
-// Of blocks in one dimension, of whole warps.
+// For blocks of one dimension and of whole warps.
 struct Warp {
     static constexpr u32 size = 32;
 
@@ -219,7 +219,7 @@ struct Warp {
     // The value that lane `source` passes. All lanes call it, converged.
     WARPSET_FN static u32 shuffle(u32 value, u32 source) { return __shfl_sync(~0u, value, source); }
     WARPSET_FN static u64 shuffle(u64 value, u32 source) { return __shfl_sync(~0u, value, source); }
-    // Of this lane's value and those of all lanes before it. All lanes call it, converged.
+    // The sum of this lane's value and those of all lanes before it. All lanes call it, converged.
     WARPSET_FN static u32 sum_up_to(u32 value)
     {
         WARPSET_UNROLL
@@ -268,7 +268,7 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
     return old;
 }
 
-// In one dimension, of whole warps.
+// Of one dimension, and of whole warps.
 struct Block {
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }

@@ -1,4 +1,5 @@
-// Machine 3: a GPU that is simulated, for tests (tests/simt). The names are those of platform/gpu; see there for what each promises.
+// Machine 3: a GPU that is simulated, for tests (tests/simt). The names are those of platform/gpu,
+// which says what each promises.
 //
 // Every lane is a fibre of one OS thread. What other lanes could notice - an atomic access, a vote, a shuffle, a barrier - is a
 // *request*: it is written down and handed to the scheduler (tests/simt/src), which suspends the lane and decides who goes on and

@@ -1,7 +1,10 @@
-// What the builders of the build strategies share: root pairs that a warp has made on their way to the lanes that search for them.
+// What the builders of the build strategies share: root pairs that a warp has made on their way to the lanes that search for
+// them.
 #pragma once
 
-#include "warpset/batch/batch.cuh"
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/warp_search.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -22,8 +25,8 @@ struct RootBuilder {
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
-    // When all root pairs are made: writes them to the scratch memory of the lanes set in `takers`, in order. True for a lane whose vector has
-    // none: for want of a node.
+    // When all root pairs are made: writes them to the scratch memory of the lanes set in `takers`, in order. True for a lane
+    // whose vector has none: for want of a node.
     WARPSET_FN bool hand_over(const Search& search, u32 takers) const
     {
         const u32 lane = Warp::lane();

@@ -1,24 +1,27 @@
-// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as root pairs,
-// made row by row, each row of halves in place of the one below.
+// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as
+// root pairs, made row by row, each row of halves in place of the one below.
 //
-// One loop, `make_row`, in rounds: in a round each lane has one *task*, a pair of one vector, and the warp goes on to the next when all
-// lanes are done (but for Lanes::One). Policies say
-//   - which task (`task`): a vector has a *group* of lanes, of one lane (One) or of as many as it has leaves, up to a warp (Group), which
-//     idle as rows get shorter; or the tasks of all vectors lie in a row, and lanes take them in order (ShrinkingGroup). The thesis shrinks over a block of
-//     256 threads with a barrier of the block a row; here a warp has 32 vectors in hand, which fill it at every row, and needs no such barrier;
+// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp goes on to the
+// next round when all lanes are done (but for Lanes::One). Policies say
+//   - which task a lane has (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
+//     (Group), which idle as rows get shorter. Or the tasks of all vectors lie in a row, and lanes take them in order
+//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row. Here a warp has 32
+//     vectors in hand, which fill it at every row, and needs no such barrier;
 //   - which halves make a pair (TreeShape);
 //   - where halves are (`Memory`, `Registers`).
 //
-// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written; lanes of one
-// round read before any of them writes (`sync`), which also keeps the next vectors' halves from being written before these's are read.
+// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written.
+// Lanes of one round read before any of them writes (`sync`). That also keeps the halves of the next vectors from being written
+// before those of these are read.
 #pragma once
 
+#include "warpset/core/layout.cuh"
 #include "warpset/tree/strategies/root_builder.cuh"
 
 namespace warpset {
 
 template <class RootShape, u32 width, Lanes lanes, Pairing pairing, Workspace workspace, Operation operation>
-struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Whole> 
+struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation, Offer::Whole>
     : RootBuilder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>, operation> {
     static_assert(lanes == Lanes::One || lanes == Lanes::Group || lanes == Lanes::ShrinkingGroup, "another builder's");
     static_assert(workspace != Workspace::ShuffledShared || (pairing == Pairing::Neighboured && lanes != Lanes::Group),
@@ -47,8 +50,8 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order. True
-    // for a lane whose vector has no root: for want of a node.
+    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
+    // True for a lane whose vector has no root: for want of a node.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();
@@ -69,12 +72,12 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     }
 
 private:
-    // A pair of a row that is to be made: at which place, of which vector of those that are made at once.
+    // A pair of a row that is to be made: at which position, of which vector of those that are made at once.
     struct Task {
-        u32 vector, place;
+        u32 vector, position;
     };
 
-    // The task of this lane in a round, if there is such a vector and place.
+    // The task of this lane in a round, if there is such a vector and position.
     WARPSET_FN static Task task(u32 round, u32 above)
     {
         const u32 lane = Warp::lane();
@@ -95,9 +98,9 @@ private:
         WARPSET_UNROLL_BY(1)
         for (u32 round = 0; round < rounds(above, vectors); ++round) {
             const Task task = this->task(round, above);
-            const bool mine = task.vector < vectors && task.place < above;
-            const u32 left = of_words ? 2 * task.place : Shape::left(length, task.place);
-            const u32 right = of_words ? left + 1 : Shape::right(length, task.place);
+            const bool mine = task.vector < vectors && task.position < above;
+            const u32 left = of_words ? 2 * task.position : Shape::left(length, task.position);
+            const u32 right = of_words ? left + 1 : Shape::right(length, task.position);
             const bool paired = mine && right < length;
             u64 pair;
             if constexpr (of_words) pair = mine ? words_at(words + task.vector * width + left, paired) : 0;
@@ -105,7 +108,7 @@ private:
             u32 half = Table::half(pair, 0);  // moves up if it is alone
             if (paired) half = !of_words && is_missing(pair, length, right) ? NodeTable::missing : table.nodes.template find<operation>(pair, fresh);
             sync();
-            if (mine) halves.write(task.vector, above, task.place, half);
+            if (mine) halves.write(task.vector, above, task.position, half);
             sync();
         }
     }
@@ -125,7 +128,7 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // Whether a pair of halves of a row of `length`, the right one at place `right`, lacks a node.
+    // Whether a pair of halves of a row of `length`, the right one at position `right`, lacks a node.
     WARPSET_FN static bool is_missing(u64 pair, u32 length, u32 right)
     {
         // Only a right half is ever a word: the last one.
@@ -143,24 +146,24 @@ private:
             else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
-        // The half at a place of a row of `length` of a vector; 0 if it is not wanted.
-        WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 place) const { return wanted ? halves[at(vector, length, place)] : 0; }
-        WARPSET_FN void write(u32 vector, u32 length, u32 place, u32 half) { halves[at(vector, length, place)] = half; }
+        // The half at a position of a row of `length` of a vector; 0 if it is not wanted.
+        WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const { return wanted ? halves[at(vector, length, position)] : 0; }
+        WARPSET_FN void write(u32 vector, u32 length, u32 position, u32 half) { halves[at(vector, length, position)] = half; }
 
     private:
-        WARPSET_FN static u32 at(u32 vector, u32 length, u32 place)
+        WARPSET_FN static u32 at(u32 vector, u32 length, u32 position)
         {
             // Rows of lanes that share their work lie one behind another, others at equal distances.
-            const u32 in_order = vector * (shrinks ? length : leaves) + place;
+            const u32 in_order = vector * (shrinks ? length : leaves) + position;
             if constexpr (workspace != Workspace::ShuffledShared) return in_order;
-            // Lanes read halves 2i and 2i + 1. Each its own vector's: all lanes' halves of one place side by side. Of one row: of each 64
-            // halves, the even ones before the odd ones.
-            if constexpr (!shrinks) return place * Warp::size + vector;
+            // Lanes read halves 2i and 2i + 1. If each lane reads those of its own vector, the halves of all lanes at one
+            // position lie side by side. If lanes share one row, of each 64 halves the even ones lie before the odd ones.
+            if constexpr (!shrinks) return position * Warp::size + vector;
             return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
         }
     };
 
-    // Halves in registers of the lanes of a group: place p of a row is in register p / group of lane p % group.
+    // Halves in registers of the lanes of a group: position p of a row is in register p / group of lane p % group.
     struct Registers {
         static constexpr u32 count = (leaves + group - 1) / group;
         u32 halves[count] = {};
@@ -168,23 +171,23 @@ private:
         WARPSET_FN Registers(const Builder&, const BatchView&) {}
 
         // As in memory. All lanes call it, converged.
-        WARPSET_FN u32 read(bool wanted, u32, u32, u32 place) const
+        WARPSET_FN u32 read(bool wanted, u32, u32, u32 position) const
         {
             const u32 group_start = Warp::lane() / group * group;
             u32 half = 0;
             WARPSET_UNROLL
             for (u32 i = 0; i < count; ++i) {
-                const u32 of_lane = Warp::shuffle(halves[i], group_start + place % group);
-                if (wanted && place / group == i) half = of_lane;
+                const u32 of_lane = Warp::shuffle(halves[i], group_start + position % group);
+                if (wanted && position / group == i) half = of_lane;
             }
             return half;
         }
-        // The place is one of this lane's.
-        WARPSET_FN void write(u32, u32, u32 place, u32 half)
+        // The position is one of this lane's.
+        WARPSET_FN void write(u32, u32, u32 position, u32 half)
         {
             WARPSET_UNROLL
             for (u32 i = 0; i < count; ++i)
-                if (place / group == i) halves[i] = half;
+                if (position / group == i) halves[i] = half;
         }
     };
 

@@ -1,21 +1,22 @@
 // The build strategies of tree tables: how the kernels of a table make root pairs of vectors, chosen when they are compiled.
 //
-// Only the pairing is of the table: which trees there are (tree/shape.cuh). Lanes and workspace are of the warps that make them, and have no
-// effect where a thread makes a tree by itself: on CPUs, and in calls by one thread of a user's kernel. So kernels of strategies with
-// one pairing could share a table.
+// Only the pairing is a property of the table: it says which trees there are (tree/shape.cuh). Lanes and workspace are properties
+// of the warps that make the trees. They have no effect where a thread makes a tree by itself: on CPUs, and in calls by one
+// thread of a user's kernel. So kernels of strategies with one pairing could share a table.
 //
-// Builder (batch/batch.cuh) has a specialisation for
+// Builder (batch/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
-//   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x workspace (tree/strategies/row_builder.cuh);
+//   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x
+//     workspace (tree/strategies/row_builder.cuh);
 //   - the recursive ones of his chapter 6: Halved, {One, Two} x {Stack, StackOfLeaves} (tree/strategies/recursive_builder.cuh).
-// The names and the legal combinations are in src/strategy.rs.
+// The names and the legal combinations are in src/table/strategy.rs.
 #pragma once
 
 #include "warpset/tree/shape.cuh"
 
 namespace warpset {
 
-// Who makes the tree of a vector. The numbers are those of `Lanes` in src/strategy.rs.
+// Who makes the tree of a vector. The numbers are those of `Lanes` in src/table/strategy.rs.
 enum class Lanes : u32 {
     Stream = 0,          // the whole warp, those of 32 vectors at once; lanes go on to the next node as they are done
     One = 1,             // a lane by itself
@@ -24,7 +25,7 @@ enum class Lanes : u32 {
     ShrinkingGroup = 4,  // for each row as many as it has nodes: lanes that one vector does not need are of the next
 };
 
-// Where a tree under construction is. The numbers are those of `Workspace` in src/strategy.rs.
+// Where a tree under construction is. The numbers are those of `Workspace` in src/table/strategy.rs.
 enum class Workspace : u32 {
     Shared = 0,
     ShuffledShared = 1,  // shared memory in an order without bank conflicts
@@ -34,11 +35,11 @@ enum class Workspace : u32 {
     StackOfLeaves = 5,  // the same, with a call for each pair of words
 };
 
-template <Lanes lanes_of_vector, Pairing pairing_of_halves, Workspace place_of_halves>
+template <Lanes lanes_of_vector, Pairing pairing_of_halves, Workspace workspace_of_halves>
 struct Strategy {
     static constexpr Lanes lanes = lanes_of_vector;
     static constexpr Pairing pairing = pairing_of_halves;
-    static constexpr Workspace workspace = place_of_halves;
+    static constexpr Workspace workspace = workspace_of_halves;
 };
 
 using DefaultStrategy = Strategy<Lanes::Stream, Pairing::Neighboured, Workspace::Shared>;

@@ -1,10 +1,9 @@
 // What generated next-state functions are written in: fields of packed states, arithmetic that wraps, faults and overflows.
 //
 // It compiles with NVRTC and with a C++17 compiler and includes nothing. Whoever includes it defines EXPLORE_FN (what a function
-// begins with), EXPLORE_OUT_OF_LINE (the
-// same, for a large one that is called from several places), EXPLORE_DATA (what a constant array begins with) and
-// EXPLORE_NO_UNROLL (before loops); and provides the type of states: `words[i]`, and for arrays of several words
-// `select<first, count>(i)` and `replace<first, count>(i, word)` of `words[first + i]`.
+// begins with), EXPLORE_OUT_OF_LINE (the same, for a large one that is called from several places), EXPLORE_DATA (what a constant
+// array begins with) and EXPLORE_NO_UNROLL (before loops); and provides the type of states: `words[i]`, and for arrays of several
+// words `select<first, count>(i)` and `replace<first, count>(i, word)` of `words[first + i]`.
 
 namespace explore {
 

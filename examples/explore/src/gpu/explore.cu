@@ -352,7 +352,7 @@ struct Engine {
         }
         HandOver hand_over{cache, reference};
         watch.lap(&search->fetching);
-        u32 room = 0, steps = 0;  // room: in the cache, at least; the same for all threads
+        u32 free_rows = 0, steps = 0;  // free_rows: of the cache, at least; the same for all threads
         u32 unit = 0, choice = 0;
 #pragma unroll 1
         while (true) {
@@ -361,17 +361,17 @@ struct Engine {
                 if (++unit >= units) break;
                 continue;
             }
-            if (room < Chosen::threads) room = first < last ? cache.room() : 0;
-            if (room < Chosen::threads) {  // the one place where a put is: its code is long
+            if (free_rows < Chosen::threads) free_rows = first < last ? cache.free_rows() : 0;
+            if (free_rows < Chosen::threads) {  // the only put: its code is long
                 watch.lap(&search->generating);
                 const u32 left = cache.drop_duplicates();
                 watch.lap(&search->caching);
                 cache.find_or_put_distinct(table, left, order, counts);
                 watch.lap(&search->putting);
-                room = Chosen::rows;
+                free_rows = Chosen::rows;
             }
             if (first >= last) return;
-            room -= Chosen::threads;
+            free_rows -= Chosen::threads;
             steps += try_choice(unit, choice, has_state, state, notes, hand_over);
             ++choice;
         }
@@ -466,11 +466,11 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 
 #if EXPLORE_WALKS_BACK
 
-// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference places[level],
-// which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]]. Blocks as for
-// `search_levels`.
+// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference becomes
+// references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
+// Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* places,
+find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
                  explore::u64 level)
 {
     using namespace explore;
@@ -479,7 +479,7 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 last = starts[level + 1], stride = u64{gridDim.x} * blockDim.x;
     for (u64 tile = starts[level] + u64{blockIdx.x} * blockDim.x; tile < last; tile += stride) {
-        if (Warp::any(load_relaxed(places + level) != no_reference)) return;
+        if (Warp::any(load_relaxed(references + level) != no_reference)) return;
         const bool has_state = tile + threadIdx.x < last;
         const u64 reference = has_state ? order[tile + threadIdx.x] : no_reference;
         if (has_state) set_state(fetch(table, reference), state);
@@ -490,7 +490,7 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
 #pragma unroll 1
             for (u32 choice = 0; choice < choices(unit); ++choice) try_choice(unit, choice, has_state, state, notes, comparison);
         // Relaxed: any of them will do, and the host reads what it writes when the kernel has ended.
-        if (comparison.found && warpset::platform::compare_and_swap_relaxed(places + level, no_reference, reference) == no_reference)
+        if (comparison.found && warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
             for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
     }
 }

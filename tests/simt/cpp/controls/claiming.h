@@ -39,8 +39,8 @@ struct GpuExplore1 : FindsForwards {
 
 // GPUexplore 2.0 (thesis of Bergsma 2019, 3.1.2 and 5.1.1): a lane for each word, which all compare and swap at once.
 //
-// The flaw: it takes for granted that the hardware does the compare-and-swaps of a half-warp as one. It does not, so of two groups
-// each may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
+// The flaw: it takes for granted that the hardware does the compare-and-swaps of a half-warp as one. It does not, so of two
+// groups each may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
 struct GpuExplore2 : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
     {
@@ -55,13 +55,13 @@ struct GpuExplore2 : FindsForwards {
     }
 };
 
-// The table without replication of Bergsma's thesis (2019, 5.1.3), here with a lane for a vector: the first word is claimed by a mark
-// that has its highest bit set and tells the vector's hash; it becomes the vector's first word when the others are there.
+// The table without replication of Bergsma's thesis (2019, 5.1.3), here with a lane for a vector: the first word is claimed by a
+// mark that has its highest bit set and tells the vector's hash; it becomes the vector's first word when the others are there.
 // Whoever meets the mark with the hash of its own vector waits.
 //
-// The flaw: it waits. Where the lanes of a warp go in lock-step, the one that waits may keep the one that it waits for from going on.
-// And the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen before the
-// others.
+// The flaw: it waits. Where the lanes of a warp go in lock-step, the one that waits may keep the one that it waits for from going
+// on. And the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen before
+// the others.
 template <Order publish, Order observe>
 struct ThesisSpinlock : FindsForwards {
     static constexpr u64 in_progress = 1ull << 63;
@@ -90,9 +90,9 @@ struct ThesisSpinlock : FindsForwards {
     }
 };
 
-// Chained claiming that loads a chunk again when the compare-and-swap of it was lost, instead of taking the value that this returned.
-// `together`: the lane that looks again is not the one that lost, but another of its group, as where a warp reads a bucket again
-// after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
+// Chained claiming that loads a chunk again when the compare-and-swap of it was lost, instead of taking the value that this
+// returned. `together`: the lane that looks again is not the one that lost, but another of its group, as where a warp reads a
+// bucket again after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
 //
 // The flaw: the load may see less than the compare-and-swap did, EMPTY even, and a slot that is being filled with the same vector
 // passes for another's.
@@ -118,11 +118,12 @@ struct LooksAgain : FindsForwards {
     }
 };
 
-// Chained claiming from the last chunk to the first, by every second lane or by all; and looking for a vector in that order or not.
+// Chained claiming from the last chunk to the first, by every second lane or by all; and looking for a vector in that order or
+// not.
 //
-// The flaw, if lanes differ: each has decided a chunk that the other has not compared. If all put backwards and find forwards: a slot
-// that another vector has begun from its end passes for one that no equal vector can have left. (If all go backwards always, nothing
-// is wrong: any order will do, as long as it is the same for all.)
+// The flaw, if lanes differ: each has decided a chunk that the other has not compared. If all put backwards and find forwards: a
+// slot that another vector has begun from its end passes for one that no equal vector can have left. (If all go backwards always,
+// nothing is wrong: any order will do, as long as it is the same for all.)
 template <bool all, bool finds>
 struct OutOfOrder {
     static constexpr bool finds_backwards = finds;
@@ -158,18 +159,18 @@ struct LastStored : FindsForwards {
 };
 
 // Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. A key has two
-// places, told by its two lowest bytes; it goes to the second if the first is taken, and evicts if both are.
+// slots, told by its two lowest bytes; it goes to the second if the first is taken, and evicts if both are.
 //
-// The flaw, where others search at the same time: between its eviction and its arrival at the other place a key is in no slot.
+// The flaw, where others search at the same time: between its eviction and its arrival at its other slot a key is in no slot.
 struct Cuckoo {
     static constexpr u32 most_evictions = 8;
 
-    static u32 place(u64 key, u32 which) { return key >> 8 * which & 0xFF; }
+    static u32 slot_of(u64 key, u32 which) { return key >> 8 * which & 0xFF; }
 
     static Found find(const Script& script, const u64* vector, const Group&)
     {
         for (u32 which = 0; which < 2; ++which)
-            if (load_relaxed(script.cells + place(*vector, which)) == *vector) return {Seen, place(*vector, which)};
+            if (load_relaxed(script.cells + slot_of(*vector, which)) == *vector) return {Seen, slot_of(*vector, which)};
         return {Absent, no_reference};
     }
 
@@ -178,16 +179,16 @@ struct Cuckoo {
         const Found found = find(script, vector, group);
         if (found.outcome == Seen) return found;
         for (u32 which = 0; which < 2; ++which) {
-            const u64 seen = compare_and_swap_relaxed(script.cells + place(*vector, which), EMPTY, *vector);
-            if (seen == EMPTY || seen == *vector) return {seen == EMPTY ? New : Seen, place(*vector, which)};
+            const u64 seen = compare_and_swap_relaxed(script.cells + slot_of(*vector, which), EMPTY, *vector);
+            if (seen == EMPTY || seen == *vector) return {seen == EMPTY ? New : Seen, slot_of(*vector, which)};
         }
         u64 key = *vector;
-        u32 to = place(key, 0);
+        u32 to = slot_of(key, 0);
         for (u32 i = 0; i < most_evictions; ++i) {
             const u64 evicted = exchange(script.cells + to, key);
-            if (evicted == EMPTY) return {New, place(*vector, 0)};
+            if (evicted == EMPTY) return {New, slot_of(*vector, 0)};
             key = evicted;  // now it is nowhere
-            to = place(key, to == place(key, 0) ? 1 : 0);
+            to = slot_of(key, to == slot_of(key, 0) ? 1 : 0);
         }
         return {Full, no_reference};
     }

@@ -1,5 +1,5 @@
-// Kernels that break a rule of the machine, not of a table; beside each the one that keeps it. Those that read what they should not
-// say so in `misread` of the lane's operation. Cells are zero at the start.
+// Kernels that break a rule of the machine, not of a table; beside each the one that keeps it. Those that read what they should
+// not say so in `misread` of the lane's operation. Cells are zero at the start.
 //
 // Plain accesses are volatile so that the compiler leaves them there; to the machine they are plain all the same.
 #pragma once

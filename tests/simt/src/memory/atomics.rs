@@ -110,7 +110,7 @@ impl Memory {
     ) -> Result<usize, Box<Fault>> {
         let access = |memory: &Self| Access {
             lane: memory.names[lane],
-            place: memory.place(address),
+            location: memory.location(address),
             size,
             write,
             strong,

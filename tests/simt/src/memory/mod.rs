@@ -1,15 +1,16 @@
 //! The memory of the simulated GPU: what each access may see, and which accesses must not meet.
 //!
-//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were written
-//! atomically during the launch the older values are kept too, in the order in which they were written (the coherence order).
+//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were
+//! written atomically during the launch the older values are kept too, in the order in which they were written (the coherence
+//! order).
 //!
 //! What a load sees. Any value that is not older than the newest one
 //!   - whose write happened before the load (program order, barriers, release to acquire), or
 //!   - that this lane, or one whose loads happened before, has seen in that cell by a *strong* (atomic) load.
 //!
-//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a *weak*
-//! load sees binds nothing after it: of two in a row the second may be served by the older line of an L1. Read-modify-writes act on
-//! the newest value. An access of several cells sees all of them as of one moment.
+//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a
+//! *weak* load sees binds nothing after it: of two in a row the second may be served by the older line of an L1.
+//! Read-modify-writes act on the newest value. An access of several cells sees all of them as of one moment.
 //!
 //! Data races. Two accesses of one byte, one of them a write, one of them plain, and neither happened before the other.
 //! Whatever order they came in here, on a GPU it could have been the other: the race is reported at once.
@@ -19,7 +20,7 @@ pub mod view;
 
 pub use atomics::Loads;
 
-use crate::fault::{Access, Fault, LaneName, Place};
+use crate::fault::{Access, Fault, LaneName, Location};
 use crate::request::{Kind, Order, Request};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -201,14 +202,14 @@ impl Memory {
     }
 
     /// What lies at an address, in words.
-    pub fn place(&self, address: *const u8) -> Place {
+    pub fn location(&self, address: *const u8) -> Location {
         let Some(offset) = self.offset(address) else {
-            return Place { name: "no simulated memory".into(), offset: address as usize };
+            return Location { name: "no simulated memory".into(), offset: address as usize };
         };
         let nearest = self.allocations.iter().take_while(|allocation| allocation.start <= offset).last();
         nearest.map_or_else(
-            || Place { name: "before all memory".into(), offset },
-            |allocation| Place { name: allocation.name.clone(), offset: offset - allocation.start },
+            || Location { name: "before all memory".into(), offset },
+            |allocation| Location { name: allocation.name.clone(), offset: offset - allocation.start },
         )
     }
 
@@ -239,7 +240,7 @@ impl Memory {
         let Some(offset) = self.offset(address) else { return Ok(()) };
         let access = |memory: &Self| Access {
             lane: memory.names[lane],
-            place: memory.place(address),
+            location: memory.location(address),
             size,
             write,
             strong: false,

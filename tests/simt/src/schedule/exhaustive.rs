@@ -1,10 +1,10 @@
 //! Every schedule of a tiny case, up to the order of steps that do not touch each other.
 //!
-//! Depth-first search over runs. Each run repeats the choices of the one before up to a point, makes another choice there, and goes on
-//! freely. Which choices need to be tried is found by dynamic partial-order reduction (Flanagan and Godefroid 2005): where a step and
-//! a later one of another lane touch the same 16 bytes, not both only read, and nothing orders them, the later lane must also be tried
-//! before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps of runs seen before.
-//! Each value that a load may see is tried too.
+//! Depth-first search over runs. Each run repeats the choices of the one before up to a point, makes another choice there, and
+//! goes on freely. Which choices need to be tried is found by dynamic partial-order reduction (Flanagan and Godefroid 2005):
+//! where a step and a later one of another lane touch the same 16 bytes, not both only read, and nothing orders them, the later
+//! lane must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps
+//! of runs seen before. Each value that a load may see is tried too.
 //!
 //! Two steps are independent if they touch different 16 bytes, or both read, or both are additions whose result nobody gets: then
 //! doing them in the other order leaves the same memory, and offers the same values to later loads.
@@ -16,7 +16,7 @@ use crate::request::Kind;
 #[derive(Clone, Copy, Debug)]
 struct Footprint {
     /// The aligned 16 bytes; none for a fence.
-    place: Option<usize>,
+    cell: Option<usize>,
     writes: bool,
     commutes: bool,
 }
@@ -24,12 +24,12 @@ struct Footprint {
 impl Footprint {
     fn of(ready: &Ready, lane: usize) -> Self {
         let (request, address, _) = (ready.machine)(lane);
-        let place = (request.kind != Kind::Fence).then_some(address as usize / 16);
-        Self { place, writes: request.kind != Kind::Load, commutes: request.kind.is_commutative() }
+        let cell = (request.kind != Kind::Fence).then_some(address as usize / 16);
+        Self { cell, writes: request.kind != Kind::Load, commutes: request.kind.is_commutative() }
     }
 
     fn depends_on(self, other: Self) -> bool {
-        self.place.is_some() && self.place == other.place && (self.writes || other.writes) && !(self.commutes && other.commutes)
+        self.cell.is_some() && self.cell == other.cell && (self.writes || other.writes) && !(self.commutes && other.commutes)
     }
 }
 

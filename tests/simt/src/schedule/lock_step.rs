@@ -1,6 +1,6 @@
 //! Warps in lock-step, as before Volta: no independent thread scheduling.
 //!
-//! The lanes of a warp that are at the same place in the program execute it together. Where they diverge, one group goes on alone
+//! The lanes of a warp that are at the same site in the program execute it together. Where they diverge, one group goes on alone
 //! until it comes to where the others are, or to a collective, or ends; the others wait, however long that takes. Which
 //! group goes first is up to the compiler, so here to chance. Warps interleave at random, an instruction at a time.
 
@@ -30,16 +30,16 @@ impl LockStep {
     /// The lanes of the group of a warp whose turn it is, by position in `ready`.
     fn group(&mut self, warp: usize, ready: &Ready) -> Vec<usize> {
         let lanes: Vec<usize> = ready.lanes.iter().copied().filter(|lane| self.warps[*lane] == warp).collect();
-        let place = |lane: usize| (ready.machine)(lane).0.site;
-        if lanes.iter().all(|lane| place(*lane) == place(lanes[0])) {
+        let site = |lane: usize| (ready.machine)(lane).0.site;
+        if lanes.iter().all(|lane| site(*lane) == site(lanes[0])) {
             self.groups[warp].clear(); // they have come together
             return lanes;
         }
         self.groups[warp].retain(|lane| lanes.contains(lane));
         // A group may diverge in itself: a part of it goes on, the rest joins those who wait.
         let group = if self.groups[warp].is_empty() { &lanes } else { &self.groups[warp] };
-        let leader = place(group[self.rng.random_range(0..group.len())]);
-        self.groups[warp] = lanes.into_iter().filter(|lane| place(*lane) == leader).collect();
+        let leader = site(group[self.rng.random_range(0..group.len())]);
+        self.groups[warp] = lanes.into_iter().filter(|lane| site(*lane) == leader).collect();
         self.groups[warp].clone()
     }
 }

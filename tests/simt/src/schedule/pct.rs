@@ -1,9 +1,9 @@
 //! Probabilistic concurrency testing.
 //!
 //! Burckhardt, Kothari, Musuvathi and Nagarakatti, "A randomized scheduler with probabilistic guarantees of finding bugs" (2010):
-//! lanes have distinct random priorities, the ready lane of highest priority makes each step, and at d - 1 random steps the lane that
-//! would go on falls below all others. A bug of *depth* d is one that shows whenever d certain steps come in a certain order. With
-//! n lanes and at most k steps a run finds it with a probability of at least
+//! lanes have distinct random priorities, the ready lane of highest priority makes each step, and at d - 1 random steps the lane
+//! that would go on falls below all others. A bug of *depth* d is one that shows whenever d certain steps come in a certain
+//! order. With n lanes and at most k steps a run finds it with a probability of at least
 //!
 //!   1 / (n k^(d-1)).
 //!

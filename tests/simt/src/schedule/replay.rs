@@ -12,8 +12,8 @@ pub enum Decision {
     Value(u32),
 }
 
-/// All choices of a run. As text: the lanes that made steps, each with how many in a row (`3` or `3*5`), and `v1` after a step whose
-/// load saw a value that is one write older than the newest.
+/// All choices of a run. As text: the lanes that made steps, each with how many in a row (`3` or `3*5`), and `v1` after a step
+/// whose load saw a value that is one write older than the newest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule(pub Vec<Decision>);
 

@@ -1,7 +1,7 @@
 //! What the tests of both kinds of tables have in common.
 
 use libtest_mimic::{Failed, Trial};
-use warpset_simt::explorer::{Program, Strategy, hunt};
+use warpset_simt::explorer::{Program, Strategy, explore};
 use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
@@ -33,7 +33,8 @@ pub struct Few {
     pub warps: u64,
 }
 
-pub fn storms(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
+/// All of them.
+pub fn stress(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
     // Where loads see only the newest value, operations are also checked to be linearizable.
     let mut trials = stress_of_lanes(kernels, few.lanes);
     trials.extend(stress_of(kernels, Scale::Lanes, false, few.sequential, 100_000));
@@ -61,11 +62,11 @@ fn stress_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, man
     trials
 }
 
-/// A hunt that must catch nothing; says how much it tried.
+/// An exploration that must catch nothing; says how much it tried.
 pub fn trial<P: Program + 'static>(name: String, make: impl FnOnce() -> (Box<P>, Strategy, u64) + Send + 'static) -> Trial {
     Trial::test(name, || {
         let (mut program, strategy, count) = make();
-        match hunt(program.as_mut(), strategy, &Rules::default(), 0, count) {
+        match explore(program.as_mut(), strategy, &Rules::default(), 0, count) {
             Ok(effort) => {
                 println!("{}: {strategy}: {effort}", program.name());
                 Ok(())

@@ -1,0 +1,162 @@
+// Kernels that are loops over the slots of a table, or over references: clear, get, export, measure.
+//
+// Growth rehashes: it exports the vectors of a table, a range of slots after another, and puts them into a larger one
+// (src/core/growth.rs).
+#pragma once
+
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/table.cuh"
+#include "warpset/compact/table.cuh"
+#include "warpset/core/probe.cuh"
+#include "warpset/tree/table.cuh"
+
+namespace warpset {
+
+// Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
+template <class Shape>
+WARPSET_FN void clear_table(const BucketTable<Shape>& table)
+{
+    using Table = BucketTable<Shape>;
+    const auto& layout = table.layout;
+    u64 blocks = (table.view.buckets + layout.buckets_per_block() - 1) / layout.buckets_per_block();
+    u32 block_words = layout.block_bytes() / 4, main_words = layout.main_bytes() / 4;
+    u32 tail8 = layout.tail8_offset() / 4, tail4 = layout.tail4_offset() / 4;
+    u32 chunk_words = sizeof(typename Table::Main) / 4;
+    u32* words = reinterpret_cast<u32*>(table.view.slots);
+    const auto share = platform::Grid::share(blocks * block_words);
+    for (u64 at = share.first; at < share.last; at += share.step) {
+        u64 block = at / block_words;
+        u32 in_block = static_cast<u32>(at % block_words), slot, chunk_word;
+        if (in_block < tail8) {
+            slot = in_block / main_words;
+            chunk_word = in_block % main_words % chunk_words;
+        } else if (in_block < tail4) {
+            slot = (in_block - tail8) / 2;
+            chunk_word = (in_block - tail8) % 2;
+        } else {
+            slot = in_block - tail4;
+            chunk_word = 0;
+        }
+        u64 bucket = block * layout.buckets_per_block() + slot / layout.slots_per_bucket();
+        u32 pattern = table.empty_class(bucket, slot % layout.slots_per_bucket());
+        words[at] = table.view.empty[chunk_word] ^ (chunk_word == 0 ? pattern : 0);
+    }
+    if (platform::Grid::thread() == 0) *table.view.stored = 0;
+}
+
+template <u32 slot_bits, u32 static_bits>
+WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
+{
+    // The levels lie one after another.
+    const u64 bytes = (table.main.view.buckets + static_cast<u64>(table.stash.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
+    u64* words = reinterpret_cast<u64*>(table.main.view.slots);
+    const auto share = platform::Grid::share(bytes / sizeof(u64));
+    for (u64 at = share.first; at < share.last; at += share.step) words[at] = CompactLevel<slot_bits>::empty;
+    if (platform::Grid::thread() == 0) *table.stored = 0;
+}
+
+template <class RootTable, u32 width, class Strategy>
+WARPSET_FN void clear_table(const TreeTable<RootTable, width, Strategy>& table)
+{
+    clear_table(table.roots);
+    const auto share = platform::Grid::share(table.nodes.zero() + 1ull);
+    for (u64 at = share.first; at < share.last; at += share.step) table.nodes.view.slots[at] = NodeTable::empty;
+    if (platform::Grid::thread() == 0) *table.nodes.view.stored = 0;
+}
+
+// vectors[i] = the vector at references[i], for i < count. Adds to `invalid` the number of words that could not be read, and
+// leaves these unwritten: all words of a reference to no stored vector, and perhaps some of one whose vector is being put
+// meanwhile.
+template <class Table>
+WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
+{
+    const u32 width = table.width();
+    for (u64 at = platform::Grid::thread(); at < count * width; at += platform::Grid::threads()) {
+        u64 reference = references[at / width] & slot_mask;  // whoever gives them has looked at the tags
+        u32 word = static_cast<u32>(at % width);
+        u32 value;
+        if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;
+        else platform::add_relaxed(invalid, 1);
+    }
+}
+
+// Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
+// order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed.
+template <class Table>
+WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+{
+    using Warp = platform::Warp;
+    const u32 width = table.width();
+    for (u64 start = first + platform::Grid::warp() * Warp::size; start < last; start += platform::Grid::warps() * Warp::size) {
+        u64 slot = start + Warp::lane();
+        bool stored = slot < last && table.holds(slot);
+        u32 stored_lanes = Warp::ballot(stored), count = platform::population_count(stored_lanes);
+        if (count == 0) continue;
+        // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks
+        // EMPTY.
+        Warp::sync();
+        u64 row = 0;
+        // Relaxed: only the uniqueness of the rows matters.
+        if (Warp::lane() == 0) row = platform::fetch_add_relaxed(cursor, count);
+        row = Warp::shuffle(row, 0);
+        if (references && stored)
+            references[row + platform::population_count(stored_lanes & ((1u << Warp::lane()) - 1))] = slot;
+        for (; stored_lanes != 0; stored_lanes &= stored_lanes - 1, ++row) {
+            u64 from = start + platform::lowest_bit(stored_lanes);
+            for (u32 word = Warp::lane(); word < width; word += Warp::size) table.read_word(from, word, vectors[row * width + word]);
+        }
+    }
+}
+
+// What measuring counts besides. Mirrored by `ProbeTotals` in src/core/view.rs.
+struct ProbeTotals {
+    u64 longest;      // probe sequence
+    u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
+};
+
+// Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
+// probe sequence. `totals.longest` becomes the greatest n. Of a tree table this measures the roots.
+template <class Table>
+WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    struct Stored {
+        const Table& table;
+        u64 slot;
+        WARPSET_FN u32 word(u32 index) const { return table.word(slot, index); }
+        WARPSET_FN u64 pair(u32 index) const { return word(index) | static_cast<u64>(word(index + 1)) << 32; }
+    };
+    const u32 slots_per_bucket = table.layout.slots_per_bucket();
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
+        if (!table.holds(slot)) continue;
+        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        u64 length = 1;
+        for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
+        platform::add_relaxed(lengths + (length < bins ? length : bins) - 1, 1);
+        platform::max_relaxed(&totals->longest, length);
+    }
+}
+
+// The same for a compact table, where n - 1 is the function that a key is stored under.
+template <u32 slot_bits, u32 static_bits>
+WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
+        u64 key;
+        u32 function;
+        if (!table.read(slot, key, function)) continue;
+        platform::add_relaxed(lengths + (function < bins ? function : bins - 1), 1);
+        platform::max_relaxed(&totals->longest, function + 1);
+    }
+}
+
+template <class RootTable, u32 width, class Strategy>
+WARPSET_FN void measure_probes(const TreeTable<RootTable, width, Strategy>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    measure_probes(table.root_table(), first, last, lengths, bins, totals);
+    u64 probes = 0;
+    for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads())
+        if (table.holds(slot)) probes += table.node_probes(slot);
+    if (probes != 0) platform::add_relaxed(&totals->node_probes, probes);
+}
+
+}  // namespace warpset

@@ -1,0 +1,52 @@
+// How a warp writes out what has become of its vectors.
+#pragma once
+
+#include "warpset/batch/view.cuh"
+#include "warpset/core/outcome.cuh"
+
+namespace warpset {
+
+// Writes out what a warp has resolved: vector by vector, and its counts at the end.
+template <Operation operation>
+struct Results {
+    u64* stored;
+    const BatchView& batch;
+    u32 hits = 0;  // of the whole warp
+
+    // All lanes of a warp call it, converged; those with Outcome::Unwritten have nothing to record.
+    WARPSET_FN void record(u64 index, Outcome outcome, u64 reference)
+    {
+        if (outcome != Outcome::Unwritten) {
+            if (batch.outcomes) batch.outcomes[index] = static_cast<u8>(outcome);
+            if (batch.references) batch.references[index] = reference;
+        }
+        u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
+        hits += platform::population_count(hit);
+        // Added as it happens: it is rare, and a sum would cost every search a register.
+        if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
+            platform::add_relaxed(&batch.counts->full, 1);
+        if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);
+    }
+
+    WARPSET_FN void finish() const
+    {
+        if (platform::Warp::lane() != 0) return;
+        if (operation == Operation::FindOrPut && hits != 0) platform::add_relaxed(stored, hits);
+        if (batch.counts && hits != 0) platform::add_relaxed(&batch.counts->hits, hits);
+    }
+
+private:
+    WARPSET_FN void give_reference(u32 fresh, u64 reference) const
+    {
+        const u32 lane = platform::Warp::lane(), leader = platform::lowest_bit(fresh);
+        // Relaxed: only the uniqueness of the indices matters.
+        u64 start = 0;
+        if (lane == leader)
+            start = platform::fetch_add_relaxed(&batch.counts->new_references, platform::population_count(fresh));
+        start = platform::Warp::shuffle(start, leader);
+        const u64 at = start + platform::population_count(fresh & ((1u << lane) - 1));
+        if ((fresh >> lane & 1) && at < batch.new_capacity) batch.new_references[at] = reference;
+    }
+};
+
+}  // namespace warpset

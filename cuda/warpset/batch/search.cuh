@@ -1,0 +1,168 @@
+// The loop over a batch: take vectors, search, write out what has become of them.
+//
+// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh).
+// On a machine with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh,
+// compact/search.cuh).
+#pragma once
+
+#include "warpset/batch/builder.cuh"
+#include "warpset/batch/results.cuh"
+#include "warpset/batch/view.cuh"
+#include "warpset/bucket/thread_search.cuh"
+#include "warpset/compact/search.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/vectors.cuh"
+
+namespace warpset {
+
+template <class Table, Operation operation, Offer offer = Offer::Whole>
+struct SearchBatch {
+    using Warp = platform::Warp;
+    using Roots = typename Table::Roots;
+    static constexpr Outcome not_stored = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+
+    // Scratch memory of one warp: what it searches for, and what its builder wants.
+    WARPSET_FN static constexpr u32 scratch_bytes()
+    {
+        if constexpr (Warp::size == 1)
+            return 0;
+        else
+            return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
+    }
+
+    // Searches for a whole batch, which the warps of a grid share.
+    WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
+    {
+        const u64 warp = platform::Grid::warp();
+        run_warp(table, batch, share(batch.count, warp), share(batch.count, warp + 1), Warp::scratch(scratch_bytes()));
+        count_offered(batch);
+    }
+
+    // Searches for the vectors `next .. end`, by one warp. `scratch` is shared memory, `scratch_bytes()` long and aligned to 16
+    // bytes.
+    template <class Batch>
+    WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
+    {
+        using Search = typename Builder<Table, operation, offer>::Search;
+        // When half the lanes are idle (bucket/warp_search.cuh). For trees a little later, as making root pairs costs the same
+        // instructions for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8,
+        // 10.7, 10.3.
+        constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
+        Search search(table.root_table(), scratch);
+        Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
+        Results<operation> results{table.root_table().stored_count(), batch};
+        u32 index = 0;
+        while (true) {
+            u32 idle = Warp::ballot(search.is_idle());
+            u32 count = platform::population_count(idle);
+            count = count < refill_at ? 0 : builder.ready(batch, next, end - next < count ? end - next : count, end);
+            bool resolved = false;  // by the builder, as not stored
+            if (count > 0) {
+                u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
+                bool takes = search.is_idle() && rank < count;
+                resolved = builder.take(search, batch, next, count, Warp::ballot(takes));
+                if (takes) index = next + rank;
+                if (takes && !resolved) search.begin();
+                next += count;
+            } else if (idle == ~0u) {
+                if (next == end) break;
+                builder.make_alone(batch, end);
+            }
+            Outcome outcome = search.step();
+            if (resolved) outcome = not_stored;
+            bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
+            results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
+            if (resolved && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
+            Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
+        }
+        builder.finish();
+        results.finish();
+    }
+
+    // Searches for a whole batch by one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at
+    // the end of its turn, and the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns
+    // a find-or-put at fill 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to
+    // its end: 64 / 92. With 8, 16 and 32 turns: 38, 31 and 33.)
+    WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
+    {
+        constexpr u32 max_turns = 24;
+        struct Turn {
+            u64 index;  // of the vector in the batch
+            typename Table::Key key;
+            ThreadSearch<Roots, operation> search;
+        };
+        const Roots& roots = table.root_table();
+        Results<operation> results{roots.stored_count(), batch};
+        u64 next = 0;
+        // The next vector that is not resolved by its nodes; false if there is none.
+        const auto begin = [&](Turn& turn) {
+            for (; next < batch.count; ++next) {
+                if (key(table, batch, next, turn.key)) {
+                    turn.index = next++;
+                    turn.search.begin(roots, turn.key);
+                    return true;
+                }
+                results.record(next, not_stored, batch.no_slot());
+                if (operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
+            }
+            return false;
+        };
+        Turn turns[max_turns];
+        u32 count = 0;
+        while (count < max_turns && begin(turns[count])) ++count;
+        for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
+            Turn& turn = turns[at];
+            const Found found = turn.search.step(roots, turn.key);
+            if (found.outcome == Outcome::Unwritten) continue;
+            const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
+            results.record(turn.index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
+            if (!begin(turn)) turn = turns[--count];
+        }
+        results.finish();
+        count_offered(batch);
+    }
+
+private:
+    WARPSET_FN static void count_offered(const BatchView& batch)
+    {
+        if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
+    }
+
+    // What is to be looked for among the roots; false if the vector is resolved without.
+    WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
+    {
+        const u32 width = table.width();
+        if constexpr (offer == Offer::Whole)
+            return table.template key<operation>(WordVector{batch.vectors + index * width}, key);
+        else
+            return table.incremental_key(parent_slot(batch, index), ChangedVectorOf<BatchView>{batch, width, index}, key);
+    }
+
+    // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
+    WARPSET_FN static u32 share(u64 count, u64 warp)
+    {
+        u64 warps = platform::Grid::warps();
+        return static_cast<u32>(count / warps * warp + (warp < count % warps ? warp : count % warps));
+    }
+};
+
+// Scratch memory of a warp in whichever search of a table.
+template <class Table>
+WARPSET_FN constexpr u32 search_scratch_bytes()
+{
+    constexpr u32 vectors = SearchBatch<Table, Operation::FindOrPut>::scratch_bytes();
+    if constexpr (Table::is_incremental) {
+        constexpr u32 incremental = SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::scratch_bytes();
+        return vectors > incremental ? vectors : incremental;
+    }
+    return vectors;
+}
+
+// What a warp needs of the batch's workspace in a search by vectors.
+template <class Table>
+WARPSET_FN constexpr u32 search_workspace_bytes()
+{
+    return Builder<Table, Operation::FindOrPut, Offer::Whole>::workspace_bytes;
+}
+
+}  // namespace warpset

@@ -1,0 +1,75 @@
+// What one call gives to a kernel and gets from it: the input and output of a batch, and what kernels count.
+#pragma once
+
+#include "warpset/core/outcome.cuh"
+
+namespace warpset {
+
+// What kernels add to. How many vectors were Seen, or Absent, is what is left of `offered`. Mirrored by `Counts` in
+// src/core/view.rs.
+struct BatchCounts {
+    u64 offered;         // vectors of the batch
+    u64 hits;            // find-or-put: New; find: Seen
+    u64 full;
+    u64 new_references;  // how many have been written, or found no room
+    u64 full_nodes;      // how many of those that were full lacked a node, not a slot
+};
+
+// A reference is a slot's number, or has a tag above it: the generation of the table, by which stale references are
+// known (src/table/outcome.rs).
+constexpr u32 reference_slot_bits = 40;
+constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
+
+// One call's input and output. Mirrored by `BatchView` in src/core/view.rs. Any output pointer may be null.
+struct BatchView {
+    const u32* vectors;   // count x width words, row-major, aligned to the largest power of two (to 16) that divides 4 x width
+    u64 count;            // at most 2^31: the caller splits longer batches
+    u8* outcomes;         // count, by position
+    u64* references;      // count, by position
+    u64* new_references;  // of the New vectors, in no order, appended at counts->new_references; needs counts
+    u64 new_capacity;     // elements of new_references: what finds no room is counted, and not written
+    BatchCounts* counts;  // added to
+    const u64* parents;   // count, or null: the stored vectors that these differ from in some words, or no_reference
+    const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
+    u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes; nobody else uses it meanwhile
+    u64 tag;              // of references read and written: 0, or the table's generation above reference_slot_bits
+
+    // Reads a part of the input.
+    template <class Word>
+    WARPSET_FN static Word load(const Word* address)
+    {
+        return platform::load_input(address);
+    }
+
+    // How far unit `unit` of the vectors' words is from the first, counted in units, of which a vector has `units`.
+    WARPSET_FN static u32 unit_offset(u32 unit, u32) { return unit; }
+
+    // What is written for a vector in a slot; and for one that is not stored. Among references with a tag that is 0.
+    WARPSET_FN u64 reference_to(u64 slot) const { return slot | tag; }
+    WARPSET_FN u64 no_slot() const { return tag == 0 ? no_reference : 0; }
+};
+
+// The slot of the parent of vector `index`. A reference of another generation is to another vector by now: it counts as
+// no_reference.
+template <class Batch>
+WARPSET_FN u64 parent_slot(const Batch& batch, u64 index)
+{
+    const u64 reference = batch.load(batch.parents + index);
+    return (reference ^ batch.tag) >> reference_slot_bits == 0 ? reference & slot_mask : no_reference;
+}
+
+// Vector `index` of a batch, and the mask of its changed words: a ChangedVector (tree/incremental.cuh), read by `Batch::load`.
+template <class Batch>
+struct ChangedVectorOf {
+    const Batch& batch;
+    u32 width;
+    u64 index;
+
+    WARPSET_FN u32 word(u32 word) const { return batch.load(batch.vectors + index * Batch::unit_offset(width, width) + word); }
+    WARPSET_FN u32 mask(u32 i) const
+    {
+        return batch.changed == nullptr ? ~0u : batch.load(batch.changed + index * ((width + 31) / 32) + i);
+    }
+};
+
+}  // namespace warpset

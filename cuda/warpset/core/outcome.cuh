@@ -1,0 +1,21 @@
+// What is asked of a table, and what it answers: the operations, their outcomes, and the reference of a stored vector.
+#pragma once
+
+#include "warpset/platform.cuh"
+
+namespace warpset {
+
+// What is done with a vector: find it, and put it if it is not there; or only find it.
+enum class Operation { FindOrPut, Find };
+
+// The values cross to Rust as bytes (src/table/outcome.rs). 0 is never written by a kernel that finished.
+enum class Outcome : u8 { Unwritten = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
+
+struct Found {
+    Outcome outcome;
+    u64 reference;  // the slot's number; no_reference if Full or Absent
+};
+
+constexpr u64 no_reference = ~0ull;
+
+}  // namespace warpset

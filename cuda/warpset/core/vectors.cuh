@@ -1,0 +1,35 @@
+// Views of a vector in memory, as tables and hash functions read it.
+//
+// A view has `word(i)`, one word; `pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half; and
+// `read(i, chunk)`, as many words from number i on as the chunk holds.
+#pragma once
+
+#include "warpset/platform.cuh"
+
+namespace warpset {
+
+// A vector somewhere in memory, of any alignment of its words.
+struct WordVector {
+    const u32* words;
+
+    WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return words[index] | static_cast<u64>(words[index + 1]) << 32; }
+    WARPSET_FN void read(u32 index, u32& chunk) const { chunk = word(index); }
+    WARPSET_FN void read(u32 index, u64& chunk) const { chunk = pair(index); }
+    WARPSET_FN void read(u32 index, u128& chunk) const { chunk = {pair(index), pair(index + 2)}; }
+};
+
+// A vector whose every chunk is aligned to its own size, as in warp scratch memory.
+struct AlignedVector {
+    const u32* words;
+
+    WARPSET_FN u32 word(u32 index) const { return words[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return *reinterpret_cast<const u64*>(words + index); }
+    template <class Chunk>
+    WARPSET_FN void read(u32 index, Chunk& chunk) const
+    {
+        chunk = *reinterpret_cast<const Chunk*>(words + index);
+    }
+};
+
+}  // namespace warpset
