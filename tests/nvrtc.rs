@@ -1,18 +1,34 @@
-//! Compiles the kernels of every spec that the tests use, and of every kind of GPU, with NVRTC: no GPU is needed.
+//! Compiles kernels with NVRTC: no GPU is needed. Those of every spec that the tests use for one compute capability, and a chosen few
+//! for others. As many are compiled at a time as there are cores (`--test-threads`): NVRTC compiles concurrently.
 //!
 //! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Compute capabilities: before 9.0, chunks are of 8 bytes.
-const CAPABILITIES: [(u32, u32); 4] = [(7, 5), (8, 0), (9, 0), (12, 0)];
+/// The one of the GPU that the suite has run on. All specs are compiled for it.
+const ALL_SPECS: (u32, u32) = (9, 0);
 
-/// Every width has a layout of its own; compiling takes a third of a second, so most widths are compiled for one GPU of each kind.
+/// What the headers do differently depends on whether chunks may have 16 bytes: from 9.0 on. So two are from before that, the oldest and
+/// one in wide use, and one is from after it. Else they are the same code, so that a few specs of every kind show whether it compiles.
+const OTHERS: [(u32, u32); 3] = [(7, 5), (8, 0), (12, 0)];
+
+fn capabilities() -> impl Iterator<Item = (u32, u32)> {
+    [ALL_SPECS].into_iter().chain(OTHERS)
+}
+
+/// Whether this one of a list of specs is compiled: each for `ALL_SPECS`, and for one of the others.
+fn chosen(number: usize, capability: (u32, u32)) -> bool {
+    capability == ALL_SPECS || capability == OTHERS[number % OTHERS.len()]
+}
+
+/// Every width has a layout of its own. With chunks of 8 bytes, those of these widths are of one chunk, of several and of very many, each
+/// with a last one that is shorter and without.
 fn widths(capability: (u32, u32)) -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 132, 160, 192, 200, 255, 256];
     match capability {
-        (8, 0) | (9, 0) => (1..=40).chain(wide).collect(),
-        _ => vec![1, 2, 3, 4, 7, 8, 10, 19, 32, 37, 129, 256],
+        ALL_SPECS => (1..=40).chain(wide).collect(),
+        (8, 0) => vec![1, 2, 3, 4, 7, 8, 10, 19, 32, 37, 129, 256],
+        _ => vec![1, 3, 8, 37],
     }
 }
 
@@ -68,11 +84,12 @@ fn compile_compact_tree(width: usize, _: u32, _: u32, _: (u32, u32)) -> Result<(
     unreachable!("trees of {width} words are ignored without the feature `cuda`")
 }
 
-/// Widths for the strategy of this number: most are compiled for one kind of GPU.
+/// Widths for the strategy of this number.
 fn strategy_widths(capability: (u32, u32), number: usize) -> Vec<usize> {
     match capability {
-        (9, 0) => vec![3, 7, 16, 33, 67, 256],
-        _ => vec![[5, 8, 19, 130][number % 4]],
+        ALL_SPECS => vec![3, 7, 16, 33, 67, 256],
+        _ if chosen(number, capability) => vec![[5, 8, 19, 130][number % 4]],
+        _ => Vec::new(),
     }
 }
 
@@ -102,20 +119,26 @@ fn missing() -> Option<String> {
 
 fn main() {
     let missing = missing();
-    let compact = CAPABILITIES.into_iter().flat_map(|capability| COMPACT.map(|bits| (capability, bits)));
+    let compact = capabilities().flat_map(|capability| {
+        let numbered = COMPACT.into_iter().enumerate().filter(move |(number, _)| chosen(*number, capability));
+        numbered.map(move |(_, bits)| (capability, bits))
+    });
     let compact = compact.map(|(capability @ (major, minor), (key_bits, slot_bits))| {
         let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
         let name = format!("compute_{major}{minor}::{key_bits}_bit_keys_in_{slot_bits}_bit_slots{reason}");
         Trial::test(name, move || compile_compact(key_bits, slot_bits, capability)).with_ignored_flag(missing.is_some())
     });
-    let trees = CAPABILITIES.into_iter().flat_map(|capability| COMPACT_TREES.map(|tree| (capability, tree)));
+    let trees = capabilities().flat_map(|capability| {
+        let numbered = COMPACT_TREES.into_iter().enumerate().filter(move |(number, _)| chosen(*number, capability));
+        numbered.map(move |(_, tree)| (capability, tree))
+    });
     let trees = trees.map(|(capability @ (major, minor), (width, key_bits, slot_bits))| {
         let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
         let name = format!("compute_{major}{minor}::tree_of_{width}_words_{key_bits}_bit_roots_in_{slot_bits}_bit_slots{reason}");
         let compile = move || compile_compact_tree(width, key_bits, slot_bits, capability);
         Trial::test(name, compile).with_ignored_flag(missing.is_some())
     });
-    let tables = CAPABILITIES.into_iter().flat_map(|capability| {
+    let tables = capabilities().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
         widths(capability).into_iter().flat_map(move |width| {
             let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
@@ -125,18 +148,19 @@ fn main() {
             [bucket, tree].map(|trial| trial.with_ignored_flag(missing.is_some()))
         })
     });
-    let blocks = CAPABILITIES.into_iter().flat_map(|capability @ (major, minor)| {
+    let blocks = capabilities().flat_map(|capability @ (major, minor)| {
         let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
         let name = format!("compute_{major}{minor}::puts_by_blocks{reason}");
         let run = move || {
-            [1, 3, 10, 16].into_iter().try_for_each(|width| {
+            let widths = if capability == ALL_SPECS { &[1, 3, 10, 16][..] } else { &[3] };
+            widths.iter().copied().try_for_each(|width| {
                 compile_blocks::<warpset::Bucket>(width, capability)?;
                 compile_blocks::<warpset::Tree>(width, capability)
             })
         };
         [Trial::test(name, run).with_ignored_flag(missing.is_some())]
     });
-    let strategies = CAPABILITIES.into_iter().flat_map(|capability| {
+    let strategies = capabilities().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
         warpset::Strategy::ALL.into_iter().enumerate().flat_map(move |(number, strategy)| {
             let missing = missing.clone();

@@ -2,8 +2,8 @@
 //! the CPU with several, and once for each GPU. Where there is no GPU, it is also listed as a skipped test, and the last line
 //! says how many were.
 //!
-//! `WARPSET_TEST_FAST=1` makes sizes small, for runs under compute-sanitizer. `--include-ignored` makes skipped tests fail: use it
-//! where there must be a GPU.
+//! `WARPSET_TEST_FULL=1` makes sizes full, as in CI; `WARPSET_TEST_FAST=1` makes them small, for runs under compute-sanitizer.
+//! `--include-ignored` makes skipped tests fail: use it where there must be a GPU.
 
 mod common;
 

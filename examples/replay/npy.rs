@@ -7,7 +7,6 @@
 use super::progress::Progress;
 use super::vectors::{allocate, check_width};
 use anyhow::{Context, Result, bail, ensure};
-use py_literal::Value;
 use std::io::{ErrorKind, Read};
 
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -55,7 +54,7 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
 
 struct Header {
     /// The dtype, as NumPy writes it: `'<u4'`, or a list of fields.
-    descr: Value,
+    descr: String,
     fortran_order: bool,
     shape: Vec<u64>,
     /// From the start of the file to its data.
@@ -78,21 +77,29 @@ impl Header {
     }
 
     fn parse(text: &str, bytes: u64) -> Option<Self> {
-        let Value::Dict(entries) = text.trim_end().parse().ok()? else { return None };
-        let value =
-            |name: &str| entries.iter().find(|(key, _)| key.as_string().is_some_and(|key| key == name)).map(|(_, value)| value);
-        let size = |value: &Value| value.as_integer().and_then(|size| u64::try_from(size).ok());
+        let entries = items(text.trim().strip_prefix('{')?.strip_suffix('}')?)?;
+        let value = |name: &str| {
+            entries.iter().find_map(|entry| {
+                let (key, value) = entry.split_once(':')?;
+                (string(key)? == name).then(|| value.trim())
+            })
+        };
+        let shape = items(value("shape")?.strip_prefix('(')?.strip_suffix(')')?)?;
         Some(Self {
-            descr: value("descr")?.clone(),
-            fortran_order: value("fortran_order")?.as_boolean()?,
-            shape: value("shape")?.as_tuple()?.iter().map(size).collect::<Option<_>>()?,
+            descr: value("descr").filter(|descr| !descr.is_empty())?.into(),
+            fortran_order: match value("fortran_order")? {
+                "True" => true,
+                "False" => false,
+                _ => return None,
+            },
+            shape: shape.into_iter().map(|size| size.parse().ok()).collect::<Option<_>>()?,
             bytes,
         })
     }
 
     /// How many vectors of how many words the array holds, if it is one of vectors.
     fn vectors(&self) -> Result<(u64, usize)> {
-        match self.descr.as_string().map(String::as_str) {
+        match string(&self.descr) {
             Some("<u4") => {}
             Some(">u4") => bail!("its words are big-endian ('>u4'); little-endian ones ('<u4') are needed"),
             _ => bail!("its elements have dtype {}; words ('<u4', uint32) are needed", self.descr),
@@ -111,6 +118,39 @@ impl Header {
     }
 }
 
+/// What stands between the commas of a Python list, tuple or dictionary, without its brackets; strings and what is in brackets are left
+/// whole. None if a string or a bracket does not end.
+fn items(text: &str) -> Option<Vec<&str>> {
+    let (mut items, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (_, character) if character.is_control() => return None,
+            (Some(_), '\\') => _ = characters.next()?,
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.checked_sub(1)?,
+            (None, ',') if depth == 0 => {
+                items.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    // A comma may end it.
+    let last = text[start..].trim();
+    items.extend(Some(last).filter(|last| !last.is_empty()));
+    (depth == 0 && quote.is_none()).then_some(items)
+}
+
+/// What is in the quotes of a Python string.
+fn string(text: &str) -> Option<&str> {
+    let text = text.trim();
+    ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
+}
+
 fn read_bytes<const N: usize>(reader: &mut impl Read) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     read_exact(reader, &mut bytes)?;
@@ -121,5 +161,39 @@ fn read_exact(reader: &mut impl Read, bytes: &mut [u8]) -> Result<()> {
     match reader.read_exact(bytes) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it ends within its header"),
         result => Ok(result.context("its header cannot be read")?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Header;
+
+    #[test]
+    fn headers() {
+        let parse = |text: &str| Header::parse(text, 0).map(|header| (header.descr, header.fortran_order, header.shape));
+        let good = |descr: &str, shape: &[u64]| Some((descr.to_string(), false, shape.to_vec()));
+        assert_eq!(parse("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2), }   \n"), good("'<u4'", &[3, 2]));
+        assert_eq!(parse("{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"<u4\"}"), good("\"<u4\"", &[3]));
+        let fields = "[('a:b, \\'(', '<u4'), ('c', '<u4', (2, 3))]";
+        assert_eq!(parse(&format!("{{'descr': {fields}, 'fortran_order': False, 'shape': ()}}")), good(fields, &[]));
+        for wrong in [
+            "",
+            "{}",
+            "[1, 2, 3]",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2}",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2)",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, two)}",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': (3,, 2)}",
+            "{'descr': '<u4', 'fortran_order': False, 'shape': [3, 2]}",
+            "{'descr': '<u4', 'fortran_order': 0, 'shape': (3, 2)}",
+            "{'descr': '<u4, 'fortran_order': False, 'shape': (3, 2)}",
+            "{'descr': , 'fortran_order': False, 'shape': (3, 2)}",
+            "{'descr': '<\nu4', 'fortran_order': False, 'shape': (3, 2)}",
+            "{descr: '<u4', 'fortran_order': False, 'shape': (3, 2)}",
+            "{'descr': '<u4', 'shape': (3, 2)}",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::batch::{HostBatch, Progress};
+use crate::core::memory::zeroed;
 use crate::core::options::{Addresses, Parameters, SeedPair};
 use crate::core::spec::Kind;
 use crate::core::store::{ProbeLengths, RELOCATION_ROUNDS, Search};

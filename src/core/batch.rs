@@ -1,10 +1,14 @@
 //! Batches from host slices: what is offered, in parts, and what is reported.
 
 use super::generation::Generation;
+use super::memory::HostMemory;
 #[cfg(feature = "cpu")]
 use super::view::{BatchView, Counts};
-use crate::{Batch, Error, Outcome, Reference, Request, Result, Spec, Tally};
-use bytemuck::Zeroable;
+#[cfg(feature = "cuda")]
+use crate::Device;
+use crate::backend::workers::Workers;
+use crate::{Outcome, Reference, Result, Spec, Tally};
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{ControlFlow, Range};
 
@@ -104,103 +108,207 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Memory for results, zeros; an error where there is none.
-pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
-    let bytes = count as u64 * size_of::<T>() as u64;
-    let refused = |reason: &str| Error::Allocation { bytes, reason: reason.into() };
-    if crate::faults::strikes() {
-        return Err(refused(crate::faults::ON_PURPOSE));
+/// The results of a batch, whose vectors are offered a part at a time: those of the caller's [`Buffers`], or new ones.
+pub(crate) struct Results<'a> {
+    buffers: &'a mut Buffers,
+    count: usize,
+    wanted: Wanted,
+    /// Rejected vectors are offered again, so outcomes are needed in any case.
+    retries: bool,
+    finished: bool,
+}
+
+impl Drop for Results<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.buffers.hide();
+        }
     }
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused("no memory for results"))
 }
 
-/// The results of a batch, whose vectors are offered a part at a time.
-pub(crate) struct Results {
-    /// Also where the caller has not asked for them, if rejected vectors are offered again.
-    outcomes: Vec<u8>,
-    references: Vec<u64>,
-    new_references: Vec<u64>,
-    reports_outcomes: bool,
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    pub outcomes: bool,
+    pub references: bool,
+    pub new_references: bool,
 }
 
-impl Results {
-    /// Memory for what a request asks for. `retries`: rejected vectors are offered again, so outcomes are needed in any case.
-    pub(crate) fn new(count: usize, request: &Request<'_>, retries: bool) -> Result<Self> {
+impl<'a> Results<'a> {
+    /// Memory for what a request asks for.
+    pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
-        Ok(Self {
-            outcomes: zeroed(if_wanted(request.outcomes || retries))?,
-            references: zeroed(if_wanted(request.references))?,
-            new_references: zeroed(if_wanted(request.new_references))?,
-            reports_outcomes: request.outcomes,
-        })
+        // Of the batch before.
+        buffers.hide();
+        let results = Self { buffers, count, wanted, retries, finished: false };
+        results.buffers.outcomes.make(if_wanted(wanted.outcomes || retries))?;
+        results.buffers.references.make(if_wanted(wanted.references))?;
+        results.buffers.new_references.make(if_wanted(wanted.new_references))?;
+        Ok(results)
     }
 
     /// The batch of vectors whose results these are.
-    pub(crate) fn batch<'a>(
-        &'a mut self,
-        vectors: &'a [u32],
-        parents: Option<&'a [Reference]>,
-        changed: Option<&'a [u32]>,
-    ) -> HostBatch<'a> {
-        fn unless_empty<T>(all: &mut [T]) -> Option<&mut [T]> {
-            if all.is_empty() { None } else { Some(all) }
-        }
+    pub(crate) fn batch<'b>(
+        &'b mut self,
+        vectors: &'b [u32],
+        parents: Option<&'b [Reference]>,
+        changed: Option<&'b [u32]>,
+    ) -> HostBatch<'b> {
+        let (count, wanted, retries) = (self.count, self.wanted, self.retries);
+        let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         HostBatch {
             vectors,
             parents,
             changed,
-            outcomes: unless_empty(&mut self.outcomes),
-            references: unless_empty(&mut self.references),
-            new_references: unless_empty(&mut self.new_references),
+            outcomes: (wanted.outcomes || retries).then(|| &mut outcomes[..count]),
+            references: wanted.references.then(|| &mut references[..count]),
+            new_references: wanted.new_references.then(|| &mut new_references[..count]),
         }
     }
 
     /// Whether where vectors are is reported.
     pub(crate) fn has_references(&self) -> bool {
-        !self.references.is_empty() || !self.new_references.is_empty()
+        self.wanted.references || self.wanted.new_references
     }
 
     /// Puts right where vectors are that have been moved since: `now` has where each one is.
     pub(crate) fn locate_again(&mut self, now: &[Option<Reference>]) {
+        let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
-        self.references.iter_mut().zip(now).for_each(|(reference, now)| *reference = bits(now));
+        references.iter_mut().zip(now).for_each(|(reference, now)| *reference = bits(now));
         // Another call may have removed some: then there are fewer than were new.
-        self.new_references.fill(0);
-        let new = now.iter().zip(&self.outcomes).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
-        self.new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
+        new_references.fill(0);
+        let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
+        new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
     }
 
-    /// As the caller gets them: those of the first vectors, as many as were offered.
-    pub(crate) fn into_batch(mut self, tally: Tally, stopped: bool, error: Option<Error>) -> Batch {
-        let offered = tally.offered() as usize;
-        self.references.truncate(offered);
+    /// Leaves the results in the buffers: those of the first vectors, as many as were offered.
+    pub(crate) fn finish(mut self, tally: Tally) {
+        let wanted = self.wanted;
+        let Buffers { outcomes, references, new_references } = &mut *self.buffers;
+        let offered = |wanted: bool| if wanted { tally.offered() as usize } else { 0 };
+        outcomes.truncate(offered(wanted.outcomes));
+        references.truncate(offered(wanted.references));
+        new_references.truncate(if wanted.new_references { tally.new as usize } else { 0 });
+        // A sum, which compilers make fast, and by several threads: one takes a tenth of the time of a whole batch for it.
+        let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
+        assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
         // Of vectors that were new to a call and have been removed since by another, there are no references.
-        self.new_references.truncate(tally.new as usize);
-        self.new_references.retain(|bits| *bits != 0);
-        self.outcomes.truncate(if self.reports_outcomes { offered } else { 0 });
-        Batch {
-            tally,
-            outcomes: outcomes_of(self.outcomes),
-            references: bytemuck::allocation::cast_vec(self.references),
-            new_references: present(self.new_references),
-            stopped,
-            error,
+        if !Workers::get().all(new_references, |bits| bits.iter().fold(0, |none, bits| none | u8::from(*bits == 0)) == 0) {
+            let mut kept = 0;
+            for at in 0..new_references.len() {
+                if new_references[at] != 0 {
+                    new_references[kept] = new_references[at];
+                    kept += 1;
+                }
+            }
+            new_references.truncate(kept);
+        }
+        self.finished = true;
+    }
+}
+
+/// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
+///
+/// Grows to what the largest batch needs, and stays. Made by [`pinned`](Self::pinned), the GPU writes to it without a copy in between.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Buffers, Device, Outcome, Request};
+///
+/// let table = BucketTable::new(&Device::cpu(), 1, 100)?;
+/// let mut buffers = Buffers::new();
+/// for vectors in [[1, 2], [2, 3]] {
+///     let request = Request::new().outcomes(true).references(true).into(&mut buffers);
+///     table.find_or_put_many_with(&vectors, request)?.complete(&table)?;
+///     assert_eq!(buffers.outcomes()[1], Outcome::New);
+///     assert_eq!(table.get_many(&[buffers.references()[1].unwrap()])?, vectors[1..]);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+pub struct Buffers {
+    outcomes: HostMemory<u8>,
+    references: HostMemory<u64>,
+    new_references: HostMemory<u64>,
+}
+
+impl fmt::Debug for Buffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffers")
+            .field("outcomes", &self.outcomes.len())
+            .field("references", &self.references.len())
+            .field("new_references", &self.new_references.len())
+            .finish()
+    }
+}
+
+impl Buffers {
+    /// Without memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whose memory is pinned, once there is some: allocated for a GPU, which writes results to it by itself.
+    ///
+    /// On a CPU the same as [`new`](Self::new).
+    #[cfg(feature = "cuda")]
+    pub fn pinned(device: &Device) -> Self {
+        let [outcomes, references, new_references] = [(); 3].map(|()| device.as_gpu().cloned());
+        Self {
+            outcomes: HostMemory::pinned(outcomes),
+            references: HostMemory::pinned(references),
+            new_references: HostMemory::pinned(new_references),
         }
     }
+
+    /// The outcome of each vector of the last batch, by position; empty unless asked for.
+    pub fn outcomes(&self) -> &[Outcome] {
+        // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted by `finish`; a batch that has not come so
+        // far leaves none).
+        unsafe { std::slice::from_raw_parts(self.outcomes.as_ptr().cast(), self.outcomes.len()) }
+    }
+
+    /// Where each vector of the last batch is stored, by position; empty unless asked for.
+    pub fn references(&self) -> &[Option<Reference>] {
+        bytemuck::cast_slice(&self.references)
+    }
+
+    /// Where the new vectors of the last batch are stored, in no order; empty unless asked for.
+    pub fn new_references(&self) -> &[Reference] {
+        // SAFETY: `Reference` is `repr(transparent)` over `NonZeroU64`, and no element is 0 (`finish` has seen to it).
+        unsafe { std::slice::from_raw_parts(self.new_references.as_ptr().cast(), self.new_references.len()) }
+    }
+
+    /// Shows no results: of a batch that is not done yet, or has failed.
+    fn hide(&mut self) {
+        self.outcomes.truncate(0);
+        self.references.truncate(0);
+        self.new_references.truncate(0);
+    }
+
+    /// The results as vectors of their own, if the memory is not pinned.
+    pub(crate) fn into_vectors(self) -> (Vec<Outcome>, Vec<Option<Reference>>, Vec<Reference>) {
+        let (mut outcomes, mut new) =
+            (ManuallyDrop::new(self.outcomes.into_vec()), ManuallyDrop::new(self.new_references.into_vec()));
+        // SAFETY (both): as in `outcomes` and `new_references`; size, alignment and capacity are the same, and the elements have no owner any
+        // more.
+        let outcomes = unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) };
+        // SAFETY: as above.
+        let new_references = unsafe { Vec::from_raw_parts(new.as_mut_ptr().cast(), new.len(), new.capacity()) };
+        (outcomes, bytemuck::allocation::cast_vec(self.references.into_vec()), new_references)
+    }
 }
 
-/// The outcomes that kernels have written, in place.
-fn outcomes_of(bytes: Vec<u8>) -> Vec<Outcome> {
-    assert!(bytes.iter().all(|byte| (1..=3).contains(byte)), "kernels write an outcome for every vector");
-    let mut bytes = ManuallyDrop::new(bytes);
-    // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted); so size, alignment and capacity
-    // are the same; and the bytes have no owner any more.
-    unsafe { Vec::from_raw_parts(bytes.as_mut_ptr().cast(), bytes.len(), bytes.capacity()) }
-}
-
-/// References whose bits these are, none of them 0.
-fn present(bits: Vec<u64>) -> Vec<Reference> {
-    bits.into_iter().map(|bits| Reference::from_bits(bits).expect("a generation is not 0")).collect()
+/// Whether each vector of a look-up is stored, in place of its outcome.
+pub(crate) fn are_seen(outcomes: Vec<u8>) -> Vec<bool> {
+    let mut outcomes = ManuallyDrop::new(outcomes);
+    Workers::get().for_each_mut(&mut outcomes, |piece| {
+        piece.iter_mut().for_each(|outcome| *outcome = u8::from(*outcome == Outcome::Seen as u8));
+    });
+    // SAFETY: every byte is 0 or 1 by now, as a `bool` is; so size, alignment and capacity are the same; and the bytes have no owner any
+    // more.
+    unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) }
 }
 
 /// References that an export has written.
@@ -212,15 +320,15 @@ pub(crate) fn references_of(slots: Vec<u64>, generation: Generation) -> Vec<Refe
 mod tests {
     use super::*;
 
-    fn request<'a>() -> Request<'a> {
-        Request::new().outcomes(true).references(true).new_references(true)
-    }
+    const ALL: Wanted = Wanted { outcomes: true, references: true, new_references: true };
+
+    const VECTORS: [u32; 10] = [1, 1, 2, 2, 1, 1, 3, 3, 2, 2];
 
     /// Two parts, as a table would fill them in.
-    fn filled(generation: Generation) -> (Results, Vec<u32>) {
-        let (spec, vectors) = (Spec::bucket(2, 8).unwrap(), vec![1, 1, 2, 2, 1, 1, 3, 3, 2, 2]);
-        let mut results = Results::new(5, &request(), true).unwrap();
-        let mut batch = results.batch(&vectors, None, None);
+    fn filled(buffers: &mut Buffers, generation: Generation) -> Results<'_> {
+        let spec = Spec::bucket(2, 8).unwrap();
+        let mut results = Results::new(buffers, 5, ALL, true).unwrap();
+        let mut batch = results.batch(&VECTORS, None, None);
         assert_eq!(batch.count(spec), 5);
         let bits = |slot| generation.reference(slot).to_bits();
         let part = batch.part(&(0..3), 0, spec);
@@ -232,48 +340,67 @@ mod tests {
         assert_eq!((part.vectors, part.new_references.as_ref().map(|free| free.len())), (&[3, 3, 2, 2][..], Some(3)));
         part.outcomes.unwrap().copy_from_slice(&[3, 2]);
         part.references.unwrap().copy_from_slice(&[0, bits(8)]);
-        (results, vectors)
+        results
     }
 
     const TALLY: Tally = Tally { new: 2, seen: 2, full: 1, full_nodes: 0 };
 
     #[test]
     fn parts_make_one_batch() {
-        let generation = Generation::next();
-        let batch = filled(generation).0.into_batch(TALLY, false, None);
-        use Outcome::*;
-        assert_eq!(batch.outcomes, [New, New, Seen, Full, Seen]);
-        let slots: Vec<Option<u64>> = batch.references.iter().map(|of| of.map(Reference::slot)).collect();
-        assert_eq!(slots, [Some(7), Some(8), Some(7), None, Some(8)]);
-        assert_eq!(batch.new_references.iter().map(|of| of.slot()).collect::<Vec<_>>(), [8, 7]);
-        assert_eq!(generation.stale(&batch.new_references), 0);
-        assert_eq!(Generation::next().stale(&batch.new_references), 2);
+        let (mut buffers, generation) = (Buffers::new(), Generation::next());
+        // The second one in the same memory.
+        for _ in 0..2 {
+            filled(&mut buffers, generation).finish(TALLY);
+            use Outcome::*;
+            assert_eq!(buffers.outcomes(), [New, New, Seen, Full, Seen]);
+            let slots: Vec<Option<u64>> = buffers.references().iter().map(|of| of.map(Reference::slot)).collect();
+            assert_eq!(slots, [Some(7), Some(8), Some(7), None, Some(8)]);
+            assert_eq!(buffers.new_references().iter().map(|of| of.slot()).collect::<Vec<_>>(), [8, 7]);
+            assert_eq!(generation.stale(buffers.new_references()), 0);
+            assert_eq!(Generation::next().stale(buffers.new_references()), 2);
+        }
+        let expected = (buffers.outcomes().to_vec(), buffers.references().to_vec(), buffers.new_references().to_vec());
+        assert_eq!(buffers.into_vectors(), expected);
     }
 
     #[test]
     fn a_batch_that_is_cut_short_reports_what_was_offered() {
-        let (results, _) = filled(Generation::next());
-        let batch = results.into_batch(Tally { new: 2, seen: 1, ..Tally::default() }, true, None);
-        assert_eq!((batch.outcomes.len(), batch.references.len(), batch.new_references.len()), (3, 3, 2));
-        assert!(batch.stopped);
+        let mut buffers = Buffers::new();
+        filled(&mut buffers, Generation::next()).finish(Tally { new: 2, seen: 1, ..Tally::default() });
+        assert_eq!((buffers.outcomes().len(), buffers.references().len(), buffers.new_references().len()), (3, 3, 2));
+    }
+
+    #[test]
+    fn a_batch_that_fails_leaves_no_results() {
+        let mut buffers = Buffers::new();
+        filled(&mut buffers, Generation::next()).finish(TALLY);
+        drop(filled(&mut buffers, Generation::next()));
+        assert!(buffers.outcomes().is_empty() && buffers.references().is_empty() && buffers.new_references().is_empty());
     }
 
     #[test]
     fn vectors_that_have_moved_are_located_again() {
-        let (mut results, _) = filled(Generation::next());
+        let mut buffers = Buffers::new();
+        let mut results = filled(&mut buffers, Generation::next());
         let now = Generation::next();
         let located = [Some(1), Some(2), Some(1), None, Some(2)].map(|slot| slot.map(|slot| now.reference(slot)));
         results.locate_again(&located);
-        let batch = results.into_batch(TALLY, false, None);
-        assert_eq!(batch.references, located);
-        assert_eq!(batch.new_references, [now.reference(1), now.reference(2)]);
+        results.finish(TALLY);
+        assert_eq!(buffers.references(), located);
+        assert_eq!(buffers.new_references(), [now.reference(1), now.reference(2)]);
+        // One of them is removed meanwhile.
+        let mut results = filled(&mut buffers, now);
+        results.locate_again(&[None, located[1], None, None, located[4]]);
+        results.finish(TALLY);
+        assert_eq!(buffers.new_references(), [now.reference(2)]);
     }
 
     #[test]
     fn outcomes_that_are_needed_but_not_asked_for_are_not_reported() {
-        let mut results = Results::new(1, &Request::new(), true).unwrap();
+        let mut buffers = Buffers::new();
+        let mut results = Results::new(&mut buffers, 1, Wanted::default(), true).unwrap();
         results.batch(&[5, 6], None, None).outcomes.unwrap()[0] = 1;
-        let batch = results.into_batch(Tally { new: 1, ..Tally::default() }, false, None);
-        assert!(batch.outcomes.is_empty() && batch.references.is_empty());
+        results.finish(Tally { new: 1, ..Tally::default() });
+        assert!(buffers.outcomes().is_empty() && buffers.references().is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Tables that grow: every vector is rehashed into a larger one.
 
-use super::batch::{HostBatch, Progress, zeroed};
+use super::batch::{HostBatch, Progress};
+use super::memory::zeroed;
 use super::options::Parameters;
 use super::size::{self, MAX_NODES, Size};
 use super::spec::Spec;

@@ -1,17 +1,19 @@
 //! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
 
-use super::batch::{HostBatch, Progress, Results, references_of, zeroed};
+use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_of};
 use super::generation::Generation;
 use super::growth::Limits;
+use super::memory::zeroed;
 use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
 use super::spec::Spec;
 use super::store::{Search, Store};
 use super::view::{Counts, Geometry};
+use crate::backend::workers::Workers;
 use crate::device::Device;
 #[cfg(any(feature = "cpu", feature = "cuda"))]
 use crate::device::Machine;
-use crate::{Batch, Error, Outcome, Reference, Request, Result, Stats, Tally};
+use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -192,7 +194,9 @@ impl RawTable {
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
         let count = self.validate(words, &request)?;
         let generation = self.sized().generation;
-        let mut results = Results::new(count, &request, self.retries())?;
+        let mut own = Buffers::new();
+        let wanted = request.wanted;
+        let mut results = Results::new(request.buffers.take().unwrap_or(&mut own), count, wanted, self.retries())?;
         let mut progress = Progress::new(request.progress.take(), count);
         let Put { tally, limits, mut ended_by } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
@@ -205,7 +209,10 @@ impl RawTable {
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
         }
-        Ok(results.into_batch(tally, offered < count, ended_by.or(limits.error)))
+        results.finish(tally);
+        let (outcomes, references, new_references) = own.into_vectors();
+        let error = ended_by.or(limits.error);
+        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error })
     }
 
     /// Puts the vectors of a batch, in parts if the table may have to grow between them.
@@ -251,10 +258,10 @@ impl RawTable {
 
     /// Whether each vector is stored.
     pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
-        let mut outcomes = zeroed(self.count(words)?)?;
+        let mut outcomes = zeroed::<u8>(self.count(words)?)?;
         let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(words) };
         self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
-        Ok(outcomes.into_iter().map(|outcome: u8| outcome == Outcome::Seen as u8).collect())
+        Ok(are_seen(outcomes))
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
@@ -318,7 +325,9 @@ fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
     let mask = u64::MAX >> (64 - key_bits);
     let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
     // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
-    if words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0 {
+    let fit = |words: &[u32]| words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0;
+    // Pieces are of whole keys.
+    if Workers::get().all(words, fit) {
         return Ok(());
     }
     let mut keys = words.chunks_exact(2).map(key).enumerate();

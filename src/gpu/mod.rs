@@ -6,6 +6,7 @@
 mod batch;
 mod buffer;
 mod kernels;
+mod pinned;
 
 pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 pub use batch::DeviceBatch;
@@ -13,3 +14,4 @@ pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use kernels::{
     HEADERS, compile_compact_kernels, compile_compact_tree_kernels, compile_kernels, compile_source, compile_tree_kernels,
 };
+pub use pinned::PinnedVec;

@@ -9,6 +9,7 @@ mod stats;
 mod storage;
 mod strategy;
 
+pub use crate::core::batch::Buffers;
 pub use builder::TableBuilder;
 pub use iter::Iter;
 pub use key::{Key, Words};

@@ -1,5 +1,5 @@
 use crate::Reference;
-use crate::core::batch::Callback;
+use crate::core::batch::{Buffers, Callback, Wanted};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -18,9 +18,9 @@ use std::ops::ControlFlow;
 #[derive(Default)]
 #[must_use]
 pub struct Request<'a> {
-    pub(crate) outcomes: bool,
-    pub(crate) references: bool,
-    pub(crate) new_references: bool,
+    pub(crate) wanted: Wanted,
+    /// Where results go; none: to vectors of the batch.
+    pub(crate) buffers: Option<&'a mut Buffers>,
     pub(crate) parents: Option<&'a [Reference]>,
     pub(crate) changed: Option<&'a [u32]>,
     pub(crate) progress: Option<&'a mut Callback<'a>>,
@@ -29,9 +29,8 @@ pub struct Request<'a> {
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("outcomes", &self.outcomes)
-            .field("references", &self.references)
-            .field("new_references", &self.new_references)
+            .field("wanted", &self.wanted)
+            .field("buffers", &self.buffers)
             .field("parents", &self.parents.map(<[_]>::len))
             .field("changed", &self.changed.map(<[_]>::len))
             .field("progress", &self.progress.is_some())
@@ -47,19 +46,26 @@ impl<'a> Request<'a> {
 
     /// The outcome of each vector: 1 byte each.
     pub fn outcomes(mut self, wanted: bool) -> Self {
-        self.outcomes = wanted;
+        self.wanted.outcomes = wanted;
         self
     }
 
     /// Where each vector is stored: 8 bytes each.
     pub fn references(mut self, wanted: bool) -> Self {
-        self.references = wanted;
+        self.wanted.references = wanted;
         self
     }
 
     /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
     pub fn new_references(mut self, wanted: bool) -> Self {
-        self.new_references = wanted;
+        self.wanted.new_references = wanted;
+        self
+    }
+
+    /// Puts results into memory that is used again by each batch that is given it, instead of into new vectors: those of the
+    /// [`Batch`](crate::Batch) are empty then. A caller who repeats batches allocates nothing.
+    pub fn into(mut self, buffers: &'a mut Buffers) -> Self {
+        self.buffers = Some(buffers);
         self
     }
 

@@ -69,6 +69,17 @@ pub fn fast() -> bool {
     *FAST.get_or_init(|| std::env::var_os("WARPSET_TEST_FAST").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
+/// Whether sizes are to be full: `WARPSET_TEST_FULL=1`, as in CI.
+pub fn full() -> bool {
+    static FULL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()))
+}
+
+/// A size, for this run, of one of the tests that would take most of the time: a run by hand takes less, on the same paths.
+pub fn sized<T>(full_one: T, usual: T, fast_one: T) -> T {
+    scaled(if full() { full_one } else { usual }, fast_one)
+}
+
 /// A size for this run.
 pub fn scaled<T>(normal: T, fast_one: T) -> T {
     if fast() { fast_one } else { normal }

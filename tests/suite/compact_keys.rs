@@ -4,7 +4,7 @@ use crate::common::checker::{Checker, OrFail, join};
 use crate::common::histories::{play, thorough};
 use crate::common::set::Set;
 use crate::common::vectors::{Pool, Random, keys, mask};
-use crate::common::{fast, scaled, tests};
+use crate::common::{fast, scaled, sized, tests};
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
@@ -62,7 +62,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
 
 /// Keys as they occur: numbered, in the high bits only, in the low bits only, pairs of small numbers.
 fn keys_that_look_alike(device: &Device) {
-    let count = scaled(6000, 300);
+    let count = sized(6000, 2000, 300);
     for (key_bits, slot_bits) in [(33, 32), (40, 32), (54, 64)] {
         let high = |key: u64| key << (key_bits - 13);
         let low = |key: u64| (mask(key_bits) & !0x1FFF) | key;
@@ -106,7 +106,7 @@ fn keys_for(table: &VectorTable<Root>, fill: f64) -> usize {
 
 /// Of each number of functions that there is a layout for: iterated and decompressed, the table is exactly the set that was put in.
 fn filled_to_95_percent_without_a_rejection(device: &Device) {
-    let log2: u32 = scaled(17, 12);
+    let log2: u32 = sized(17, 15, 12);
     // Bits a slot, bits that are left for function numbers.
     for (slot_bits, left) in [(32, 8), (32, 4), (32, 3), (32, 2), (32, 1), (16, 8), (16, 2), (64, 20)] {
         let buckets_log2 = log2 - 9 + u32::ilog2(slot_bits);
@@ -140,8 +140,8 @@ fn filled_to_95_percent_without_a_rejection(device: &Device) {
 fn no_key_is_rejected_up_to_95_percent_whatever_the_size(device: &Device) {
     for key_bits in some_key_bits() {
         for slot_bits in [16, 32, 64] {
-            for capacity in [1, 50, 200, 1000, 3088, 20_000, scaled(100_000, 20_000)] {
-                for seed in 0..4 {
+            for capacity in [1, 50, 200, 1000, 3088, 20_000, sized(100_000, 50_000, 20_000)] {
+                for seed in 0..sized(4, 1, 4) {
                     let builder =
                         VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(seed);
                     let table = match builder.build(device) {
@@ -248,7 +248,7 @@ fn callers_race_in_a_nearly_full_table(device: &Device) {
 
 fn tables_of_keys_grow_by_themselves(device: &Device) {
     for key_bits in [20, 37, 64] {
-        let count = scaled(50_000, 2000);
+        let count = sized(50_000, 12_000, 2000);
         let pool = Pool::new(2, words(keys(key_bits, count)));
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(600).grows(true);
         let table = builder.build(device).unwrap();

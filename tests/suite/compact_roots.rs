@@ -2,7 +2,7 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, mix};
-use crate::common::{scaled, tests};
+use crate::common::{scaled, sized, tests};
 use warpset::{CompactTreeTable, Device, Error, Request, TreeTable};
 
 tests![
@@ -68,7 +68,7 @@ fn offer_twice(table: &CompactTreeTable, pool: &Pool) {
 /// Iterated and decompressed, the table is exactly the set that was put in.
 fn filled_to_95_percent_and_read_back(device: &Device) {
     for width in [3, 4, 7, 9, 16] {
-        let capacity = scaled(40_000, 2000);
+        let capacity = sized(40_000, 10_000, 2000);
         let pool = vectors(width, capacity);
         let table =
             CompactTreeTable::builder(width).capacity(capacity as u64 / 2).nodes(8 * pool.len() as u64).build(device).unwrap();
@@ -81,7 +81,7 @@ fn filled_to_95_percent_and_read_back(device: &Device) {
 /// References get longer, and so do roots, their slots and their kernels.
 fn node_tables_that_grow_make_longer_roots(device: &Device) {
     for width in [3, 4, 8, 9] {
-        let pool = Pool::distinct(width, scaled(20_000, 1000));
+        let pool = Pool::distinct(width, sized(20_000, 5000, 1000));
         let table = CompactTreeTable::builder(width).capacity(600).nodes(600).grows(true).build(device).unwrap();
         let before = table.spec();
         let mut checker = Checker::new(&table, &pool);

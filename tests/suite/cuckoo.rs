@@ -3,7 +3,7 @@
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
 use crate::common::vectors::{Pool, Random, keys};
-use crate::common::{fast, scaled, tests};
+use crate::common::{fast, scaled, sized, tests};
 use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::thread;
@@ -71,7 +71,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
 
 /// Of all slots, those of the stash included.
 fn filled_to_99_percent(device: &Device) {
-    let (log2, share) = if fast() { (12, 0.98) } else { (17, 0.99) };
+    let (log2, share) = sized((17, 0.99), (15, 0.99), (12, 0.98));
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
         // One bit is left for the function: as many as the slots can hold at all.
         let key_bits: u32 = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);

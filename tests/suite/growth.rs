@@ -6,7 +6,7 @@ use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
     fast,
     kinds::{Kind, roomy},
-    scaled, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
 use warpset::{CompactTree, CompactTreeTable, Device, Outcome, Request, VectorTable};
@@ -60,7 +60,7 @@ fn growing<S: Kind>(device: &Device, width: usize) -> VectorTable<S> {
 
 fn tables_grow_from_nothing_in_one_batch<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, scaled(5_000, 300)));
+        let (table, pool) = (growing::<S>(device, width), Pool::distinct(width, sized(5_000, 1500, 300)));
         let mut checker = Checker::new(&table, &pool);
         let _ = checker.offer(&pool.shuffled(2, 1)).or_fail(width);
         assert!(table.slots() >= pool.len() as u64);

@@ -4,9 +4,8 @@ use crate::common::checker::Checker;
 use crate::common::histories::{Step, play};
 use crate::common::vectors::{Family, Pool, all_widths};
 use crate::common::{
-    fast,
     kinds::{Kind, roomy},
-    scaled, slots_per_bucket, tests_of_all_kinds,
+    scaled, sized, slots_per_bucket, tests_of_all_kinds,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -134,7 +133,7 @@ fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
 /// small before it is shown.
 pub fn sweep<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
-    let cases = if fast() { 2 } else { 8 };
+    let cases = sized(8, 4, 2);
     let config = Config { cases, max_shrink_iters: 400, failure_persistence: None, ..Config::default() };
     for width in widths {
         let ran = TestRunner::new(config.clone()).run(&history(), |history| run::<S>(device, width, &history, &chosen));

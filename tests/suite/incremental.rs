@@ -3,7 +3,7 @@
 use crate::common::vectors::{all_widths, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
@@ -58,7 +58,7 @@ pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chos
         // without them is the number of nodes that of distinct pairs.
         let (masked, least) = (at % 2 == 0, if at % 4 < 2 { 0 } else { 1 << 31 });
         let mut rng = StdRng::seed_from_u64(width as u64);
-        let (steps, count) = (4, scaled(3000, 150));
+        let (steps, count) = (4, sized(3000, 600, 150));
         let builder = chosen(roomy::<S>(width, (steps * count) as u64 + 10));
         let [changed, whole] = [(); 2].map(|()| builder.clone().build(device).unwrap());
         let mut known: Vec<u32> = [vec![least; width], (least..least + width as u32).collect()].concat();

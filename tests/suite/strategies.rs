@@ -3,8 +3,8 @@
 use super::{histories, incremental};
 use crate::common::checker::{Checker, OrFail};
 use crate::common::histories::{play, thorough};
-use crate::common::vectors::{Family, Pool, all_widths, distinct};
-use crate::common::{kinds::roomy, scaled, tests};
+use crate::common::vectors::{Family, Pool, all_widths, distinct, some_widths};
+use crate::common::{kinds::roomy, sized, tests};
 use std::collections::HashMap;
 use warpset::{Device, Pairing, Strategy, Tree, TreeTable};
 
@@ -28,8 +28,21 @@ fn widths(device: &Device, strategy: Strategy) -> Vec<usize> {
     if device.is_gpu() { groups.map(|group| group[number % group.len()]).into() } else { groups.concat() }
 }
 
+/// All of them; of those that do the same on a CPU, one in a usual run.
+fn strategies(device: &Device) -> Vec<Strategy> {
+    let one_of_each_pairing = [&[Strategy::Default][..], &PAIRINGS].concat();
+    if device.is_gpu() { Strategy::ALL.into() } else { sized(Strategy::ALL.into(), one_of_each_pairing, Strategy::ALL.into()) }
+}
+
+/// Those of trees, for tests on CPUs of a pairing.
+fn widths_of_pairing(device: &Device, strategy: Strategy) -> impl Iterator<Item = usize> {
+    let on_cpu = || sized(all_widths(), some_widths(), all_widths());
+    let widths = if device.is_gpu() { widths(device, strategy) } else { on_cpu() };
+    widths.into_iter().filter(|width| *width > 2)
+}
+
 fn thorough_histories_of_every_strategy(device: &Device) {
-    for strategy in Strategy::ALL {
+    for strategy in strategies(device) {
         for width in widths(device, strategy) {
             for family in [Family::Random, Family::FewWords] {
                 let pool = Pool::of(family, width, 60);
@@ -38,7 +51,7 @@ fn thorough_histories_of_every_strategy(device: &Device) {
                 play(&mut Checker::new(&table, &pool), &table, &pool, &thorough()).or_fail(format!("{strategy}, width {width}"));
             }
             // Batches that keep many warps busy, and duplicates between them.
-            let pool = Pool::distinct(width, scaled(20_000 / width, 300));
+            let pool = Pool::distinct(width, sized(20_000 / width, 4_000 / width, 300));
             let table = roomy::<Tree>(width, 2 * pool.len() as u64).strategy(strategy).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
             let _ = checker.offer(&pool.shuffled(3, 1)).or_fail(format!("{strategy}, width {width}"));
@@ -49,15 +62,13 @@ fn thorough_histories_of_every_strategy(device: &Device) {
 
 fn random_histories_of_every_pairing(device: &Device) {
     for strategy in PAIRINGS {
-        let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
-        histories::sweep::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
+        histories::sweep::<Tree>(device, widths_of_pairing(device, strategy), |builder| builder.strategy(strategy));
     }
 }
 
 fn incremental_in_trees_of_every_pairing(device: &Device) {
     for strategy in PAIRINGS {
-        let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
-        incremental::walks::<Tree>(device, widths.into_iter().filter(|width| *width > 2), |builder| builder.strategy(strategy));
+        incremental::walks::<Tree>(device, widths_of_pairing(device, strategy), |builder| builder.strategy(strategy));
     }
 }
 
@@ -122,10 +133,10 @@ impl Model {
 /// As many as there are distinct pairs, and a strategy of one pairing does not find fewer or more than another.
 fn nodes_are_those_of_the_pairing(device: &Device) {
     let mut wrong = Vec::new();
-    for strategy in Strategy::ALL {
+    for strategy in strategies(device) {
         for width in widths(device, strategy) {
             // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of nodes.
-            let count = scaled(1000, 200);
+            let count = sized(1000, 400, 200);
             // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which takes no slot.
             let place = |at: usize| (at % width) as u32 * 8;
             let words: Vec<u32> =

@@ -1,7 +1,7 @@
 //! One GPU of this process, and the driver's calls on it.
 
 use super::kernels::Kernels;
-use super::staging::Stage;
+use super::staging::Stages;
 use super::{cuda, ensure_driver, nvrtc, pass, undisturbed};
 use crate::{Error, GpuInfo, Result, Spec};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
@@ -21,7 +21,7 @@ pub(crate) struct Gpu {
     /// For table-wide work that is waited for: clearing, counting, reading back.
     pub(super) stream: Arc<CudaStream>,
     pub(super) kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
-    pub(super) stages: Mutex<Vec<Stage>>,
+    pub(super) stages: Stages,
     /// Tables in its memory.
     stores: AtomicUsize,
 }
@@ -105,7 +105,7 @@ impl Gpu {
             stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,
             kernels: Mutex::default(),
-            stages: Mutex::default(),
+            stages: Stages::default(),
             stores: AtomicUsize::new(0),
         }))
     }
@@ -120,8 +120,7 @@ impl Gpu {
     pub(crate) fn remove_store(&self) {
         // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
         if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let stages = std::mem::take(&mut *self.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-            drop(stages);
+            self.stages.clear();
         }
     }
 
@@ -238,6 +237,25 @@ impl Gpu {
             return wrong(format!("another context of GPU {ordinal}"));
         }
         Ok(())
+    }
+
+    /// Whether bytes of the host's memory are page-locked, as one allocation, so that the GPU may copy from and to them by itself.
+    pub(super) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
+        if bytes == 0 || self.bind().is_err() {
+            return false;
+        }
+        let (mut kind, mut start, mut size) = (0u32, 0u64, 0usize);
+        let ask = |result: *mut c_void, attribute| {
+            // SAFETY: `result` is one of the three above, which have the sizes of the attributes asked for below.
+            unsafe { sys::cuPointerGetAttribute(result, attribute, address) }.result().is_ok()
+        };
+        use sys::CUpointer_attribute::*;
+        // The driver knows no other memory of the host.
+        ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+            && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
+            && ask((&raw mut start).cast(), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+            && ask((&raw mut size).cast(), CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+            && address - start + bytes <= size as u64
     }
 
     /// Bytes of memory that are free now.

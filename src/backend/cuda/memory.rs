@@ -105,11 +105,36 @@ impl PinnedMemory {
         Ok(Self { gpu: gpu.clone(), address, bytes })
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// `count` elements from byte `offset`, which is a multiple of 16.
+    pub(crate) fn slice<T: AnyBitPattern + NoUninit>(&self, offset: usize, count: usize) -> &[T] {
+        assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
+        // SAFETY: as in `part`, shared.
+        unsafe { std::slice::from_raw_parts(self.address.add(offset).cast(), count) }
+    }
+
+    /// The same, exclusively.
     pub(crate) fn part<T: AnyBitPattern + NoUninit>(&mut self, offset: usize, count: usize) -> &mut [T] {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
         // SAFETY: initialised, within the allocation and aligned (asserted; the driver aligns to pages); any bits are a `T`; the
         // borrow is exclusive, and the caller keeps copies under way off it.
+        unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
+    }
+}
+
+impl PinnedMemory {
+    /// The same part by itself, so that several may be borrowed at once.
+    ///
+    /// # Safety
+    ///
+    /// None of those that are borrowed at once may overlap.
+    #[allow(clippy::mut_from_ref)] // that is what the contract is about
+    pub(crate) unsafe fn disjoint_part<T: AnyBitPattern + NoUninit>(&self, offset: usize, count: usize) -> &mut [T] {
+        assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
+        // SAFETY: as in `part`; that nobody else borrows it is the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
     }
 }

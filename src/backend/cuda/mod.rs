@@ -10,6 +10,7 @@ mod store;
 mod workspace;
 
 pub(crate) use gpu::Gpu;
+pub(crate) use memory::PinnedMemory;
 pub(crate) use store::CudaStore;
 
 use crate::{Error, Result, faults};

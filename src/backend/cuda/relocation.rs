@@ -6,7 +6,7 @@
 
 use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
-use crate::core::batch::zeroed;
+use crate::core::memory::zeroed;
 use crate::core::store::{RELOCATION_ROUNDS, Search};
 use crate::core::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};

@@ -1,28 +1,137 @@
 //! Buffers through which a batch from host slices passes: pinned memory, device memory and a stream of their own.
 //!
-//! A batch is cut into segments, and up to three stages take turns: while one copies its vectors to the GPU, another's kernel
-//! runs and a third's results come back. Stages are kept for later batches of any table on the GPU.
+//! A batch is cut into segments, and up to [`STAGES`] stages take turns: while the vectors of one are copied to the GPU, another's kernel
+//! runs and a third's results come back. Threads that stay ([`Workers`]) copy the vectors of one segment into pinned memory, and the
+//! results of an earlier one out of it, at the same time. They also take the page faults of results that the caller has just allocated.
+//! Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
+//!
+//! Stages are kept for later batches of any table on the GPU. There are [`MOST_STAGES`] at most: batches that come when all are taken wait
+//! until one is given back, each batch for its first one only.
 
 use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
+use crate::backend::workers::{Copy, Workers};
 use crate::core::batch::HostBatch;
 use crate::core::view::{BatchView, Counts};
-use crate::{Error, Result, Spec, faults};
+use crate::{Error, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaStream, result, sys};
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Stages that a batch uses at most.
-pub(super) const STAGES: usize = 3;
+const STAGES: usize = 4;
 
-/// Vectors a segment: 16 MiB of them, but no more than a million, whose results take as much again.
+/// Stages of all batches on a GPU.
+const MOST_STAGES: usize = 3 * STAGES;
+
+/// Vectors a segment: 8 MiB of them, but no more than a million, whose results take as much again.
 pub(super) fn segment_vectors(width: usize) -> usize {
-    ((16 << 20) / (width * 4)).min(1 << 20)
+    ((8 << 20) / (width * 4)).min(1 << 20)
 }
 
 /// Where memory is short, segments have no fewer vectors than this.
 const FEWEST_VECTORS: usize = 1 << 10;
+
+/// The stages of a GPU.
+#[derive(Default)]
+pub(super) struct Stages {
+    kept: Mutex<Kept>,
+    /// A stage was given back, or is no more.
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    idle: Vec<Stage>,
+    /// Those that batches have taken.
+    taken: usize,
+}
+
+impl Stages {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Gives the memory of idle stages back.
+    pub(super) fn clear(&self) {
+        let idle = std::mem::take(&mut self.lock().idle);
+        drop(idle);
+    }
+}
+
+/// The stages of one batch; given back when dropped.
+pub(super) struct Taken {
+    gpu: Arc<Gpu>,
+    stages: Vec<Stage>,
+    /// Vectors a segment.
+    segment: usize,
+}
+
+impl Taken {
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for segments of
+    /// fewer vectors than `segment_vectors`, where there is not the memory.
+    fn new(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
+        let mut taken = Self { gpu: gpu.clone(), stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
+        loop {
+            let bytes = Parts::new(taken.segment, spec, batch).end;
+            let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
+            match taken.take(wanted, bytes) {
+                Ok(()) => return Ok(taken),
+                // Pinned memory or the GPU's.
+                Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if taken.segment > FEWEST_VECTORS => {
+                    taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes up to `wanted` stages of this size, at least one. Waits for that if batches of others have all there may be.
+    fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
+        let gpu = self.gpu.clone();
+        let mut kept = gpu.stages.lock();
+        while self.stages.is_empty() && kept.idle.is_empty() && kept.taken >= MOST_STAGES {
+            kept = gpu.stages.freed.wait(kept).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        while self.stages.len() < wanted {
+            // The largest first: what is too small for this batch makes way for one that is not.
+            let stage = match kept.idle.pop() {
+                Some(stage) if stage.bytes >= bytes => Ok(stage),
+                too_small => {
+                    if too_small.is_none() && kept.taken >= MOST_STAGES {
+                        break;
+                    }
+                    drop(too_small);
+                    Stage::new(&gpu, bytes.next_power_of_two())
+                }
+            };
+            match stage {
+                Ok(stage) => {
+                    kept.taken += 1;
+                    self.stages.push(stage);
+                }
+                Err(_) if !self.stages.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let count = self.stages.len();
+        // What an error has left busy is not for others; its drop waits.
+        self.stages.retain(|stage| stage.busy.is_none());
+        let mut kept = self.gpu.stages.lock();
+        kept.taken -= count;
+        kept.idle.append(&mut self.stages);
+        kept.idle.sort_by_key(|stage| stage.bytes);
+        drop(kept);
+        self.gpu.stages.freed.notify_all();
+    }
+}
 
 /// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
 #[derive(Clone, Copy)]
@@ -57,52 +166,93 @@ impl Parts {
     }
 }
 
-pub(super) struct Stage {
+/// Which slices of a batch are in pinned memory, so that the GPU copies from or to them.
+#[derive(Clone, Copy)]
+struct Pinned {
+    vectors: bool,
+    parents: bool,
+    changed: bool,
+    outcomes: bool,
+    references: bool,
+    new_references: bool,
+}
+
+impl Pinned {
+    fn of(gpu: &Gpu, batch: &HostBatch<'_>) -> Self {
+        fn is_pinned<T>(gpu: &Gpu, slice: Option<&[T]>) -> bool {
+            slice.is_some_and(|slice| gpu.is_pinned(slice.as_ptr() as u64, size_of_val(slice) as u64))
+        }
+        Self {
+            vectors: is_pinned(gpu, Some(batch.vectors)),
+            parents: is_pinned(gpu, batch.parents),
+            changed: is_pinned(gpu, batch.changed),
+            outcomes: is_pinned(gpu, batch.outcomes.as_deref()),
+            references: is_pinned(gpu, batch.references.as_deref()),
+            new_references: is_pinned(gpu, batch.new_references.as_deref()),
+        }
+    }
+}
+
+struct Stage {
     gpu: Arc<Gpu>,
     stream: Arc<CudaStream>,
     pinned: PinnedMemory,
     device: DeviceMemory,
     bytes: usize,
-    busy: Option<(Range<usize>, Parts)>,
+    /// The vectors that the stream is at work on.
+    busy: Option<Range<usize>>,
+}
+
+/// What is the same for all segments of a batch.
+struct Plan {
+    spec: Spec,
+    /// What references have besides the numbers of their slots.
+    tag: u64,
+    parts: Parts,
+    pinned: Pinned,
+}
+
+/// What has come of a segment.
+struct Finished {
+    range: Range<usize>,
+    counts: Counts,
+}
+
+/// Searches for a batch, segment by segment: `launch` enqueues the kernel for each. `done` gets the sums so far after each, and says
+/// whether to go on. When this returns, also with an error, nobody uses the batch's memory any more.
+pub(super) fn search(
+    gpu: &Arc<Gpu>,
+    spec: Spec,
+    tag: u64,
+    batch: &mut HostBatch<'_>,
+    mut done: impl FnMut(&Counts) -> bool,
+    launch: impl Fn(&BatchView, sys::CUstream) -> Result<()>,
+) -> Result<Counts> {
+    let count = batch.count(spec);
+    let mut taken = Taken::new(gpu, count, spec, batch)?;
+    let (stages, segment) = (taken.stages.len(), taken.segment);
+    let segments = count.div_ceil(segment);
+    let plan = Plan { spec, tag, parts: Parts::new(segment, spec, batch), pinned: Pinned::of(gpu, batch) };
+    let (mut sums, mut goes_on) = (Counts::default(), true);
+    // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes first: the
+    // order in which new references are handed over does not matter, but progress should only grow.
+    for turn in 0..segments + stages {
+        let stage = &mut taken.stages[turn % stages];
+        let finished = stage.finish(&plan, batch, sums.new_references)?;
+        let next = (goes_on && turn < segments).then(|| turn * segment..count.min((turn + 1) * segment));
+        stage.copy(&plan, batch, finished.as_ref(), next.as_ref(), sums.new_references);
+        if let Some(Finished { counts, .. }) = finished {
+            sums += counts;
+            goes_on &= done(&sums);
+        }
+        if let Some(range) = next.filter(|_| goes_on) {
+            stage.start(&plan, batch, range, &launch)?;
+        }
+    }
+    Ok(sums)
 }
 
 impl Stage {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new, and says how many vectors a segment has: fewer
-    /// and smaller ones than `STAGES` and `segment_vectors` where there is not the memory.
-    pub(super) fn take(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<(Vec<Self>, usize)> {
-        let mut segment = segment_vectors(spec.width()).min(count.max(1));
-        loop {
-            let bytes = Parts::new(segment, spec, batch).end;
-            let wanted = STAGES.min(count.div_ceil(segment)).max(1);
-            let mut stages = {
-                let mut kept = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let keep = kept.len().saturating_sub(wanted);
-                kept.split_off(keep)
-            };
-            stages.retain(|stage| stage.bytes >= bytes);
-            while stages.len() < wanted {
-                match Self::new(gpu, bytes.next_power_of_two()) {
-                    Ok(stage) => stages.push(stage),
-                    Err(_) if !stages.is_empty() => break,
-                    // Pinned memory or the GPU's.
-                    Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if segment > FEWEST_VECTORS => break,
-                    Err(error) => return Err(error),
-                }
-            }
-            if !stages.is_empty() {
-                return Ok((stages, segment));
-            }
-            segment = (segment / 4).max(FEWEST_VECTORS);
-        }
-    }
-
-    /// Keeps stages for later batches, unless enough are kept.
-    pub(super) fn put_back(gpu: &Arc<Gpu>, stages: Vec<Self>) {
-        let mut kept = gpu.stages.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        kept.extend(stages);
-        kept.truncate(STAGES);
-    }
-
     fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         Ok(Self {
             gpu: gpu.clone(),
@@ -114,120 +264,146 @@ impl Stage {
         })
     }
 
-    /// Enqueues one segment: vectors in, `launch`, results out, whose references have `tag`. The stage must be idle.
-    pub(super) fn start(
-        &mut self,
-        range: Range<usize>,
-        spec: Spec,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        launch: impl FnOnce(&BatchView, sys::CUstream) -> Result<()>,
-    ) -> Result<()> {
-        assert!(self.busy.is_none(), "a stage is finished before it is started again");
-        let (count, stream) = (range.len(), self.stream.cu_stream());
-        let parts = Parts::new(count, spec, batch);
-        // From here on the stage's memory is the stream's, until `finish` has waited for it; also when a call below fails.
-        self.busy = Some((range.clone(), parts));
-        let batch = batch.part(&range, 0, spec);
-        self.send(parts.vectors, batch.vectors)?;
-        if let Some(parents) = batch.parents {
-            self.send(parts.parents, bytemuck::cast_slice::<_, u64>(parents))?;
+    /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's. `new`: how many
+    /// new references earlier segments have given.
+    fn finish(&mut self, plan: &Plan, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
+        let Some(range) = self.busy.clone() else { return Ok(None) };
+        let Plan { parts, pinned, .. } = plan;
+        // Until this has returned without an error the stage's memory is the stream's.
+        self.gpu.wait(&self.stream, "searching a batch")?;
+        let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
+        if let Some(new_references) = batch.new_references.as_deref_mut().filter(|_| counts.new_references > 0) {
+            let (count, stream) = (counts.new_references as usize, self.stream.cu_stream());
+            let to = match pinned.new_references {
+                true => &mut new_references[new as usize..][..count],
+                false => self.pinned.part::<u64>(parts.new_references, count),
+            };
+            // SAFETY: waited for in the next statement; if that fails, the stage stays busy, and its drop waits.
+            unsafe { self.device.read_async(parts.new_references, to, stream)? };
+            self.gpu.wait(&self.stream, "reading new references")?;
         }
-        if let Some(changed) = batch.changed {
-            self.send(parts.changed, changed)?;
+        self.busy = None;
+        Ok(Some(Finished { range, counts }))
+    }
+
+    /// Copies the results of a segment to where the caller gets them, and the vectors of the next one to pinned memory: what is not in
+    /// pinned memory of the caller's already. The stage must be idle.
+    fn copy(
+        &mut self,
+        plan: &Plan,
+        batch: &mut HostBatch<'_>,
+        finished: Option<&Finished>,
+        next: Option<&Range<usize>>,
+        new: u64,
+    ) {
+        assert!(self.busy.is_none(), "a stage is finished before its memory is used");
+        let Plan { spec, parts, pinned, .. } = plan;
+        let mut copies = Vec::with_capacity(6);
+        // The parts of the stage's memory do not overlap, and each is borrowed once below.
+        if let Some(Finished { range, counts }) = finished {
+            let (len, given) = (range.len(), counts.new_references as usize);
+            if let Some(outcomes) = batch.outcomes.as_deref_mut().filter(|_| !pinned.outcomes) {
+                // SAFETY: as above.
+                let from = unsafe { self.pinned.disjoint_part::<u8>(parts.outcomes, len) };
+                copies.push(Copy::new(from, &mut outcomes[range.clone()]));
+            }
+            if let Some(references) = batch.references.as_deref_mut().filter(|_| !pinned.references) {
+                // SAFETY: as above.
+                let from = unsafe { self.pinned.disjoint_part::<u64>(parts.references, len) };
+                copies.push(Copy::new(from, &mut references[range.clone()]));
+            }
+            if let Some(references) = batch.new_references.as_deref_mut().filter(|_| !pinned.new_references) {
+                // SAFETY: as above.
+                let from = unsafe { self.pinned.disjoint_part::<u64>(parts.new_references, given) };
+                copies.push(Copy::new(from, &mut references[new as usize..][..given]));
+            }
+        }
+        if let Some(range) = next {
+            let rows = |width: usize| range.start * width..range.end * width;
+            if !pinned.vectors {
+                let vectors = &batch.vectors[rows(spec.width())];
+                // SAFETY: as above.
+                copies.push(Copy::new(vectors, unsafe { self.pinned.disjoint_part::<u32>(parts.vectors, vectors.len()) }));
+            }
+            if let Some(parents) = batch.parents.filter(|_| !pinned.parents) {
+                let parents = bytemuck::cast_slice::<_, u64>(&parents[range.clone()]);
+                // SAFETY: as above.
+                copies.push(Copy::new(parents, unsafe { self.pinned.disjoint_part::<u64>(parts.parents, parents.len()) }));
+            }
+            if let Some(changed) = batch.changed.filter(|_| !pinned.changed) {
+                let changed = &changed[rows(spec.mask_words())];
+                // SAFETY: as above.
+                copies.push(Copy::new(changed, unsafe { self.pinned.disjoint_part::<u32>(parts.changed, changed.len()) }));
+            }
+        }
+        Workers::get().copy(&copies);
+    }
+
+    /// Enqueues one segment: vectors in, `launch`, results out. What must be in the stage's pinned memory is there.
+    fn start(
+        &mut self,
+        plan: &Plan,
+        batch: &mut HostBatch<'_>,
+        range: Range<usize>,
+        launch: impl Fn(&BatchView, sys::CUstream) -> Result<()>,
+    ) -> Result<()> {
+        let Plan { spec, tag, parts, pinned } = plan;
+        let (count, stream) = (range.len(), self.stream.cu_stream());
+        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish` has waited for it; also when a
+        // call below fails.
+        self.busy = Some(range.clone());
+        let part = batch.part(&range, 0, *spec);
+        self.send(parts.vectors, part.vectors, pinned.vectors)?;
+        if let Some(parents) = part.parents {
+            self.send(parts.parents, bytemuck::cast_slice::<_, u64>(parents), pinned.parents)?;
+        }
+        if let Some(changed) = part.changed {
+            self.send(parts.changed, changed, pinned.changed)?;
         }
         self.device.zero_async(parts.counts, size_of::<Counts>(), stream)?;
         let at = |wanted: bool, part: usize| if wanted { self.device.address() + part as u64 } else { 0 };
         let view = BatchView {
             vectors: at(true, parts.vectors),
             count: count as u64,
-            outcomes: at(batch.outcomes.is_some(), parts.outcomes),
-            references: at(batch.references.is_some(), parts.references),
-            new_references: at(batch.new_references.is_some(), parts.new_references),
-            new_capacity: if batch.new_references.is_some() { count as u64 } else { 0 },
+            outcomes: at(part.outcomes.is_some(), parts.outcomes),
+            references: at(part.references.is_some(), parts.references),
+            new_references: at(part.new_references.is_some(), parts.new_references),
+            new_capacity: if part.new_references.is_some() { count as u64 } else { 0 },
             counts: at(true, parts.counts),
-            parents: at(batch.parents.is_some(), parts.parents),
-            changed: at(batch.changed.is_some(), parts.changed),
+            parents: at(part.parents.is_some(), parts.parents),
+            changed: at(part.changed.is_some(), parts.changed),
             workspace: 0,
-            tag,
+            tag: *tag,
         };
         launch(&view, stream)?;
-        // SAFETY: these parts of the pinned memory are not touched before `finish` has waited for the stream.
+        // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the stage's drop,
+        // has waited for the stream.
         unsafe {
             self.device.read_async(parts.counts, self.pinned.part::<Counts>(parts.counts, 1), stream)?;
-            if batch.outcomes.is_some() {
-                self.device.read_async(parts.outcomes, self.pinned.part::<u8>(parts.outcomes, count), stream)?;
+            if let Some(outcomes) = part.outcomes {
+                let to = if pinned.outcomes { outcomes } else { self.pinned.part(parts.outcomes, count) };
+                self.device.read_async(parts.outcomes, to, stream)?;
             }
-            if batch.references.is_some() {
-                self.device.read_async(parts.references, self.pinned.part::<u64>(parts.references, count), stream)?;
+            if let Some(references) = part.references {
+                let to = if pinned.references { references } else { self.pinned.part(parts.references, count) };
+                self.device.read_async(parts.references, to, stream)?;
             }
         }
         Ok(())
     }
 
-    /// Enqueues the copy of a part of the input. No copy of this part is under way.
-    fn send<T: NoUninit + AnyBitPattern + Send + Sync>(&mut self, part: usize, data: &[T]) -> Result<()> {
-        let staged = self.pinned.part::<T>(part, data.len());
-        copy(staged, data);
-        // SAFETY: `staged` is not touched before `finish` has waited for the stream: each part is sent once.
-        unsafe { self.device.write_async(part, staged, self.stream.cu_stream()) }
+    /// Enqueues the copy of a part of the input: from the caller's memory if that is pinned, else from the stage's.
+    fn send<T: NoUninit + AnyBitPattern>(&mut self, part: usize, data: &[T], is_pinned: bool) -> Result<()> {
+        let from = if is_pinned { data } else { &*self.pinned.part::<T>(part, data.len()) };
+        // SAFETY: neither is changed before `finish`, or the stage's drop, has waited for the stream: each part is sent once.
+        unsafe { self.device.write_async(part, from, self.stream.cu_stream()) }
     }
-
-    /// Waits for the segment that was started, if any, and hands its results over. `fresh`: new vectors of earlier segments.
-    pub(super) fn finish(&mut self, batch: &mut HostBatch<'_>, fresh: u64) -> Result<Counts> {
-        let Some((range, parts)) = self.busy.clone() else { return Ok(Counts::default()) };
-        // Until this has returned without an error the stage's memory is the stream's.
-        self.gpu.wait(&self.stream, "searching a batch")?;
-        let count = range.len();
-        let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
-        if let Some(outcomes) = &mut batch.outcomes {
-            outcomes[range.clone()].copy_from_slice(self.pinned.part(parts.outcomes, count));
-        }
-        if let Some(references) = &mut batch.references {
-            references[range].copy_from_slice(self.pinned.part(parts.references, count));
-        }
-        if let Some(new_references) = &mut batch.new_references {
-            let (new, stream) = (counts.new_references as usize, self.stream.cu_stream());
-            let staged = self.pinned.part::<u64>(parts.new_references, new);
-            // SAFETY: waited for in the next statement; if that fails, the stage stays busy.
-            unsafe { self.device.read_async(parts.new_references, staged, stream)? };
-            self.gpu.wait(&self.stream, "reading new references")?;
-            new_references[fresh as usize..][..new].copy_from_slice(self.pinned.part(parts.new_references, new));
-        }
-        self.busy = None;
-        Ok(counts)
-    }
-}
-
-/// Copies by several threads where that pays: one moves about 8 GB/s (end to end on an H200: 0.24 G/s of 8 words), the bus more.
-/// Those that the system does not start are done without.
-fn copy<T: Copy + Send + Sync>(to: &mut [T], from: &[T]) {
-    const THREADS: usize = 4;
-    let worth_a_thread = (1 << 20) / size_of::<T>(); // a megabyte: about 100 microseconds
-    let piece = from.len().div_ceil(THREADS).max(worth_a_thread);
-    let pieces = Mutex::new(to.chunks_mut(piece).zip(from.chunks(piece)));
-    let work = || {
-        loop {
-            // The lock is for taking a piece only.
-            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
-            let Some((to, from)) = next else { return };
-            to.copy_from_slice(from);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..from.len().div_ceil(piece) {
-            if faults::strikes() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
-        // context is lost, and nothing is under way any more.)
+        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the context is
+        // lost, and nothing is under way any more.)
         if self.busy.is_some() && self.gpu.bind().is_ok() {
             // SAFETY: the stream is of this context.
             let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };

@@ -4,9 +4,10 @@ use super::Gpu;
 use super::kernels::Kernels;
 use super::memory::DeviceMemory;
 use super::relocation::Displaced;
-use super::staging::{Stage, segment_vectors};
+use super::staging::{self, segment_vectors};
 use super::workspace::Workspace;
-use crate::core::batch::{HostBatch, Progress, zeroed};
+use crate::core::batch::{HostBatch, Progress};
+use crate::core::memory::zeroed;
 use crate::core::options::{Addresses, Parameters};
 use crate::core::store::{ProbeLengths, Search};
 use crate::core::view::{BatchView, Counts, ProbeTotals, View};
@@ -185,34 +186,12 @@ impl CudaStore {
         batch: &mut HostBatch<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
-        let count = batch.count(self.spec);
-        let (mut stages, segment) = Stage::take(&self.gpu, count, self.spec, batch)?;
-        let mut sum = Counts::default();
-        let mut finish = |stage: &mut Stage, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>| -> Result<()> {
-            sum += stage.finish(batch, sum.new_references)?;
-            progress.report(sum.offered);
-            Ok(())
+        let done = |sums: &Counts| {
+            progress.report(sums.offered);
+            !progress.stopped
         };
-        let mut turns = 0;
-        for first in (0..count).step_by(segment) {
-            let at = turns % stages.len();
-            let stage = &mut stages[at];
-            finish(stage, batch, progress)?;
-            if progress.stopped {
-                break;
-            }
-            let range = first..count.min(first + segment);
-            // SAFETY: the stage's parts are sized for the segment and its own until it is finished; the table is borrowed.
-            stage.start(range, self.spec, tag, batch, |batch, stream| unsafe { self.enqueue(search, batch, stream) })?;
-            turns += 1;
-        }
-        // The oldest first: the order in which new references are handed over does not matter, but progress should only grow.
-        for turn in turns..turns + stages.len() {
-            let at = turn % stages.len();
-            finish(&mut stages[at], batch, progress)?;
-        }
-        Stage::put_back(&self.gpu, stages);
-        Ok(sum)
+        // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
+        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe { self.enqueue(search, batch, stream) })
     }
 
     /// The number of words that could not be read.

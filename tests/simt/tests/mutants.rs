@@ -813,6 +813,7 @@ fn survives(mutant: &Mutant) -> bool {
         .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
         .args(tests)
         .env("WARPSET_SIMT_HEADERS", &copy)
+        .env("WARPSET_TEST_FULL", "1")
         .env("WARPSET_SIMT_SPECS", specs)
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
         .output()

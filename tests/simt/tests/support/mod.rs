@@ -6,9 +6,15 @@ use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// How many schedules: few in a test run, many in the full run.
+/// How many schedules: `few` in CI, a third of them in a usual run, many in the long run.
 pub fn share(few: u64, many: u64) -> u64 {
-    if std::env::var_os("WARPSET_SIMT_FULL").is_some() { many } else { few }
+    if std::env::var_os("WARPSET_SIMT_FULL").is_some() {
+        many
+    } else if std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()) {
+        few
+    } else {
+        few.div_ceil(3)
+    }
 }
 
 /// Rust and C++ agree on the structures that kernels get.

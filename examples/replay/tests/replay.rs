@@ -3,7 +3,7 @@
 
 /// The example's own unit tests run here too: Cargo runs none of examples.
 #[allow(dead_code)]
-#[path = "../examples/replay/main.rs"]
+#[path = "../main.rs"]
 mod example;
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tempfile::TempDir;
+use std::sync::atomic::{AtomicU32, Ordering};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -80,16 +80,20 @@ fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     sentence.into()
 }
 
-/// A folder of files for one test.
-struct Files(TempDir);
+/// A folder of files for one test, among those that Cargo has for tests.
+struct Files(PathBuf);
 
 impl Files {
     fn new() -> Self {
-        Self(TempDir::new().expect("there is a folder for temporary files"))
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("replay-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir(&path).expect("there is a folder for temporary files");
+        Self(path)
     }
 
     fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.path().join(name);
+        let path = self.0.join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
@@ -101,6 +105,12 @@ impl Files {
         for phrase in phrases.iter().chain([&name]) {
             assert!(sentence.contains(phrase), "`{phrase}` is not in: {sentence}");
         }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -361,9 +371,9 @@ fn no_vectors_give_zeros() {
 #[test]
 fn files_that_are_no_arrays_are_refused() {
     let files = Files::new();
-    let sentence = refused([files.0.path().join("missing.npy")]);
+    let sentence = refused([files.0.join("missing.npy")]);
     assert!(sentence.contains("missing.npy: No such file"), "{sentence}");
-    let sentence = refused([files.0.path()]);
+    let sentence = refused([&files.0]);
     assert!(sentence.contains("not a regular file"), "{sentence}");
     for (name, content) in [("empty.npy", &b""[..]), ("short.npy", b"\x93NUM"), ("text.npy", b"0 1 2 3\n4 5 6 7\n")] {
         files.refuse(name, content, &["neither a .npy nor an .npz file"]);

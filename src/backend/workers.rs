@@ -1,0 +1,297 @@
+//! Threads that stay, for the work on host memory that one thread does too slowly: copying batches to and from buffers.
+//!
+//! They are started when they are first needed, and shared by all tables of the process: jobs that are there at once take turns, a piece
+//! of each. Whoever has a job works on it too, so a job is done even if no thread could be started.
+//!
+//! Measured beside an H200 (16 cores): memory copied into pinned buffers by 1, 2, 4 and 16 threads at 10, 20, 33 and 37 GB/s.
+
+use crate::faults;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::thread::{self, Thread};
+
+/// Threads at most, those that have jobs not counted: more do not copy faster, but take page faults of new memory at once.
+const MOST_THREADS: usize = 7;
+
+/// Bytes of a piece of work on memory: some tens of microseconds.
+const PIECE_BYTES: usize = 256 << 10;
+
+pub(crate) struct Workers {
+    queue: Arc<Queue>,
+    /// How many have been started.
+    threads: Mutex<usize>,
+    /// How many are to be.
+    wanted: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Mutex<VecDeque<Arc<Job>>>,
+    /// There are jobs.
+    filled: Condvar,
+}
+
+/// Work in pieces, of which each is done once.
+struct Job {
+    /// Valid as long as pieces are not done: `Workers::run` waits for them.
+    work: *const (dyn Fn(usize) + Sync),
+    pieces: usize,
+    next: AtomicUsize,
+    undone: AtomicUsize,
+    has_panicked: AtomicBool,
+    owner: Thread,
+}
+
+// SAFETY: `work` points to something `Sync`, which is used only while `Workers::run` keeps it alive.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    /// Takes a piece, if there is one left.
+    fn take(&self) -> Option<usize> {
+        // Relaxed: only the uniqueness of the pieces matters. What the work needs to see was handed over with the job, by the queue's lock.
+        let piece = self.next.fetch_add(1, Ordering::Relaxed);
+        (piece < self.pieces).then_some(piece)
+    }
+
+    /// Does a piece that was taken.
+    fn work(&self, piece: usize) {
+        struct Done<'a>(&'a Job);
+        impl Drop for Done<'_> {
+            fn drop(&mut self) {
+                if thread::panicking() {
+                    // Relaxed: read after the decrement below has been seen.
+                    self.0.has_panicked.store(true, Ordering::Relaxed);
+                }
+                // The owner may be gone as soon as it sees 0, and the job with it, but for this thread's handle of it.
+                let owner = self.0.owner.clone();
+                // Release, with the acquire in `run`: what the pieces have done is seen by the owner.
+                if self.0.undone.fetch_sub(1, Ordering::Release) == 1 {
+                    owner.unpark();
+                }
+            }
+        }
+        let _done = Done(self);
+        // SAFETY: a piece is undone (it was taken by nobody else), so `run` has not returned.
+        unsafe { (*self.work)(piece) }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Queue {
+    /// What a thread does: a piece of the first job, which then goes to the end of the queue, and so on for ever.
+    fn serve(&self) {
+        let mut jobs = locked(&self.jobs);
+        loop {
+            let Some(job) = jobs.pop_front() else {
+                jobs = self.filled.wait(jobs).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            let Some(piece) = job.take() else { continue };
+            jobs.push_back(job.clone());
+            drop(jobs);
+            // A panic is the owner's to pass on.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
+            jobs = locked(&self.jobs);
+        }
+    }
+}
+
+impl Workers {
+    /// Those of the process.
+    pub(crate) fn get() -> &'static Self {
+        static WORKERS: OnceLock<Workers> = OnceLock::new();
+        WORKERS.get_or_init(|| {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            Self::new((cores - 1).min(MOST_THREADS))
+        })
+    }
+
+    fn new(wanted: usize) -> Self {
+        Self { queue: Arc::default(), threads: Mutex::new(0), wanted }
+    }
+
+    /// Starts threads that are missing. Those that the system does not start now are tried again at the next job.
+    fn start(&self) -> usize {
+        let mut threads = locked(&self.threads);
+        while *threads < self.wanted {
+            let queue = self.queue.clone();
+            let builder = thread::Builder::new().name("warpset".into());
+            if faults::strikes() || builder.spawn(move || queue.serve()).is_err() {
+                break;
+            }
+            *threads += 1;
+        }
+        *threads
+    }
+
+    /// Calls `work` for every number below `pieces`, on this thread and others at once, and returns when all calls have.
+    ///
+    /// # Panics
+    ///
+    /// If one of them has.
+    pub(crate) fn run(&self, pieces: usize, work: impl Fn(usize) + Sync) {
+        if pieces <= 1 || self.start() == 0 {
+            return (0..pieces).for_each(work);
+        }
+        let shared: &(dyn Fn(usize) + Sync) = &work;
+        // SAFETY: only the lifetime changes; `work` lives until all pieces are done, which is waited for below, also if a piece panics here.
+        let shared: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(shared) };
+        let job = Arc::new(Job {
+            work: shared,
+            pieces,
+            next: AtomicUsize::new(0),
+            undone: AtomicUsize::new(pieces),
+            has_panicked: AtomicBool::new(false),
+            owner: thread::current(),
+        });
+        locked(&self.queue.jobs).push_back(job.clone());
+        self.queue.filled.notify_all();
+        while let Some(piece) = job.take() {
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
+        }
+        // Acquire: see `Job::work`. Somebody else's `unpark` may wake this thread early.
+        while job.undone.load(Ordering::Acquire) > 0 {
+            thread::park();
+        }
+        // Exhausted: no thread looks at it any more after it has seen that.
+        locked(&self.queue.jobs).retain(|queued| !Arc::ptr_eq(queued, &job));
+        assert!(!job.has_panicked.load(Ordering::Relaxed), "a piece of the work has panicked");
+    }
+
+    /// Calls `each` for pieces of `slice`, with the position of their first element.
+    pub(crate) fn for_each<T: Sync>(&self, slice: &[T], each: impl Fn(usize, &[T]) + Sync) {
+        let piece = (PIECE_BYTES / size_of::<T>()).max(1);
+        self.run(slice.len().div_ceil(piece), |number| {
+            let first = number * piece;
+            each(first, &slice[first..slice.len().min(first + piece)]);
+        });
+    }
+
+    /// Calls `each` for pieces of `slice`.
+    pub(crate) fn for_each_mut<T: Send>(&self, slice: &mut [T], each: impl Fn(&mut [T]) + Sync) {
+        let piece = (PIECE_BYTES / size_of::<T>()).max(1);
+        let len = slice.len();
+        let first_element = Elements(slice.as_mut_ptr());
+        self.run(len.div_ceil(piece), |number| {
+            let first = number * piece;
+            let elements = &first_element;
+            // SAFETY: within the slice, which is exclusively borrowed, and of which each piece has others.
+            each(unsafe { std::slice::from_raw_parts_mut(elements.0.add(first), piece.min(len - first)) });
+        });
+    }
+
+    /// Whether `holds` is true of all pieces of `slice`.
+    pub(crate) fn all<T: Sync>(&self, slice: &[T], holds: impl Fn(&[T]) -> bool + Sync) -> bool {
+        // Relaxed: a flag of its own, read after all pieces are done.
+        let all = AtomicBool::new(true);
+        self.for_each(slice, |_, piece| {
+            if !holds(piece) {
+                all.store(false, Ordering::Relaxed);
+            }
+        });
+        all.into_inner()
+    }
+
+    /// Does these copies. None of them is to where another one reads or writes.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn copy(&self, copies: &[Copy<'_>]) {
+        // By pieces: number of the copy, and first byte.
+        let pieces: Vec<(&Copy<'_>, usize)> =
+            copies.iter().flat_map(|copy| (0..copy.from.len()).step_by(PIECE_BYTES).map(move |first| (copy, first))).collect();
+        self.run(pieces.len(), |number| {
+            let (copy, first) = pieces[number];
+            let from = &copy.from[first..copy.from.len().min(first + PIECE_BYTES)];
+            // SAFETY: `to` is exclusively borrowed for as many bytes as `from` has, of which each piece has others.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), copy.to.add(first), from.len()) };
+        });
+    }
+}
+
+/// Where the elements of a slice begin.
+struct Elements<T>(*mut T);
+
+// SAFETY: who uses it sees to it that no two threads use one element.
+unsafe impl<T: Send> Sync for Elements<T> {}
+
+/// Bytes to be copied to memory of the same size.
+pub(crate) struct Copy<'a> {
+    from: &'a [u8],
+    to: *mut u8,
+    target: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: a shared and an exclusive borrow of bytes.
+unsafe impl Sync for Copy<'_> {}
+
+impl<'a> Copy<'a> {
+    /// # Panics
+    ///
+    /// If the sizes differ.
+    pub(crate) fn new<T: bytemuck::NoUninit, U: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
+        from: &'a [T],
+        to: &'a mut [U],
+    ) -> Self {
+        let (from, to): (&[u8], &mut [u8]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        assert_eq!(from.len(), to.len(), "a copy is to memory of the same size");
+        Self { from, to: to.as_mut_ptr(), target: std::marker::PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each piece of each job once, with jobs of many threads at once, also without a thread.
+    #[test]
+    fn every_piece_is_done_once() {
+        for threads in [0, 1, 3] {
+            let workers = Workers::new(threads);
+            thread::scope(|scope| {
+                for pieces in [0, 1, 2, 40, 100] {
+                    let workers = &workers;
+                    scope.spawn(move || {
+                        for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+                            let done: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
+                            workers.run(pieces, |piece| {
+                                done[piece].fetch_add(1, Ordering::Relaxed);
+                            });
+                            assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn copies_are_whole() {
+        let workers = Workers::new(2);
+        let (from, more): (Vec<u64>, Vec<u8>) = ((0..100_003).collect(), (0..200).collect());
+        let (mut to, mut other, mut none) = (vec![0u64; 100_003], vec![0u8; 200], [0u8; 0]);
+        workers.copy(&[Copy::new(&from, &mut to), Copy::new(&more, &mut other), Copy::new::<u8, u8>(&[], &mut none)]);
+        assert!(from == to && more == other);
+        assert!(workers.all(&to, |piece| piece.iter().all(|word| *word < 100_003)));
+        assert!(!workers.all(&to, |piece| !piece.contains(&90_000)));
+    }
+
+    #[test]
+    fn a_panic_comes_to_the_owner_when_all_is_done() {
+        let workers = Workers::new(2);
+        let done = AtomicUsize::new(0);
+        let run = || {
+            workers.run(10, |piece| {
+                done.fetch_add(1, Ordering::Relaxed);
+                assert!(piece != 5, "on purpose");
+            });
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+        assert_eq!(done.load(Ordering::Relaxed), 10);
+        workers.run(4, |_| ()); // and goes on
+    }
+}
