@@ -30,7 +30,7 @@ fn widths(device: &Device, strategy: Strategy) -> Vec<usize> {
 
 /// All of them; of those that do the same on a CPU, one in a usual run.
 fn strategies(device: &Device) -> Vec<Strategy> {
-    let one_of_each_pairing = [&[Strategy::Default][..], &PAIRINGS].concat();
+    let one_of_each_pairing = [&[Strategy::DEFAULT][..], &PAIRINGS].concat();
     if device.is_gpu() { Strategy::ALL.into() } else { sized(Strategy::ALL.into(), one_of_each_pairing, Strategy::ALL.into()) }
 }
 

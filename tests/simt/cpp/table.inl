@@ -130,7 +130,7 @@ void put_back(const PutBack& argument)
 }
 
 #if WARPSET_KEY_BITS
-// For compact tables the tests know that by themselves (src/compact.rs).
+// For compact tables the tests know that by themselves (src/core/compact.rs).
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
 #else
