@@ -86,7 +86,7 @@ pub enum Error {
     InvalidReferences {
         /// How many.
         invalid: u64,
-        /// Of how many.
+        /// How many were given.
         count: usize,
     },
     /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
@@ -97,7 +97,7 @@ pub enum Error {
     StaleReferences {
         /// How many.
         stale: u64,
-        /// Of how many.
+        /// How many were given.
         count: usize,
     },
     /// A node table of this size cannot be: its nodes are known by 32 bits.
@@ -131,7 +131,7 @@ pub enum Error {
     TableFull {
         /// Vectors rejected, duplicates counted.
         rejected: u64,
-        /// Of those: how many because the node table of a tree table was full.
+        /// How many of those because the node table of a tree table was full.
         for_nodes: u64,
         /// Vectors offered by the call.
         offered: u64,

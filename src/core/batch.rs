@@ -138,7 +138,7 @@ impl<'a> Results<'a> {
     /// Memory for what a request asks for.
     pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
-        // Of the batch before.
+        // The results of the batch before.
         buffers.hide();
         let results = Self { buffers, count, wanted, retries, finished: false };
         results.buffers.outcomes.make(if_wanted(wanted.outcomes || retries))?;
@@ -193,7 +193,7 @@ impl<'a> Results<'a> {
         // A sum, which compilers make fast, and by several threads: one takes a tenth of the time of a whole batch for it.
         let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
-        // Of vectors that were new to a call and have been removed since by another, there are no references.
+        // A vector that was new to this call and has been removed since by another has no reference.
         if !Workers::get().all(new_references, |bits| bits.iter().fold(0, |none, bits| none | u8::from(*bits == 0)) == 0) {
             let mut kept = 0;
             for at in 0..new_references.len() {

@@ -270,7 +270,7 @@ impl RawTable {
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            // Of one whose vector is being put meanwhile, perhaps not all.
+            // Words that are missing: of a vector that is being put meanwhile, perhaps not all.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
         }
     }

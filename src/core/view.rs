@@ -62,11 +62,11 @@ pub struct TreeView {
 pub struct HashView {
     /// Odd.
     pub multipliers: [u64; 3],
-    /// Of `multipliers`, modulo 2^64.
+    /// The inverses of `multipliers`, modulo 2^64.
     pub inverses: [u64; 3],
     /// Odd.
     pub step: u64,
-    /// Of keys and hashes.
+    /// How many bits keys and hashes have.
     pub bits: u32,
     /// Words of the vectors that are keys.
     pub width: u32,
@@ -242,7 +242,7 @@ pub(crate) struct BatchView {
 }
 
 impl BatchView {
-    /// Of this batch the `count` vectors from `first` on. New references are appended as of the whole.
+    /// The `count` vectors of this batch from `first` on. New references are appended as of the whole.
     pub(crate) fn part(&self, first: u64, count: u64, spec: Spec) -> Self {
         let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + first * bytes as u64 };
         Self {
@@ -269,7 +269,7 @@ pub(crate) struct Geometry {
     pub search_scratch_bytes: u32,
     pub table_view_bytes: u32,
     pub batch_view_bytes: u32,
-    /// Of a warp, in device memory.
+    /// Bytes of device memory that a warp works in.
     pub search_workspace_bytes: u32,
 }
 
@@ -309,7 +309,7 @@ pub struct Counts {
     pub full: u64,
     /// References written to `new_references`.
     pub new_references: u64,
-    /// Of those that were full: how many for want of a node, not of a slot. Always 0 in a bucket table.
+    /// How many of those that were full were so for want of a node, not of a slot. Always 0 in a bucket table.
     pub full_nodes: u64,
 }
 

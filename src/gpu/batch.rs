@@ -65,8 +65,7 @@ impl<'a, E> DeviceBatch<'a, E> {
     }
 
     /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
-    /// with
-    /// [`parents`](Self::parents).
+    /// with [`parents`](Self::parents).
     pub fn changed(mut self, masks: &'a dyn Buffer<u32>) -> Self {
         self.changed = Some(masks);
         self
@@ -109,8 +108,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives:
     /// another object for the same context of the driver does not know of the first one's streams, and would not order work on
-    /// them.
-    /// [`Device::from_context`] makes a device of an object of yours.
+    /// them. [`Device::from_context`] makes a device of an object of yours.
     ///
     /// # Errors
     ///

@@ -268,7 +268,7 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
     return old;
 }
 
-// Of one dimension, and of whole warps.
+// A block has one dimension, and whole warps.
 struct Block {
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }
