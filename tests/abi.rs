@@ -48,8 +48,8 @@ mod tables {
         }
     }
 
-    /// A table filled to its last slot with vectors that share no word: two words in one place would show, and so would one that is
-    /// read from where it was not written.
+    /// A table filled to its last slot with vectors that share no word: two words in one place would show, and so would one that
+    /// is read from where it was not written.
     #[test]
     fn every_word_of_every_width_has_a_place_of_its_own() {
         let device = Device::cpu_with_threads(1);

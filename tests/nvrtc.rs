@@ -1,15 +1,17 @@
-//! Compiles kernels with NVRTC: no GPU is needed. Those of every spec that the tests use for one compute capability, and a chosen few
-//! for others. As many are compiled at a time as there are cores (`--test-threads`): NVRTC compiles concurrently.
+//! Compiles kernels with NVRTC: no GPU is needed. Those of every spec that the tests use for one compute capability, and a chosen
+//! few for others. As many are compiled at a time as there are cores (`--test-threads`): NVRTC compiles concurrently.
 //!
-//! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.
+//! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a
+//! failure.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// The one of the GPU that the suite has run on. All specs are compiled for it.
 const ALL_SPECS: (u32, u32) = (9, 0);
 
-/// What the headers do differently depends on whether chunks may have 16 bytes: from 9.0 on. So two are from before that, the oldest and
-/// one in wide use, and one is from after it. Else they are the same code, so that a few specs of every kind show whether it compiles.
+/// What the headers do differently depends on whether chunks may have 16 bytes: from 9.0 on. So two are from before that, the
+/// oldest and one in wide use, and one is from after it. Else they are the same code, so that a few specs of every kind show
+/// whether it compiles.
 const OTHERS: [(u32, u32); 3] = [(7, 5), (8, 0), (12, 0)];
 
 fn capabilities() -> impl Iterator<Item = (u32, u32)> {
@@ -21,8 +23,8 @@ fn chosen(number: usize, capability: (u32, u32)) -> bool {
     capability == ALL_SPECS || capability == OTHERS[number % OTHERS.len()]
 }
 
-/// Every width has a layout of its own. With chunks of 8 bytes, those of these widths are of one chunk, of several and of very many, each
-/// with a last one that is shorter and without.
+/// Every width has a layout of its own. With chunks of 8 bytes, those of these widths are of one chunk, of several and of very
+/// many, each with a last one that is shorter and without.
 fn widths(capability: (u32, u32)) -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 132, 160, 192, 200, 255, 256];
     match capability {

@@ -49,8 +49,8 @@ impl Task {
 
 /// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
-/// `None` if it is not measured: for vectors stored as trees, which are in no one slot, for keys of which slots hold a part, for no vectors, for a table that was too full
-/// for some, for one on a GPU, and where memory for a second table is short.
+/// `None` if it is not measured: for vectors stored as trees, which are in no one slot, for keys of which slots hold a part, for
+/// no vectors, for a table that was too full for some, for one on a GPU, and where memory for a second table is short.
 pub fn placement_floor_gops<S: Storage>(
     table: &VectorTable<S>,
     vectors: &Vectors,

@@ -118,8 +118,8 @@ impl Header {
     }
 }
 
-/// What stands between the commas of a Python list, tuple or dictionary, without its brackets; strings and what is in brackets are left
-/// whole. None if a string or a bracket does not end.
+/// What stands between the commas of a Python list, tuple or dictionary, without its brackets; strings and what is in brackets
+/// are left whole. None if a string or a bracket does not end.
 fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
     let mut characters = text.char_indices();

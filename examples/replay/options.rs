@@ -56,8 +56,8 @@ pub struct Options {
     pub duplication: f64,
 
     /// Words of all distinct vectors / values these words have: 1 or more. Every word is drawn uniformly from
-    /// distinct vectors x width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves much
-    /// where the square of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
+    /// distinct vectors x width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves
+    /// much where the square of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
     #[arg(long, value_name = "I", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
     pub internal_duplication: Option<f64>,
 
@@ -74,8 +74,9 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]
     pub table: TableKind,
 
-    /// How a tree table's kernels make trees [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr, Clr64; and his
-    /// non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has an effect: np, ip, or halves.
+    /// How a tree table's kernels make trees [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr,
+    /// Clr64; and his non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has
+    /// an effect: np, ip, or halves.
     #[arg(long, value_name = "NAME", help_heading = "Table")]
     pub strategy: Option<Strategy>,
     /// How a tree table stores its roots.
@@ -90,14 +91,15 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if there are slots
-    /// for them [default: as many as the vectors' nodes fill to 70 %. They are counted in a pass before the clock starts, in a table
-    /// that has room for them if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
+    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if there are
+    /// slots for them [default: as many as the vectors' nodes fill to 70 %. They are counted in a pass before the clock starts,
+    /// in a table that has room for them if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Chooses as many slots as make the table this full in the end: distinct vectors / F. How many vectors of a file are distinct
-    /// is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication. Does not apply to nodes.
+    /// Chooses as many slots as make the table this full in the end: distinct vectors / F. How many vectors of a file are
+    /// distinct is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication. Does not apply to
+    /// nodes.
     #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
     pub fill: f64,
 
@@ -109,8 +111,8 @@ pub struct Options {
     #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
     pub repeat: u32,
 
-    /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody can
-    /// avoid. `auto` does if there are at most 2^24 vectors. Trees have no such floor: they are in no one slot. On a
+    /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody
+    /// can avoid. `auto` does if there are at most 2^24 vectors. Trees have no such floor: they are in no one slot. On a
     /// GPU, `no` leaves out the rate of the GPU alone, too.
     #[arg(
         long,

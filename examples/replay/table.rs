@@ -141,7 +141,8 @@ pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTa
 /// Slots of a node table for these vectors; 1, the fewest there can be, if they need none.
 ///
 /// How many nodes vectors share shows only when they are put: a first table, large enough if they share none, counts them. Used
-/// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that fits.
+/// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that
+/// fits.
 fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);

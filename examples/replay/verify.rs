@@ -37,7 +37,8 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
     check_references(vectors, batch, table)
 }
 
-/// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one reference.
+/// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one
+/// reference.
 fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a [u32], Offered>> {
     let progress = Progress::new("verifying outcomes", vectors.count() as u64);
     let mut set: HashMap<&[u32], Offered> = HashMap::new();

@@ -253,8 +253,8 @@ impl CpuStore {
         Ok(counts)
     }
 
-    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is called, so nothing
-    /// fails after it.
+    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
+    /// called, so nothing fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);

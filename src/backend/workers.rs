@@ -1,7 +1,7 @@
 //! Threads that stay, for the work on host memory that one thread does too slowly: copying batches to and from buffers.
 //!
-//! They are started when they are first needed, and shared by all tables of the process: jobs that are there at once take turns, a piece
-//! of each. Whoever has a job works on it too, so a job is done even if no thread could be started.
+//! They are started when they are first needed, and shared by all tables of the process: jobs that are there at once take turns,
+//! a piece of each. Whoever has a job works on it too, so a job is done even if no thread could be started.
 //!
 //! Measured beside an H200 (16 cores): memory copied into pinned buffers by 1, 2, 4 and 16 threads at 10, 20, 33 and 37 GB/s.
 
@@ -51,7 +51,8 @@ unsafe impl Sync for Job {}
 impl Job {
     /// Takes a piece, if there is one left.
     fn take(&self) -> Option<usize> {
-        // Relaxed: only the uniqueness of the pieces matters. What the work needs to see was handed over with the job, by the queue's lock.
+        // Relaxed: only the uniqueness of the pieces matters. What the work needs to see was handed over with the job, by the
+        // queue's lock.
         let piece = self.next.fetch_add(1, Ordering::Relaxed);
         (piece < self.pieces).then_some(piece)
     }
@@ -140,7 +141,8 @@ impl Workers {
             return (0..pieces).for_each(work);
         }
         let shared: &(dyn Fn(usize) + Sync) = &work;
-        // SAFETY: only the lifetime changes; `work` lives until all pieces are done, which is waited for below, also if a piece panics here.
+        // SAFETY: only the lifetime changes; `work` lives until all pieces are done, which is waited for below, also if a piece
+        // panics here.
         let shared: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(shared) };
         let job = Arc::new(Job {
             work: shared,

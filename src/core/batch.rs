@@ -210,7 +210,8 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
 ///
-/// Grows to what the largest batch needs, and stays. Made by [`pinned`](Self::pinned), the GPU writes to it without a copy in between.
+/// Grows to what the largest batch needs, and stays. Made by [`pinned`](Self::pinned), the GPU writes to it without a copy in
+/// between.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -264,8 +265,8 @@ impl Buffers {
 
     /// The outcome of each vector of the last batch, by position; empty unless asked for.
     pub fn outcomes(&self) -> &[Outcome] {
-        // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted by `finish`; a batch that has not come so
-        // far leaves none).
+        // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted by `finish`; a batch that has
+        // not come so far leaves none).
         unsafe { std::slice::from_raw_parts(self.outcomes.as_ptr().cast(), self.outcomes.len()) }
     }
 
@@ -291,10 +292,9 @@ impl Buffers {
     pub(crate) fn into_vectors(self) -> (Vec<Outcome>, Vec<Option<Reference>>, Vec<Reference>) {
         let (mut outcomes, mut new) =
             (ManuallyDrop::new(self.outcomes.into_vec()), ManuallyDrop::new(self.new_references.into_vec()));
-        // SAFETY (both): as in `outcomes` and `new_references`; size, alignment and capacity are the same, and the elements have no owner any
-        // more.
+        // SAFETY: as in `outcomes`; size, alignment and capacity are the same, and the elements have no owner any more.
         let outcomes = unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) };
-        // SAFETY: as above.
+        // SAFETY: as in `new_references`; otherwise as above.
         let new_references = unsafe { Vec::from_raw_parts(new.as_mut_ptr().cast(), new.len(), new.capacity()) };
         (outcomes, bytemuck::allocation::cast_vec(self.references.into_vec()), new_references)
     }
@@ -306,8 +306,8 @@ pub(crate) fn are_seen(outcomes: Vec<u8>) -> Vec<bool> {
     Workers::get().for_each_mut(&mut outcomes, |piece| {
         piece.iter_mut().for_each(|outcome| *outcome = u8::from(*outcome == Outcome::Seen as u8));
     });
-    // SAFETY: every byte is 0 or 1 by now, as a `bool` is; so size, alignment and capacity are the same; and the bytes have no owner any
-    // more.
+    // SAFETY: every byte is 0 or 1 by now, as a `bool` is; so size, alignment and capacity are the same; and the bytes have no
+    // owner any more.
     unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) }
 }
 

@@ -83,7 +83,8 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     /// use warpset::gpu::{DeviceBatch, ForeignSlice};
     ///
     /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 4, 1_000_000)?;
-    /// // SAFETY: `address` is the `data_ptr()` of a contiguous int32 tensor of shape (rows, 4), which lives until the synchronisation below.
+    /// // SAFETY: `address` is the `data_ptr()` of a contiguous int32 tensor of shape (rows, 4), which lives until the
+    /// // synchronisation below.
     /// let vectors = unsafe { ForeignSlice::<u32>::new(table.device(), address, rows * 4)? };
     /// let stream = table.device().cuda_context().unwrap().new_stream()?;
     /// table.find_or_put_device(&stream, DeviceBatch::new(&vectors, rows))?;

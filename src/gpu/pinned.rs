@@ -9,9 +9,9 @@ use std::ops::{Deref, DerefMut};
 
 /// A slice in pinned (page-locked) memory of the host, from and to which the GPU copies by itself.
 ///
-/// Batches of vectors in it are sent without a copy in between, about twice as fast (`benches/README.md`). So are those in pinned memory
-/// from anywhere else, which is recognised: `cudaHostAlloc`, `cudaHostRegister`, `torch.Tensor.pin_memory`. Allocating it takes the
-/// driver about 0.4 s a GiB, and it is taken from all programs: make it once and use it again.
+/// Batches of vectors in it are sent without a copy in between, about twice as fast (`benches/README.md`). So are those in pinned
+/// memory from anywhere else, which is recognised: `cudaHostAlloc`, `cudaHostRegister`, `torch.Tensor.pin_memory`. Allocating it
+/// takes the driver about 0.4 s a GiB, and it is taken from all programs: make it once and use it again.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), warpset::Error> {
@@ -39,7 +39,8 @@ impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Allocation`](Error::Allocation) if the size is more than there can be, or what the driver reports.
+    /// [`NotOnGpu`](Error::NotOnGpu), [`Allocation`](Error::Allocation) if the size is more than there can be, or what the driver
+    /// reports.
     ///
     /// # Panics
     ///

@@ -107,10 +107,10 @@ impl<K> TableBuilder<Root, K> {
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots
     /// are enough for the same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves
     /// nothing; what finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a
-    /// batch from host slices [relocates](Table::relocate) the keys and offers again what was rejected. That makes references stale, as a growth does;
-    /// those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if relocation makes hardly
-    /// any room any more; it is then not stored, and all others are. For batches in device memory and in kernels of your own,
-    /// call `relocate` between them.
+    /// batch from host slices [relocates](Table::relocate) the keys and offers again what was rejected. That makes references
+    /// stale, as a growth does; those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if
+    /// relocation makes hardly any room any more; it is then not stored, and all others are. For batches in device memory and in
+    /// kernels of your own, call `relocate` between them.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

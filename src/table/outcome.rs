@@ -104,7 +104,8 @@ pub struct Tally {
     pub seen: u64,
     /// Not stored.
     pub full: u64,
-    /// How many of those not stored were rejected because the node table was full, not the table of slots. Always 0 in a bucket table.
+    /// How many of those not stored were rejected because the node table was full, not the table of slots. Always 0 in a bucket
+    /// table.
     pub full_nodes: u64,
 }
 

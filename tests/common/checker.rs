@@ -109,8 +109,8 @@ pub struct Checker<'a, S: Set> {
     /// By position in the pool: where it is stored, if it is.
     places: Vec<Option<Reference>>,
     rejected: Vec<bool>,
-    /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the block that is there, and more nodes are no
-    /// slots.)
+    /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the block that is there, and more nodes
+    /// are no slots.)
     size: (u64, u64),
 }
 

@@ -6,8 +6,8 @@ pub trait Kind: Storage + Sized {
     /// For the names of tests.
     const NAME: &str;
 
-    /// A search of a small table looks at every slot, whatever the hashes. (In compact tables it looks at the buckets of some functions:
-    /// tests/suite/compact_keys.rs makes their hashes collide.)
+    /// A search of a small table looks at every slot, whatever the hashes. (In compact tables it looks at the buckets of some
+    /// functions: tests/suite/compact_keys.rs makes their hashes collide.)
     const SEARCHES_ALL: bool = true;
 
     /// How many vectors a small table holds at least when it rejects others.

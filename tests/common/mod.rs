@@ -85,7 +85,8 @@ pub fn scaled<T>(normal: T, fast_one: T) -> T {
     if fast() { fast_one } else { normal }
 }
 
-/// Slots of one bucket of tables of this width: the smallest table has two buckets, or tells how many bits of 64 bytes a slot has.
+/// Slots of one bucket of tables of this width: the smallest table has two buckets, or tells how many bits of 64 bytes a slot
+/// has.
 pub fn slots_per_bucket<S: Kind>(device: &Device, width: usize) -> u64 {
     let table = VectorTable::<S>::new(device, width, 1).expect("the smallest table");
     table.spec().key_and_slot_bits().map_or(table.slots() / 2, |(_, slot_bits)| 512 / u64::from(slot_bits))

@@ -1,4 +1,5 @@
-//! Compact tables: keys of every width from 20 to 64 bits in slots of every size that they fit, up to 0.95 of the bytes and beyond.
+//! Compact tables: keys of every width from 20 to 64 bits in slots of every size that they fit, up to 0.95 of the bytes and
+//! beyond.
 
 use crate::common::checker::{Checker, OrFail, join};
 use crate::common::histories::{play, thorough};

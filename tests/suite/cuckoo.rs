@@ -1,4 +1,5 @@
-//! Compact cuckoo tables: find-or-put as in every table, between passes in which keys move; nearly every slot filled; nothing ever lost.
+//! Compact cuckoo tables: find-or-put as in every table, between passes in which keys move; nearly every slot filled; nothing
+//! ever lost.
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
@@ -217,7 +218,8 @@ fn callers_race_while_keys_are_relocated(device: &Device) {
     }
 }
 
-/// A few keys, each offered thousands of times in one batch, until there is no room: copies of a key take no room from it, nor from another.
+/// A few keys, each offered thousands of times in one batch, until there is no room: copies of a key take no room from it, nor
+/// from another.
 fn hot_keys_before_a_full_table(device: &Device) {
     let copies = scaled(4000, 1000);
     for (key_bits, slot_bits, capacity, least_fill) in

@@ -209,8 +209,8 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     }
 }
 
-/// A breadth-first walk of ten counters with eight values each that stays on the GPU: batches of changes, by whole warps, and a kernel of
-/// the user's own, by single threads. Both must visit what there is, each once.
+/// A breadth-first walk of ten counters with eight values each that stays on the GPU: batches of changes, by whole warps, and a
+/// kernel of the user's own, by single threads. Both must visit what there is, each once.
 fn incremental_walks<S: Kind>(device: &Device) {
     const STEPS: usize = 6;
     // What `STEPS` steps reach that each add one to one of the counters.

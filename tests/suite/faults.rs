@@ -1,8 +1,8 @@
-//! Calls that fail: every allocation, launch, copy, wait, compilation and start of a thread of an operation, one after another. Nothing that is
-//! stored is lost by it, nothing wrong is reported, and the table works afterwards.
+//! Calls that fail: every allocation, launch, copy, wait, compilation and start of a thread of an operation, one after another.
+//! Nothing that is stored is lost by it, nothing wrong is reported, and the table works afterwards.
 //!
-//! The calls of an operation without faults are counted; then it is done again, on a new table each time, with each call failing once, and
-//! with each call and all that follow failing.
+//! The calls of an operation without faults are counted; then it is done again, on a new table each time, with each call failing
+//! once, and with each call and all that follow failing.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
@@ -38,7 +38,8 @@ fn offered() -> Vec<u32> {
     [&words[..], &words[..]].concat()
 }
 
-/// Runs `operate` on tables that `prepare` makes, with each of its calls failing in turn, and has `judge` look at what came of it.
+/// Runs `operate` on tables that `prepare` makes, with each of its calls failing in turn, and has `judge` look at what came of
+/// it.
 fn with_each_failure<T, R>(prepare: impl Fn() -> T, operate: impl Fn(&T) -> Result<R>, judge: impl Fn(&T, Result<R>, &str)) {
     let table = prepare();
     let (result, calls) = faults::count(|| operate(&table));

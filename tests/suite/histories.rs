@@ -129,8 +129,8 @@ fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
     all_widths().into_iter().filter(move |width| widths.contains(width))
 }
 
-/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` chooses more about; a failing one is made
-/// small before it is shown.
+/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` chooses more about; a failing
+/// one is made small before it is shown.
 pub fn sweep<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
     let cases = sized(8, 4, 2);

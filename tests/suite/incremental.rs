@@ -54,8 +54,8 @@ fn walks_are_the_same_with_and_without_parents<S: Kind>(device: &Device) {
 /// A breadth-first walk, into one table as changes and into another as vectors: they must agree in all but the places.
 pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     for (at, width) in widths.enumerate() {
-        // A pair of zeros is a node that takes no slot. But words that could be references to nodes may share slots with such, so only
-        // without them is the number of nodes that of distinct pairs.
+        // A pair of zeros is a node that takes no slot. But words that could be references to nodes may share slots with such, so
+        // only without them is the number of nodes that of distinct pairs.
         let (masked, least) = (at % 2 == 0, if at % 4 < 2 { 0 } else { 1 << 31 });
         let mut rng = StdRng::seed_from_u64(width as u64);
         let (steps, count) = (4, sized(3000, 600, 150));

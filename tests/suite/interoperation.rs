@@ -267,7 +267,8 @@ fn batches_are_not_captured(device: &Device) {
     assert_eq!(table.len().unwrap(), 100);
 }
 
-/// An error that somebody's drop has recorded in the context neither fails a call of ours nor is lost for them; and memory is given back.
+/// An error that somebody's drop has recorded in the context neither fails a call of ours nor is lost for them; and memory is
+/// given back.
 fn errors_of_others_are_theirs(device: &Device) {
     let own = CudaContext::new_non_primary(context(device).ordinal(), 0).unwrap();
     let device = Device::from_context(own.clone()).unwrap();

@@ -47,8 +47,8 @@ fn accesses_are_counted(device: &Device) {
     }
 }
 
-/// The distinct pairs of the trees of these vectors, by a model of its own: neighbours are paired level by level, a last one without a
-/// neighbour moves up, and of the root and of pairs of zeros there are no nodes.
+/// The distinct pairs of the trees of these vectors, by a model of its own: neighbours are paired level by level, a last one
+/// without a neighbour moves up, and of the root and of pairs of zeros there are no nodes.
 fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
     let mut numbers: HashMap<(u64, u64), u64> = HashMap::new();
     for vector in vectors.chunks(width) {
@@ -72,9 +72,11 @@ fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
 
 fn equal_parts_are_stored_once(device: &Device) {
     for width in (3..=20).chain([31, 32, 33, 64, 100, 255, 256]) {
-        // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of nodes.
+        // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of
+        // nodes.
         let count = scaled(2000, 200);
-        // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which takes no slot.
+        // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
+        // takes no slot.
         let place = |at: usize| (at % width) as u32 * 8;
         let words: Vec<u32> =
             distinct(width, 3, count).iter().enumerate().map(|(at, word)| (1 << 31) | place(at) | (word % 5)).collect();
@@ -97,7 +99,7 @@ fn vectors_of_zeros(device: &Device) {
         vectors.extend((0..width).map(|at| (0..width).map(|word| u32::from(word == at)).collect()));
         let pool = Pool::new(width, vectors);
         let expected = nodes_of(width, pool.vector(0));
-        // One of three tables will do: where a node lies in slot 0, the pair of two references to it is (0, 0) again, and takes no slot.
+        // The most of three tables: where a node lies in slot 0, the pair of two references to it is (0, 0), and takes no slot.
         let tables = [1, 2, 3].map(|seed| TreeTable::builder(width).capacity(500).nodes(2000).seed(seed).build(device).unwrap());
         let nodes = tables.each_ref().map(|table| {
             assert_eq!(table.find_or_put_many(pool.vector(0)).unwrap().tally.new, 1);

@@ -302,7 +302,8 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
             let mut random = Random::new(round * 10 + number as u64);
             let mut broken = Vec::new();
             for step in 1..10 {
-                // Awake when the last arrives, so that all see the same table. No assertion in here: the others would wait for ever.
+                // Awake when the last arrives, so that all see the same table. No assertion in here: the others would wait for
+                // ever.
                 arrived.fetch_add(1, Ordering::Relaxed);
                 while arrived.load(Ordering::Relaxed) < step * THREADS {
                     thread::yield_now();

@@ -1,4 +1,5 @@
-//! References of before a growth, a clearing or a relocation, and of other tables: an error wherever they are given, before anything is done.
+//! References of before a growth, a clearing or a relocation, and of other tables: an error wherever they are given, before
+//! anything is done.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::tests_of_all_kinds;

@@ -20,8 +20,8 @@ tests![
 /// A strategy for each pairing that is not the default's.
 const PAIRINGS: [Strategy; 2] = [Strategy::ONE_IP_SM, Strategy::CLR64];
 
-/// Widths for a strategy: on a GPU three, other ones for each, since kernels are compiled for each. Odd ones, at which words and nodes
-/// move up; a power of two; more leaves than a warp has lanes.
+/// Widths for a strategy: on a GPU three, other ones for each, since kernels are compiled for each. Odd ones, at which words and
+/// nodes move up; a power of two; more leaves than a warp has lanes.
 fn widths(device: &Device, strategy: Strategy) -> Vec<usize> {
     let groups = [[3, 5, 6, 7, 9], [4, 8, 16, 32, 64], [17, 33, 67, 130, 255]];
     let number = Strategy::ALL.iter().position(|of| *of == strategy).expect("one of them");
@@ -135,9 +135,11 @@ fn nodes_are_those_of_the_pairing(device: &Device) {
     let mut wrong = Vec::new();
     for strategy in strategies(device) {
         for width in widths(device, strategy) {
-            // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of nodes.
+            // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of
+            // nodes.
             let count = sized(1000, 400, 200);
-            // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which takes no slot.
+            // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
+            // takes no slot.
             let place = |at: usize| (at % width) as u32 * 8;
             let words: Vec<u32> =
                 distinct(width, 3, count).iter().enumerate().map(|(at, word)| (1 << 31) | place(at) | (word % 5)).collect();

@@ -30,7 +30,7 @@
 // that leave all keys over, and about 1.1 after a million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are
 // left, e times fewer for each B / F). Then a bucket is full with a probability of 0.1, and all buckets of a key are full with
 // 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000 leaves a key
-// without a slot. Then everything is relocated again, by other chains (src/core/growth.rs).
+// without a slot. Then everything is relocated again, by other chains (src/core/store.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.

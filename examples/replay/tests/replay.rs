@@ -156,8 +156,8 @@ fn some_vectors(count: u32, width: usize) -> (Vec<u32>, usize) {
     (words, distinct)
 }
 
-/// The vectors of `some_vectors`, with words that no reference to a node looks like: those of so few nodes have no 1 in the highest
-/// bit. Every fifth of their pairs is (0, 0).
+/// The vectors of `some_vectors`, with words that no reference to a node looks like: those of so few nodes have no 1 in the
+/// highest bit. Every fifth of their pairs is (0, 0).
 fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     let (mut words, _) = some_vectors(count, width);
     words.iter_mut().for_each(|word| *word |= 1 << 31);
@@ -166,8 +166,8 @@ fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     words
 }
 
-/// How many nodes the trees of vectors share, counted by a set of pairs. A half is a word or the number of a node; that it is which of
-/// them is part of it.
+/// How many nodes the trees of vectors share, counted by a set of pairs. A half is a word or the number of a node; that it is
+/// which of them is part of it.
 fn nodes_of(words: &[u32], width: usize) -> u64 {
     #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     enum Half {
@@ -700,7 +700,8 @@ fn recorded_state_vectors_have_their_distinct_counts() {
             let report = json_on(device, [path.as_os_str(), "--verify".as_ref(), "--table".as_ref(), table.as_ref()]);
             assert_consistent(&report, vectors, distinct, width);
             assert_eq!(report["verified"], true);
-            // Pairs of words, and of references, may be equal by chance, and then are one node: a few of them, depending on the seed.
+            // Pairs of words, and of references, may be equal by chance, and then are one node: a few of them, depending on the
+            // seed.
             let (found, nodes) = (report["nodes"].as_u64().unwrap(), if table == "tree" { nodes } else { 0 });
             assert!(found <= nodes && found + 10 >= nodes, "{found} instead of {nodes} nodes: {report}");
         }

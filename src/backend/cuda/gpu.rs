@@ -239,7 +239,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Whether bytes of the host's memory are page-locked, as one allocation, so that the GPU may copy from and to them by itself.
+    /// Whether bytes of the host's memory are page-locked, as one allocation, so that the GPU may copy from and to them by
+    /// itself.
     pub(super) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
         if bytes == 0 || self.bind().is_err() {
             return false;

@@ -1,12 +1,12 @@
 //! Buffers through which a batch from host slices passes: pinned memory, device memory and a stream of their own.
 //!
-//! A batch is cut into segments, and up to [`STAGES`] stages take turns: while the vectors of one are copied to the GPU, another's kernel
-//! runs and a third's results come back. Threads that stay ([`Workers`]) copy the vectors of one segment into pinned memory, and the
-//! results of an earlier one out of it, at the same time. They also take the page faults of results that the caller has just allocated.
-//! Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
+//! A batch is cut into segments, and up to [`STAGES`] stages take turns: while the vectors of one are copied to the GPU,
+//! another's kernel runs and a third's results come back. Threads that stay ([`Workers`]) copy the vectors of one segment into
+//! pinned memory, and the results of an earlier one out of it, at the same time. They also take the page faults of results that
+//! the caller has just allocated. Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
 //!
-//! Stages are kept for later batches of any table on the GPU. There are [`MOST_STAGES`] at most: batches that come when all are taken wait
-//! until one is given back, each batch for its first one only.
+//! Stages are kept for later batches of any table on the GPU. There are [`MOST_STAGES`] at most: batches that come when all are
+//! taken wait until one is given back, each batch for its first one only.
 
 use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
@@ -69,8 +69,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for segments of
-    /// fewer vectors than `segment_vectors`, where there is not the memory.
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for
+    /// segments of fewer vectors than `segment_vectors`, where there is not the memory.
     fn new(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
         let mut taken = Self { gpu: gpu.clone(), stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
         loop {
@@ -218,8 +218,8 @@ struct Finished {
     counts: Counts,
 }
 
-/// Searches for a batch, segment by segment: `launch` enqueues the kernel for each. `done` gets the sums so far after each, and says
-/// whether to go on. When this returns, also with an error, nobody uses the batch's memory any more.
+/// Searches for a batch, segment by segment: `launch` enqueues the kernel for each. `done` gets the sums so far after each, and
+/// says whether to go on. When this returns, also with an error, nobody uses the batch's memory any more.
 pub(super) fn search(
     gpu: &Arc<Gpu>,
     spec: Spec,
@@ -234,8 +234,8 @@ pub(super) fn search(
     let segments = count.div_ceil(segment);
     let plan = Plan { spec, tag, parts: Parts::new(segment, spec, batch), pinned: Pinned::of(gpu, batch) };
     let (mut sums, mut goes_on) = (Counts::default(), true);
-    // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes first: the
-    // order in which new references are handed over does not matter, but progress should only grow.
+    // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes first:
+    // the order in which new references are handed over does not matter, but progress should only grow.
     for turn in 0..segments + stages {
         let stage = &mut taken.stages[turn % stages];
         let finished = stage.finish(&plan, batch, sums.new_references)?;
@@ -264,8 +264,8 @@ impl Stage {
         })
     }
 
-    /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's. `new`: how many
-    /// new references earlier segments have given.
+    /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
+    /// `new`: how many new references earlier segments have given.
     fn finish(&mut self, plan: &Plan, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
         let Plan { parts, pinned, .. } = plan;
@@ -286,8 +286,8 @@ impl Stage {
         Ok(Some(Finished { range, counts }))
     }
 
-    /// Copies the results of a segment to where the caller gets them, and the vectors of the next one to pinned memory: what is not in
-    /// pinned memory of the caller's already. The stage must be idle.
+    /// Copies the results of a segment to where the caller gets them, and the vectors of the next one to pinned memory: what is
+    /// not in pinned memory of the caller's already. The stage must be idle.
     fn copy(
         &mut self,
         plan: &Plan,
@@ -349,8 +349,8 @@ impl Stage {
     ) -> Result<()> {
         let Plan { spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish` has waited for it; also when a
-        // call below fails.
+        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish` has waited for it;
+        // also when a call below fails.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;
@@ -376,8 +376,8 @@ impl Stage {
             tag: *tag,
         };
         launch(&view, stream)?;
-        // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the stage's drop,
-        // has waited for the stream.
+        // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the
+        // stage's drop, has waited for the stream.
         unsafe {
             self.device.read_async(parts.counts, self.pinned.part::<Counts>(parts.counts, 1), stream)?;
             if let Some(outcomes) = part.outcomes {
@@ -402,8 +402,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the context is
-        // lost, and nothing is under way any more.)
+        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
+        // context is lost, and nothing is under way any more.)
         if self.busy.is_some() && self.gpu.bind().is_ok() {
             // SAFETY: the stream is of this context.
             let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
