@@ -87,7 +87,8 @@ impl Device {
     pub const MAX_THREADS: usize = 1024;
 
     /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small
-    /// batches use fewer, and a batch does with fewer if the system starts no more.
+    /// batches use fewer, and a batch does with fewer if the system starts no more. (Threads of the process that look through
+    /// keys and outcomes are not counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
     ///
     /// ```
     /// use warpset::Device;

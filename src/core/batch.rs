@@ -245,12 +245,12 @@ impl fmt::Debug for Buffers {
 }
 
 impl Buffers {
-    /// Without memory yet.
+    /// Buffers that have no memory yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whose memory is pinned, once there is some: allocated for a GPU, which writes results to it by itself.
+    /// Buffers whose memory is pinned (page-locked), once there is some: the GPU writes results to it by itself.
     ///
     /// On a CPU the same as [`new`](Self::new).
     #[cfg(feature = "cuda")]

@@ -156,7 +156,8 @@ impl fmt::Display for Tally {
 pub struct Batch {
     /// How many vectors had which outcome.
     pub tally: Tally,
-    /// The outcome of each vector, by position; empty unless asked for.
+    /// The outcome of each vector, by position. Empty unless asked for, and if results went into
+    /// [`Buffers`](crate::Buffers) (so are the other two).
     pub outcomes: Vec<Outcome>,
     /// Where each vector is stored, by position (`None` where its outcome is [`Outcome::Full`]); empty unless asked for.
     pub references: Vec<Option<Reference>>,
@@ -217,7 +218,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If outcomes were not asked for: there are none to tell.
+    /// If outcomes were not asked for, or went into [`Buffers`](crate::Buffers): there are none here to tell.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
         assert!(!self.outcomes.is_empty() || self.tally.offered() == 0, "outcomes were not asked for (`Request::outcomes`)");
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
