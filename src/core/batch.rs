@@ -210,8 +210,9 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
 ///
-/// Grows to what the largest batch needs, and stays. Made by [`pinned`](Self::pinned), the GPU writes to it without a copy in
-/// between.
+/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before. The GPU writes to
+/// buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes batches faster:
+/// [How host batches are staged](crate::memory_and_growth#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
