@@ -140,9 +140,10 @@ impl<K> TableBuilder<CompactTree, K> {
     /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
     /// time the table grows.
     ///
-    /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words:
-    /// 32 and once those bits), 20 at least; what fits a slot is as for [`RootTable`](crate::RootTable). A node table of 2^29 -
-    /// 2^7 slots makes roots of 58 bits.
+    /// A root is two references to nodes. Each has the bits that it takes to number the slots of the node table and one more. (In
+    /// vectors of 2^n + 1 words the second half is no reference, but the last word, of 32 bits.) A root has 20 bits at least. So
+    /// a node table of 2^29 - 2^7 slots makes roots of 58 bits. Which roots fit a slot is as for the keys of a
+    /// [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
         self
@@ -156,9 +157,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
 
     /// How many slots the table has at least. Default: 2^20.
     ///
-    /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
-    /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer
-    /// with the fill: see the tables of `benches/README.md`.
+    /// No vector is rejected before 95 % of the slots are taken. In tables of up to 1,024 buckets every free slot is found. (In
+    /// compact tables nearly every one: a search sees only the buckets to which its functions lead.) Searches get longer with the
+    /// fill: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self
@@ -199,7 +200,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// # Errors
     ///
     /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports. For compact
+    /// tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
+    /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table { raw: RawTable::new(device, self.options)?, marker: PhantomData })
     }

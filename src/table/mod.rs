@@ -287,7 +287,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))
     }
 
-    /// The same, with the results that `request` asks for.
+    /// Find-or-put for each vector of a batch, with the results that `request` asks for.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -359,9 +359,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get(references)?))
     }
 
-    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has
-    /// given since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is
-    /// stored there shows when it is used.
+    /// The reference to the vector in the slot of this number, which a kernel of yours, or a batch in device memory, has given
+    /// since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored
+    /// there shows when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

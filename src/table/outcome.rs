@@ -33,9 +33,10 @@ impl fmt::Display for Outcome {
 ///
 /// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a
 /// call that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is
-/// given a reference of another table. (But as [parents](crate::Request::parents) without masks they do no harm, and count as
-/// none.) (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number comes again.)
-/// Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
+/// given a reference of another table. Only as [parents](crate::Request::parents) without masks stale references do no harm, and
+/// count as none. Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
+///
+/// Generations are numbers of 24 bits, counted for all tables of a process. So after 2^24 - 1 of them a number comes again.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
