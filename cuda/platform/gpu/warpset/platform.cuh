@@ -1,4 +1,4 @@
-// Machine 1: an NVIDIA GPU (NVRTC or nvcc, sm_70 and later).
+// Machine 1: an NVIDIA GPU (NVRTC or nvcc, compute capability 7.5 and later).
 //
 // This folder is the only place with inline PTX, builtins or anything else that differs between machines. Every machine
 // provides the same names:

@@ -7,9 +7,8 @@
 //! # What a state is
 //!
 //! The location of each process and the value of each variable that some transition writes, packed into 32-bit words as the
-//! model's
-//! [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes keep their
-//! initial values and are no part of the state.
+//! model's [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes
+//! keep their initial values and are no part of the state.
 //!
 //! # What a step is
 //!
