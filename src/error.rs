@@ -114,7 +114,7 @@ pub enum Error {
         /// The name given.
         name: String,
     },
-    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a slot,
+    /// Keys that were stored are stored no more. While the keys of a cuckoo table were moved, these were left without a slot,
     /// however often all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does,
     /// here they are.
     #[error("{} keys, {keys:x?}, have lost their slots and are not stored any more", keys.len())]
@@ -246,8 +246,8 @@ pub enum Error {
         log: String,
     },
     /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
-    /// Otherwise the table is good; of a batch of which nothing is reported any part may have been put, and offering it again is
-    /// right, but for who is told New.
+    /// Otherwise the table is good. Any part of a batch that ends in this error may have been put. Offering it again is right,
+    /// but what has been put is Seen then, and nobody is told that it is New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
         /// What was being done.

@@ -30,8 +30,8 @@
 //! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
 //! | [`TypedTable<K>`](TypedTable) | the same, for a plain data type of yours; with [`Tree`], as trees |
 //! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
-//! | [`RootTable`] | `u64` keys of 20 to 64 bits, of which slots hold a part |
-//! | [`CompactTreeTable`] | trees, with such roots |
+//! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot holds only what its bucket does not tell of the key |
+//! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
 //!
 //! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results, or [`Buffers`] that
 //! are used again. [`Device`] is where tables live, [`Error`] what can go wrong, `gpu` what is there for GPUs only.

@@ -70,7 +70,8 @@ pub type BucketTable = VectorTable<Bucket>;
 /// ```
 pub type TreeTable = VectorTable<Tree>;
 
-/// A table of `u64` keys of few bits, in slots of fewer: of each key only what its bucket does not tell is stored (Cleary 1984).
+/// A table of `u64` keys of 20 to 64 bits, in smaller slots: they store of each key only what its bucket does not tell (Cleary
+/// 1984).
 ///
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a
 /// [`BucketTable`] takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few
@@ -165,11 +166,11 @@ pub enum Bucket {}
 #[derive(Clone, Copy, Debug)]
 pub enum Tree {}
 
-/// Keys of up to 64 bits, of which slots hold a part; see [`RootTable`].
+/// Keys of up to 64 bits, compressed; see [`RootTable`].
 #[derive(Clone, Copy, Debug)]
 pub enum Root {}
 
-/// Vectors as trees, of whose roots slots hold a part; see [`CompactTreeTable`].
+/// Vectors as trees, with roots as in a [`RootTable`]; see [`CompactTreeTable`].
 #[derive(Clone, Copy, Debug)]
 pub enum CompactTree {}
 
