@@ -121,9 +121,9 @@ impl Device {
 
     /// The GPU of a context, for tables beside other work in it.
     ///
-    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another one is a device of its
-    /// own, also if both are of the GPU's primary context, which all of a process share that use the CUDA runtime (PyTorch,
-    /// CuPy): kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
+    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another object is a device of
+    /// its own, also if both are of the GPU's primary context, which all users of the CUDA runtime in a process share (PyTorch,
+    /// CuPy). Kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

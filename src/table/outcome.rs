@@ -168,10 +168,12 @@ pub struct Batch {
     /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have
     /// not been looked at.
     pub stopped: bool,
-    /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
-    /// [relocate](Table::relocate), did not (out of memory, say), so that vectors went into the slots that were left, and are
-    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors
-    /// again after it had made the table grow, so that references are stale.
+    /// What went wrong after something was put. One of these:
+    ///
+    /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](Table::relocate), did not: out
+    ///   of memory, say. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if there were none;
+    /// - why the batch has [`stopped`](Self::stopped);
+    /// - why the batch could not find its vectors again after it had made the table grow. References are stale then.
     pub error: Option<Error>,
 }
 

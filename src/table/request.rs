@@ -73,12 +73,13 @@ impl<'a> Request<'a> {
     /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say).
     /// One reference a vector.
     ///
-    /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on
-    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the
-    /// node table is larger than its L2 cache: looking for all nodes is faster else.) Without that it compares on the CPU, and on
-    /// a GPU looks for all nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm
-    /// then. With masks a stale reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
-    /// Without effect in other tables.
+    /// The results are the same. But a tree table that is also told [what has changed](Self::changed) only touches what lies on
+    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the
+    /// node table is larger than its L2 cache; else looking for all nodes is faster. In other tables parents have no effect.
+    ///
+    /// Without masks of what has changed, a CPU compares each vector with its parent. A GPU looks for all nodes, which takes less
+    /// time there. A parent that is not stored, or a stale reference, does no harm then. With masks a stale reference is an error
+    /// ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
