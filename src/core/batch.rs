@@ -166,12 +166,12 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Whether where vectors are is reported.
+    /// Whether references are reported.
     pub(crate) fn has_references(&self) -> bool {
         self.wanted.references || self.wanted.new_references
     }
 
-    /// Puts right where vectors are that have been moved since: `now` has where each one is.
+    /// Corrects the references of vectors that have been moved since: `now` has where each one is.
     pub(crate) fn locate_again(&mut self, now: &[Option<Reference>]) {
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);

@@ -1,4 +1,4 @@
-//! Which of the states of a table that follow each other a reference is of.
+//! Generations of a table: from one growth, clear or relocation to the next. A reference is of one of them.
 
 use crate::Reference;
 use std::sync::atomic::{AtomicU64, Ordering};

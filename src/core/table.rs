@@ -95,7 +95,7 @@ impl RawTable {
         self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The same of a table whose every key is in a slot, for looking at slots.
+    /// The same, with every key in a slot: for looking at slots.
     pub(crate) fn ready(&self) -> Result<RwLockReadGuard<'_, Sized>> {
         loop {
             let sized = self.sized();
@@ -141,7 +141,7 @@ impl RawTable {
         (sized.generation, self.slots_of(&sized))
     }
 
-    /// To the vector in a slot, as of now.
+    /// The reference to the vector in a slot, as of now.
     pub(crate) fn reference(&self, slot: u64) -> Option<Reference> {
         let (generation, slots) = self.generation_and_slots();
         (slot < slots).then(|| generation.reference(slot))
