@@ -67,7 +67,7 @@ impl Keys {
     /// So many that about `distinct` are distinct, of those from number `first` on.
     fn new(bench: &Bench, first: u64, distinct: f64, key_bits: u32) -> Result<Self> {
         let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
-        // Of p keys, 2 p draws leave out a share of e^-2.
+        // 2 p draws from p keys leave out a share of e^-2.
         let pool = (distinct / (1.0 - (-2f64).exp())) as u64;
         let count = 2 * pool;
         let vectors = |first_member: u64| -> Result<Vectors> {

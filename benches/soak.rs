@@ -40,19 +40,19 @@ const LONGEST: u64 = 1 << 27;
 /// One kind of table, and how much of the total it gets.
 struct Campaign {
     name: &'static str,
-    /// Of 1,000.
+    /// How much of the whole, in thousandths.
     share: u64,
     /// How many slots of the full table, log2.
     log2: u32,
     /// Bits of information in each word.
     bits: Vec<u8>,
     run: fn(&Campaign, &Setting) -> Result<Done>,
-    /// Of a tree.
+    /// How trees are made, if it has trees.
     strategy: Strategy,
     /// Vectors are keys.
     is_of_keys: bool,
-    /// Of keys, and how many of them are left for the numbers of functions in a table of this size; the keys have as many bits as
-    /// that allows.
+    /// Bits of a slot of keys, and how many of them are left for the numbers of functions in a table of this size. The keys have
+    /// as many bits as that allows.
     slot_bits: u32,
     function_bits: u32,
     from_host: bool,

@@ -65,7 +65,7 @@ impl System {
         Self { moves: if width == 4 { 3 } else { 4 }, ..Self::of(std::array::from_fn(bits)) }
     }
 
-    /// Of 16 words and 2^34 codes.
+    /// A system of 16 words and 2^34 codes.
     fn large() -> Self {
         let bits = std::array::from_fn(|word| [4, 2, 0][usize::from(word > 0) + usize::from(word > 15)]);
         Self { moves: 4, ..Self::of(bits) }

@@ -87,7 +87,8 @@ impl Device {
     pub const MAX_THREADS: usize = 1024;
 
     /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small
-    /// batches use fewer, and a batch does with fewer if the system starts no more.
+    /// batches use fewer, and a batch does with fewer if the system starts no more. (Threads of the process that look through
+    /// keys and outcomes are not counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
     ///
     /// ```
     /// use warpset::Device;
@@ -120,9 +121,9 @@ impl Device {
 
     /// The GPU of a context, for tables beside other work in it.
     ///
-    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another one is a device of its
-    /// own, also if both are of the GPU's primary context, which all of a process share that use the CUDA runtime (PyTorch,
-    /// CuPy): kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
+    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another object is a device of
+    /// its own, also if both are of the GPU's primary context, which all users of the CUDA runtime in a process share (PyTorch,
+    /// CuPy). Kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -86,7 +86,7 @@ pub enum Error {
     InvalidReferences {
         /// How many.
         invalid: u64,
-        /// Of how many.
+        /// How many were given.
         count: usize,
     },
     /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
@@ -97,7 +97,7 @@ pub enum Error {
     StaleReferences {
         /// How many.
         stale: u64,
-        /// Of how many.
+        /// How many were given.
         count: usize,
     },
     /// A node table of this size cannot be: its nodes are known by 32 bits.
@@ -114,7 +114,7 @@ pub enum Error {
         /// The name given.
         name: String,
     },
-    /// Keys that were stored are not any more: while the keys of a cuckoo table were moved, these were left without a slot,
+    /// Keys that were stored are stored no more. While the keys of a cuckoo table were moved, these were left without a slot,
     /// however often all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does,
     /// here they are.
     #[error("{} keys, {keys:x?}, have lost their slots and are not stored any more", keys.len())]
@@ -131,7 +131,7 @@ pub enum Error {
     TableFull {
         /// Vectors rejected, duplicates counted.
         rejected: u64,
-        /// Of those: how many because the node table of a tree table was full.
+        /// How many of those because the node table of a tree table was full.
         for_nodes: u64,
         /// Vectors offered by the call.
         offered: u64,
@@ -246,8 +246,8 @@ pub enum Error {
         log: String,
     },
     /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
-    /// Otherwise the table is good; of a batch of which nothing is reported any part may have been put, and offering it again is
-    /// right, but for who is told New.
+    /// Otherwise the table is good. Any part of a batch that ends in this error may have been put. Offering it again is right,
+    /// but what has been put is Seen then, and nobody is told that it is New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
         /// What was being done.

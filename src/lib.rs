@@ -30,16 +30,16 @@
 //! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
 //! | [`TypedTable<K>`](TypedTable) | the same, for a plain data type of yours; with [`Tree`], as trees |
 //! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
-//! | [`RootTable`] | `u64` keys of 20 to 64 bits, of which slots hold a part |
-//! | [`CompactTreeTable`] | trees, with such roots |
+//! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot holds only what its bucket does not tell of the key |
+//! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
 //!
-//! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results. [`Device`] is where
-//! tables live, [`Error`] what can go wrong.
+//! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results, or [`Buffers`] that
+//! are used again. [`Device`] is where tables live, [`Error`] what can go wrong, `gpu` what is there for GPUs only.
 //!
 //! # Chapters
 //!
 //! - [Choosing a table](choosing_a_table): the kinds, bytes and speed, what to use instead.
-//! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, what happens when memory ends.
+//! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, staging, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.

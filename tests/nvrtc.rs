@@ -57,7 +57,7 @@ fn compile_blocks<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
-/// Of compact tables: bits a key, bits a slot.
+/// Compact tables: bits a key, bits a slot.
 const COMPACT: [(u32, u32); 8] = [(20, 16), (33, 16), (20, 32), (45, 32), (54, 32), (20, 64), (58, 64), (64, 64)];
 
 #[cfg(feature = "cuda")]
@@ -71,7 +71,7 @@ fn compile_compact(key_bits: u32, _: u32, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("keys of {key_bits} bits are ignored without the feature `cuda`")
 }
 
-/// Of tree tables with compact roots: words, bits a root, bits a slot. Roots that end in a word, or in a reference.
+/// Tree tables with compact roots: words, bits a root, bits a slot. Roots that end in a word, or in a reference.
 const COMPACT_TREES: [(usize, u32, u32); 8] =
     [(3, 54, 32), (4, 20, 16), (6, 58, 32), (8, 46, 32), (16, 46, 32), (17, 64, 64), (32, 58, 64), (256, 64, 64)];
 

@@ -63,7 +63,7 @@ struct Shape {
     {
         return plain ? digit(code, word) : spread(digit(code, word) ^ word_key(word));
     }
-    // Of the vector whose words `read(word)` gives; false if it is none of these.
+    // Side and number of the vector whose words `read(word)` gives; false if it is none of these.
     template <class Read>
     __device__ bool number(Read read, u32& side, u64& id) const
     {

@@ -321,7 +321,7 @@ pub struct Session<S: Storage> {
 }
 
 impl<S: Storage> Session<S> {
-    /// Of an empty table. Batches are in the memory of its device, or of the host.
+    /// For an empty table. Batches are in the memory of its device, or of the host.
     pub fn new(table: VectorTable<S>, shape: Shape, from_host: bool) -> Result<Self> {
         assert_eq!(table.width(), shape.width());
         let gpu = match table.device().cuda_context() {

@@ -18,7 +18,7 @@ const PASSES: usize = 3;
 /// Rates in 10^9 vectors a second.
 pub struct OnGpu {
     pub gops: f64,
-    /// Of vectors that are each in one slot.
+    /// The placement floor; there is one where each vector is in one slot.
     pub floor_gops: Option<f64>,
 }
 

@@ -30,9 +30,9 @@ pub struct Report<'a> {
     pub stats: Stats,
     /// The first put the vectors into the empty table.
     pub passes: Vec<Pass>,
-    /// Of the first pass with its vectors in device memory, if it was measured.
+    /// The rate of the first pass with its vectors in device memory, if it was measured.
     pub gpu_gops: Option<f64>,
-    /// Of the first pass, if it was measured; trees have none.
+    /// The placement floor of the first pass, if it was measured; trees have none.
     pub floor_gops: Option<f64>,
     /// Whether a verification found no difference, if there was one.
     pub verified: Option<bool>,

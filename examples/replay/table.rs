@@ -47,7 +47,7 @@ pub trait Kind: Storage + Sized {
     }
 }
 
-/// Of slots that hold a part of a key.
+/// The smallest slots, which hold a part of a key, have so many bytes.
 const LEAST_SLOT_BYTES: u64 = 2;
 
 impl Kind for Bucket {

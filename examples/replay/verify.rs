@@ -15,7 +15,7 @@ const PIECE: usize = 1 << 16;
 /// What the calls that offered one vector reported.
 struct Offered {
     first: usize,
-    /// Of all calls the same; `None` where the table was full.
+    /// All calls must give the same; `None` where the table was full.
     reference: Option<Reference>,
     new: bool,
 }

@@ -18,9 +18,9 @@ struct CpuView {
     /// The view of its kind.
     table: *const u8,
     kind: TableKind,
-    /// Of a tree table: which halves are paired.
+    /// Which halves are paired, in a tree table.
     pairing: u32,
-    /// Of a compact table.
+    /// Bits a slot, in a compact table.
     slot_bits: u32,
 }
 
@@ -253,8 +253,8 @@ impl CpuStore {
         Ok(counts)
     }
 
-    /// Of a cuckoo table; nothing else may use it at the same time. All memory is there before `begin` is called, so nothing
-    /// fails after it.
+    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
+    /// called, so nothing fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);

@@ -138,7 +138,7 @@ impl<'a> Results<'a> {
     /// Memory for what a request asks for.
     pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
-        // Of the batch before.
+        // The results of the batch before.
         buffers.hide();
         let results = Self { buffers, count, wanted, retries, finished: false };
         results.buffers.outcomes.make(if_wanted(wanted.outcomes || retries))?;
@@ -166,12 +166,12 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Whether where vectors are is reported.
+    /// Whether references are reported.
     pub(crate) fn has_references(&self) -> bool {
         self.wanted.references || self.wanted.new_references
     }
 
-    /// Puts right where vectors are that have been moved since: `now` has where each one is.
+    /// Corrects the references of vectors that have been moved since: `now` has where each one is.
     pub(crate) fn locate_again(&mut self, now: &[Option<Reference>]) {
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
@@ -193,7 +193,7 @@ impl<'a> Results<'a> {
         // A sum, which compilers make fast, and by several threads: one takes a tenth of the time of a whole batch for it.
         let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
-        // Of vectors that were new to a call and have been removed since by another, there are no references.
+        // A vector that was new to this call and has been removed since by another has no reference.
         if !Workers::get().all(new_references, |bits| bits.iter().fold(0, |none, bits| none | u8::from(*bits == 0)) == 0) {
             let mut kept = 0;
             for at in 0..new_references.len() {
@@ -210,8 +210,9 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
 ///
-/// Grows to what the largest batch needs, and stays. Made by [`pinned`](Self::pinned), the GPU writes to it without a copy in
-/// between.
+/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before. The GPU writes to
+/// buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes batches faster:
+/// [How host batches are staged](crate::memory_and_growth#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -245,12 +246,12 @@ impl fmt::Debug for Buffers {
 }
 
 impl Buffers {
-    /// Without memory yet.
+    /// Buffers that have no memory yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whose memory is pinned, once there is some: allocated for a GPU, which writes results to it by itself.
+    /// Buffers whose memory is pinned (page-locked), once there is some: the GPU writes results to it by itself.
     ///
     /// On a CPU the same as [`new`](Self::new).
     #[cfg(feature = "cuda")]

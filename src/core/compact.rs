@@ -88,7 +88,7 @@ impl Level {
 
     /// Slots of the stash of a cuckoo table: for what finds no free slot before keys are relocated.
     ///
-    /// Of these find-or-put may take 5/8, and takes four fifths of that before the first key is Full, or nearly all before many
+    /// Find-or-put may take 5/8 of these, and takes four fifths of that before the first key is Full, or nearly all before many
     /// are (benches/README.md, "Compact tables", has how long it takes to relocate).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
@@ -127,7 +127,7 @@ impl Level {
 pub(crate) struct Layout {
     pub key_bits: u32,
     pub main: Level,
-    /// Of 64-bit slots, for keys that find no free slot in the main level.
+    /// A level of 64-bit slots, for keys that find no free slot in the main level.
     pub stash: Level,
 }
 
@@ -247,7 +247,7 @@ mod tests {
     fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
         let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();
-        // Of each its level, round and function.
+        // For each key: its bits, its level, round and function.
         let mut walks: Vec<(u64, usize, usize, u64)> = Vec::new();
         let mut rejected = 0;
         loop {

@@ -1,10 +1,10 @@
-//! Which of the states of a table that follow each other a reference is of.
+//! Generations of a table: from one growth, clear or relocation to the next. A reference is of one of them.
 
 use crate::Reference;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of a table: a new one with every growth, clear and relocation. Never 0, and of 24 bits: those of a reference above the slot's
-/// number.
+/// A table has a new one after every growth, clear and relocation. It is never 0, and has 24 bits: those of a reference above the
+/// slot's number.
 ///
 /// Counted for all tables of the process, so that a reference of one table is stale in every other, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -155,7 +155,7 @@ pub(crate) struct Addresses {
 }
 
 impl<'a> Parameters<'a> {
-    /// Of a table of at least this size.
+    /// What a table of at least this size is made from.
     pub(crate) fn new(options: &'a Options, seeds: &'a Seeds, spec: Spec, buckets: u64, size: Size) -> Result<Self> {
         let node_buckets = if spec.is_tree() { size::node_buckets(size.nodes)? } else { 0 };
         Ok(Self { options, seeds, spec, buckets, node_buckets })

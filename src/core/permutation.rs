@@ -56,7 +56,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a
     /// circle.
     fn spreads(&self) -> bool {
-        // Of 64 buckets that many functions reach, chance makes it 3.91, 14.3 and 55.5 on average.
+        // By chance, so many functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {
             let buckets = |key: u64| {
                 let bucket = |function| self.hash(function, low_bits::<T>(key) & self.mask()) >> (self.bits - 6) as usize;

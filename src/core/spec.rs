@@ -135,7 +135,7 @@ impl Spec {
         matches!(self.kind, Kind::Tree { .. } | Kind::CompactTree { .. })
     }
 
-    /// How the kernels of a tree table make trees; of another, the default.
+    /// How the kernels of a tree table make trees; the default for other tables.
     pub const fn strategy(&self) -> Strategy {
         match self.kind {
             Kind::Tree { strategy } => strategy,
@@ -175,7 +175,7 @@ impl Spec {
         }
     }
 
-    /// Words that are hashed of what a slot holds: of a tree, its root pair.
+    /// Words of a slot's vector that are hashed; those of its root pair in a tree table.
     pub(crate) const fn slot_words(&self) -> u32 {
         if self.is_tree() { Self::ROOT_WORDS as u32 } else { self.width }
     }

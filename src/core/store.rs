@@ -65,7 +65,7 @@ impl Store {
         }
     }
 
-    /// Vectors, and nodes (of tables without nodes whatever is there).
+    /// How many vectors are stored, and how many nodes (any number in tables without nodes).
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         on_store!(self.stored())
     }

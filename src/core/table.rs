@@ -95,7 +95,7 @@ impl RawTable {
         self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The same of a table whose every key is in a slot, for looking at slots.
+    /// The same, with every key in a slot: for looking at slots.
     pub(crate) fn ready(&self) -> Result<RwLockReadGuard<'_, Sized>> {
         loop {
             let sized = self.sized();
@@ -141,7 +141,7 @@ impl RawTable {
         (sized.generation, self.slots_of(&sized))
     }
 
-    /// To the vector in a slot, as of now.
+    /// The reference to the vector in a slot, as of now.
     pub(crate) fn reference(&self, slot: u64) -> Option<Reference> {
         let (generation, slots) = self.generation_and_slots();
         (slot < slots).then(|| generation.reference(slot))
@@ -270,7 +270,7 @@ impl RawTable {
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            // Of one whose vector is being put meanwhile, perhaps not all.
+            // Words that are missing: of a vector that is being put meanwhile, perhaps not all.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
         }
     }

@@ -4,7 +4,7 @@ use super::spec::Kind;
 use crate::{Pairing, Spec, Tally};
 use bytemuck::{Pod, Zeroable};
 
-/// `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
+/// What kernels get of a bucket table: `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TableView {
@@ -26,7 +26,7 @@ pub struct TableView {
     pub width: u32,
 }
 
-/// `warpset::NodeView` of tree/nodes.cuh.
+/// What kernels get of a node table: `warpset::NodeView` of tree/nodes.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NodeView {
@@ -46,7 +46,8 @@ pub struct NodeView {
     pub width: u32,
 }
 
-/// `warpset::TreeView` of tree/table.cuh. Of vectors of one or two words, which are no trees, the first part is all there is.
+/// What kernels get of a tree table: `warpset::TreeView` of tree/table.cuh. Vectors of one or two words are no trees: for them
+/// only the first part counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TreeView {
@@ -56,23 +57,23 @@ pub struct TreeView {
     pub nodes: NodeView,
 }
 
-/// `warpset::HashView` of compact/permutation.cuh.
+/// The hash family of a compact table: `warpset::HashView` of compact/permutation.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HashView {
-    /// Odd.
+    /// Odd factors.
     pub multipliers: [u64; 3],
-    /// Of `multipliers`, modulo 2^64.
+    /// The inverses of `multipliers`, modulo 2^64.
     pub inverses: [u64; 3],
-    /// Odd.
+    /// What is added from function to function: odd.
     pub step: u64,
-    /// Of keys and hashes.
+    /// How many bits keys and hashes have.
     pub bits: u32,
     /// Words of the vectors that are keys.
     pub width: u32,
 }
 
-/// `warpset::LevelView` of compact/table.cuh.
+/// One level of a compact table, the main level or the stash: `warpset::LevelView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct LevelView {
@@ -100,7 +101,7 @@ pub struct LevelView {
     pub all_rounds: u32,
 }
 
-/// `warpset::CompactView` of compact/table.cuh.
+/// What kernels get of a compact table: `warpset::CompactView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactView {
@@ -130,8 +131,8 @@ pub(crate) struct Relocated {
     pub left_over: u64,
 }
 
-/// `warpset::CompactTreeView` of tree/table.cuh. A compact table that is no tree's has the first part only; of vectors of one or
-/// two words, which are no trees, it begins with a [`TableView`].
+/// What kernels get of a tree table with compact roots: `warpset::CompactTreeView` of tree/table.cuh. For a compact table that is
+/// no tree's only the first part counts. Vectors of one or two words are no trees: for them it begins with a [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactTreeView {
@@ -242,7 +243,7 @@ pub(crate) struct BatchView {
 }
 
 impl BatchView {
-    /// Of this batch the `count` vectors from `first` on. New references are appended as of the whole.
+    /// The `count` vectors of this batch from `first` on. New references are appended as of the whole.
     pub(crate) fn part(&self, first: u64, count: u64, spec: Spec) -> Self {
         let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + first * bytes as u64 };
         Self {
@@ -269,7 +270,7 @@ pub(crate) struct Geometry {
     pub search_scratch_bytes: u32,
     pub table_view_bytes: u32,
     pub batch_view_bytes: u32,
-    /// Of a warp, in device memory.
+    /// Bytes of device memory that a warp works in.
     pub search_workspace_bytes: u32,
 }
 
@@ -307,9 +308,9 @@ pub struct Counts {
     pub hits: u64,
     /// Vectors not stored, because the table was full.
     pub full: u64,
-    /// References written to `new_references`.
+    /// New vectors whose references were written to `new_references`, or found no room there.
     pub new_references: u64,
-    /// Of those that were full: how many for want of a node, not of a slot. Always 0 in a bucket table.
+    /// How many of those that were full were so for want of a node, not of a slot. Always 0 in a bucket table.
     pub full_nodes: u64,
 }
 

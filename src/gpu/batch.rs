@@ -57,16 +57,15 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// [`Request::parents`](crate::Request::parents).
     ///
     /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by
-    /// now, which nobody can tell by the number. A [`Reference::to_bits`](crate::Reference::to_bits) counts as of none: then the
-    /// whole vector is looked for.
+    /// now, which nobody can tell by the number. The bits of a [`Reference`](crate::Reference) are no slot's number: with
+    /// them for a parent, the whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self
     }
 
     /// Per vector: a mask of the words that may differ from the parent's; see [`Request::changed`](crate::Request::changed). Only
-    /// with
-    /// [`parents`](Self::parents).
+    /// with [`parents`](Self::parents).
     pub fn changed(mut self, masks: &'a dyn Buffer<u32>) -> Self {
         self.changed = Some(masks);
         self
@@ -93,7 +92,7 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// One element, which the batch's counts are added to: of several batches together, if it is not zeroed between them.
+    /// One element, to which the batch's counts are added. Zero it before, or it has those of several batches together.
     pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
         self.counts = Some(buffer);
         self
@@ -104,13 +103,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
     ///
     /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
-    /// here: watch `counts.full`, or outcome 3. (So is a key of too many bits for a [`RootTable`](crate::RootTable): nobody has
-    /// looked at it before.) Batches on several streams, and from the host, may overlap.
+    /// here: watch `counts.full`, or outcome 3, which a key of too many bits for a [`RootTable`](crate::RootTable) gets, too.
+    /// Batches on several streams, and from the host, may overlap.
     ///
     /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives:
     /// another object for the same context of the driver does not know of the first one's streams, and would not order work on
-    /// them.
-    /// [`Device::from_context`] makes a device of an object of yours.
+    /// them. [`Device::from_context`] makes a device of an object of yours.
     ///
     /// # Errors
     ///
@@ -126,7 +124,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(Search::Find, "find_device", stream, batch)
     }

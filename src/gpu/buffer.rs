@@ -99,10 +99,11 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// # Safety
     ///
-    /// Until the last kernel that uses it has ended: the memory is of the device's context (of the primary one, unless the device
-    /// is
-    /// [`from_context`](Device::from_context)), holds `len` valid elements and stays allocated; and nobody writes it (nor
-    /// reads it, if kernels write it) but in order with the streams that these run on.
+    /// Until the last kernel that uses it has ended:
+    ///
+    /// - the memory is of the device's context: of the primary one, unless the device is [`from_context`](Device::from_context);
+    /// - it holds `len` valid elements, and stays allocated;
+    /// - nobody writes it, nor reads it if kernels write it, but in order with the streams that these run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu =
             device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;

@@ -92,21 +92,21 @@ pub fn compile_kernels<S: Plain>(width: usize, compute_capability: (u32, u32)) -
     compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
 }
 
-/// The same of a tree table whose trees are made by `strategy`.
+/// Compiles the kernels of a tree table whose trees are made by `strategy`, as [`compile_kernels`] does.
 ///
 /// # Errors
 ///
-/// The same.
+/// As [`compile_kernels`].
 pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     compile_spec(Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
 }
 
-/// Compiles CUDA C++ of your own for such a table, as [`Table::compile`] does, for a GPU that need not be there. `name` is for
-/// messages.
+/// Compiles CUDA C++ of your own for a bucket table, or for a tree table with the default strategy, as [`Table::compile`] does,
+/// but for a GPU that need not be there. `name` is for messages.
 ///
 /// # Errors
 ///
-/// The same.
+/// As [`compile_kernels`].
 pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
 }
@@ -123,7 +123,7 @@ fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
     if compute_capability.0 >= 9 { 16 } else { 8 }
 }
 
-/// The same of a compact table of keys of `key_bits` bits in slots of `slot_bits`.
+/// Compiles the kernels of a compact table of keys of `key_bits` bits in slots of `slot_bits`, as [`compile_kernels`] does.
 ///
 /// # Errors
 ///
@@ -133,7 +133,8 @@ pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability
     compile_spec(Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
 }
 
-/// The same of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of `slot_bits`.
+/// Compiles the kernels of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of
+/// `slot_bits`, as [`compile_kernels`] does.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Tables and the rest of your program on the same GPU: batches in device memory, streams, and kernels of your own.
+//! Tables beside your own work on the same GPU: batches in device memory, streams, kernels of your own, pinned memory.
 //!
 //! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). See the example
 //! `custom_kernel` for a whole search that never leaves the GPU.

@@ -33,7 +33,7 @@ impl<S, K> fmt::Debug for TableBuilder<S, K> {
     }
 }
 
-/// Of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
+/// Options of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
 impl<S: Nodes, K> TableBuilder<S, K> {
     /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
     ///
@@ -54,13 +54,13 @@ impl<S: Nodes, K> TableBuilder<S, K> {
     }
 }
 
-/// Of tables whose roots are as the strategies make them.
+/// Options of a [`TreeTable`](crate::TreeTable) only.
 impl<K> TableBuilder<Tree, K> {
     /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
     /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On
     /// a CPU only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put
-    /// ([`Request::changed`](crate::Request::changed)) save nothing where it is
+    /// ([`Request::changed`](crate::Request::changed)) saves nothing where it is
     /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
     ///
     /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at
@@ -92,10 +92,11 @@ impl<K> TableBuilder<Root, K> {
 
     /// How many bits a slot has: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
     ///
-    /// A table of s slots tells log2(s) - 4 bits of a key in 32-bit slots (- 5 in 16-bit, - 3 in 64-bit ones) by where it is. The
-    /// rest, and which of 3 hash functions or more the key is stored under, must fit the slot for a table that can be filled to
-    /// 0.95: for keys of 54 bits in 32-bit slots, 2^28 of them are enough. With 2 functions fewer keys fit without long searches,
-    /// with one about 0.8 of the slots; slots for which not even one is left are an error.
+    /// A key's bucket tells some of its bits: in a table of s slots log2(s) - 4 of them with 32-bit slots, log2(s) - 5 with
+    /// 16-bit ones, log2(s) - 3 with 64-bit ones. The slot must hold the remaining bits, and the number of the hash function that
+    /// the key is stored under. With 3 functions or more the table can be filled to 0.95: 2^28 slots of 32 bits are enough for
+    /// keys of 54 bits. With 2 functions searches get long sooner; with one the table is full at about 0.8. Slots that have no
+    /// bits even for one function are an error.
     pub fn slot_bits(self, bits: u32) -> Self {
         self.with_keys(|_, slot_bits, _| *slot_bits = Some(bits))
     }
@@ -106,11 +107,10 @@ impl<K> TableBuilder<Root, K> {
     /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots
     /// are enough for the same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves
     /// nothing; what finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a
-    /// batch from host slices
-    /// [relocates](Table::relocate) the keys and offers again what was rejected. That makes references stale, as a growth does;
-    /// those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if relocation makes hardly
-    /// any room any more; it is then not stored, and all others are. For batches in device memory and in kernels of your own,
-    /// call `relocate` between them.
+    /// batch from host slices [relocates](Table::relocate) the keys and offers again what was rejected. That makes references
+    /// stale, as a growth does; those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if
+    /// relocation makes hardly any room any more; it is then not stored, and all others are. For batches in device memory and in
+    /// kernels of your own, call `relocate` between them.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -140,9 +140,10 @@ impl<K> TableBuilder<CompactTree, K> {
     /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
     /// time the table grows.
     ///
-    /// Roots have twice the bits that it takes to number the slots of the node table and one more (of vectors of 2^n + 1 words:
-    /// 32 and once those bits), 20 at least; what fits a slot is as for [`RootTable`](crate::RootTable). A node table of 2^29 -
-    /// 2^7 slots makes roots of 58 bits.
+    /// A root is two references to nodes. Each has the bits that it takes to number the slots of the node table and one more. (In
+    /// vectors of 2^n + 1 words the second half is no reference, but the last word, of 32 bits.) A root has 20 bits at least. So
+    /// a node table of 2^29 - 2^7 slots makes roots of 58 bits. Which roots fit a slot is as for the keys of a
+    /// [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
         self
@@ -156,9 +157,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
 
     /// How many slots the table has at least. Default: 2^20.
     ///
-    /// Filled to this number, no vector is rejected up to 95 % of the slots; and every free slot is found in tables of up to
-    /// 1,024 buckets (of compact tables, whose searches see the buckets of some functions, nearly every one). Searches get longer
-    /// with the fill: see the tables of `benches/README.md`.
+    /// No vector is rejected before 95 % of the slots are taken. In tables of up to 1,024 buckets every free slot is found. (In
+    /// compact tables nearly every one: a search sees only the buckets to which its functions lead.) Searches get longer with the
+    /// fill: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self
@@ -199,7 +200,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// # Errors
     ///
     /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports. For compact
+    /// tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
+    /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table { raw: RawTable::new(device, self.options)?, marker: PhantomData })
     }

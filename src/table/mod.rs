@@ -42,15 +42,20 @@ use std::marker::PhantomData;
 ///
 /// `Send + Sync`; all operations take `&self`. Any number of host threads may be in any of them at once; each find-or-put of a
 /// vector takes effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
-/// [`Outcome::New`](crate::Outcome::New). No operation waits for another, except that [`clear`](Self::clear) and
-/// [`grow`](Self::grow) wait for those under way and hold up those that come (as does [`relocate`](Self::relocate)), and that on
-/// a GPU reading back, iterating and statistics free buffers at their end, for which the driver waits until work under way is
-/// done. A lookup that overlaps with the put of the same vector may or may not see it.
+/// [`Outcome::New`](crate::Outcome::New). A lookup that overlaps with the put of the same vector may or may not see it.
+///
+/// No operation waits for another, with these exceptions. [`clear`](Self::clear), [`grow`](Self::grow) and
+/// [`relocate`](Self::relocate) wait for those under way and hold up those that come. On a GPU, reading back, iterating and
+/// statistics free buffers at their end, for which the driver waits until work under way is done; and more than three large
+/// batches from host slices at once may wait for each other's buffers.
 ///
 /// # Memory
 ///
-/// `bytes()` for the slots, and on a GPU up to 200 MB of buffers, and as much pinned memory of the host, for each batch from host
-/// slices that is under way at once; those of one are kept. Where there is less, fewer and smaller ones are made.
+/// [`bytes`](Self::bytes) for the slots and nodes. On a GPU, batches from host slices pass through buffers, the *stages* that all
+/// tables of the GPU share: up to 4 for a batch and 12 in all. Each has at most 32 MiB of device memory, and as much pinned
+/// memory of the host (64 MiB for vectors of 1 or 2 words with parents and all results). They are kept for later batches until
+/// the last table is dropped. Where there is less memory, fewer and smaller ones are made ([How host batches are
+/// staged](crate::memory_and_growth#how-host-batches-are-staged)).
 ///
 /// # Small batches
 ///
@@ -194,7 +199,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.slots()
     }
 
-    /// Bytes of the slots.
+    /// Bytes of the slots, and of the node table if there is one.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -259,9 +264,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Find-or-put for each vector of a batch: is it stored, and if not, put it there.
     ///
     /// `vectors`: any number of vectors of `width` words, one after another; duplicates are fine. The batch's vectors are put
-    /// concurrently, in no order. Blocks until all are done; on a GPU they are staged through pinned memory, transfers
-    /// overlapping with kernels. Returns the tally and each vector's outcome;
-    /// [`find_or_put_many_with`](Self::find_or_put_many_with) for more.
+    /// concurrently, in no order. Blocks until all are done; on a GPU they pass through pinned memory, unless they are in such
+    /// memory already ([`PinnedVec`](crate::gpu::PinnedVec)), and transfers overlap with kernels. Returns the tally and each
+    /// vector's outcome; [`find_or_put_many_with`](Self::find_or_put_many_with) for more, and to use memory for results again.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -282,7 +287,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))
     }
 
-    /// The same, with the results that `request` asks for.
+    /// Find-or-put for each vector of a batch, with the results that `request` asks for.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -354,9 +359,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get(references)?))
     }
 
-    /// The reference to the vector in a slot, as of now: of a number that a kernel of yours, or a batch in device memory, has
-    /// given since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is
-    /// stored there shows when it is used.
+    /// The reference to the vector in the slot of this number, which a kernel of yours, or a batch in device memory, has given
+    /// since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored
+    /// there shows when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -452,8 +457,8 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
     ///
-    /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew or
-    /// was cleared meanwhile; it is then the last.
+    /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew,
+    /// was cleared or relocated keys meanwhile; it is then the last.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

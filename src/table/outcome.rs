@@ -33,9 +33,10 @@ impl fmt::Display for Outcome {
 ///
 /// Enough to read the vector back ([`Table::get_many`]) as long as the generation lasts. After that the reference is *stale*: a
 /// call that is given one returns [`StaleReferences`](Error::StaleReferences), before anything else is done; so does one that is
-/// given a reference of another table. (But as [parents](crate::Request::parents) without masks they do no harm, and count as
-/// none.) (Generations are numbers of 24 bits, counted for all tables of a process: after 2^24 - 1 of them a number comes again.)
-/// Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
+/// given a reference of another table. Only as [parents](crate::Request::parents) without masks stale references do no harm, and
+/// count as none. Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
+///
+/// Generations are numbers of 24 bits, counted for all tables of a process. So after 2^24 - 1 of them a number comes again.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
@@ -104,7 +105,8 @@ pub struct Tally {
     pub seen: u64,
     /// Not stored.
     pub full: u64,
-    /// Of those not stored: how many because the node table was full, not the table of slots. Always 0 in a bucket table.
+    /// How many of those not stored were rejected because the node table was full, not the table of slots. Always 0 in a bucket
+    /// table.
     pub full_nodes: u64,
 }
 
@@ -155,7 +157,8 @@ impl fmt::Display for Tally {
 pub struct Batch {
     /// How many vectors had which outcome.
     pub tally: Tally,
-    /// The outcome of each vector, by position; empty unless asked for.
+    /// The outcome of each vector, by position. Empty unless asked for, and if results went into
+    /// [`Buffers`](crate::Buffers) (so are the other two).
     pub outcomes: Vec<Outcome>,
     /// Where each vector is stored, by position (`None` where its outcome is [`Outcome::Full`]); empty unless asked for.
     pub references: Vec<Option<Reference>>,
@@ -165,10 +168,12 @@ pub struct Batch {
     /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have
     /// not been looked at.
     pub stopped: bool,
-    /// What went wrong after something was put: why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys
-    /// [relocate](Table::relocate), did not (out of memory, say), so that vectors went into the slots that were left, and are
-    /// [`Full`](Outcome::Full) if there were none; or why the batch has [`stopped`](Self::stopped), or could not find its vectors
-    /// again after it had made the table grow, so that references are stale.
+    /// What went wrong after something was put. One of these:
+    ///
+    /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](Table::relocate), did not: out
+    ///   of memory, say. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if there were none;
+    /// - why the batch has [`stopped`](Self::stopped);
+    /// - why the batch could not find its vectors again after it had made the table grow. References are stale then.
     pub error: Option<Error>,
 }
 
@@ -216,7 +221,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If outcomes were not asked for: there are none to tell.
+    /// If outcomes were not asked for, or went into [`Buffers`](crate::Buffers): there are none here to tell.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
         assert!(!self.outcomes.is_empty() || self.tally.offered() == 0, "outcomes were not asked for (`Request::outcomes`)");
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)

@@ -3,7 +3,8 @@ use crate::core::batch::{Buffers, Callback, Wanted};
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// What a batch reports of each vector, and to whom its progress.
+/// What a batch reports of each vector, into which memory, and to whom its progress. What its vectors are changes of, if they
+/// are.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -62,8 +63,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Puts results into memory that is used again by each batch that is given it, instead of into new vectors: those of the
-    /// [`Batch`](crate::Batch) are empty then. A caller who repeats batches allocates nothing.
+    /// Puts the results that are asked for into [`Buffers`], instead of into new vectors: those of the [`Batch`](crate::Batch)
+    /// are empty then. A caller who repeats batches with the same buffers allocates nothing; [`Buffers`] has an example.
     pub fn into(mut self, buffers: &'a mut Buffers) -> Self {
         self.buffers = Some(buffers);
         self
@@ -72,12 +73,13 @@ impl<'a> Request<'a> {
     /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say).
     /// One reference a vector.
     ///
-    /// The results are the same, but a tree table that is also told [what has changed](Self::changed) only touches what lies on
-    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. (On a GPU only from 9 words on, or if the
-    /// node table is larger than its L2 cache: looking for all nodes is faster else.) Without that it compares on the CPU, and on
-    /// a GPU looks for all nodes, which takes less time there; a parent that is not stored (or a stale reference) does no harm
-    /// then. With masks a stale reference is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
-    /// Without effect in other tables.
+    /// The results are the same. But a tree table that is also told [what has changed](Self::changed) only touches what lies on
+    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the
+    /// node table is larger than its L2 cache; else looking for all nodes is faster. In other tables parents have no effect.
+    ///
+    /// Without masks of what has changed, a CPU compares each vector with its parent. A GPU looks for all nodes, which takes less
+    /// time there. A parent that is not stored, or a stale reference, does no harm then. With masks a stale reference is an error
+    /// ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -92,7 +94,8 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The batch is refused with [`Rows`](crate::Error::Rows), before anything is put, unless there are as many as vectors.
+    /// Unless there are as many parents as vectors, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
+    /// put.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
         self.parents = Some(parents);
         self
@@ -112,7 +115,8 @@ impl<'a> Request<'a> {
     /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It
     /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
     /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being
-    /// cleared until it returns.
+    /// cleared until it returns; nor should it offer batches to other tables on the same GPU, which may wait for buffers that
+    /// this one has.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

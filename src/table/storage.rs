@@ -51,8 +51,8 @@ pub type BucketTable = VectorTable<Bucket>;
 
 /// A table whose vectors are trees of pairs that equal parts share.
 ///
-/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes, all of which it shares with every other
-/// vector that has the same part in the same position: the sets of states that model checkers visit take little more than their
+/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes. It shares each node with every other vector
+/// that has the same part in the same position, so the sets of states that model checkers visit take little more than their
 /// roots. Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the
 /// root, which are found in the GPU's cache as long as the node table fits it (`benches/README.md`).
 ///
@@ -70,11 +70,12 @@ pub type BucketTable = VectorTable<Bucket>;
 /// ```
 pub type TreeTable = VectorTable<Tree>;
 
-/// A table of `u64` keys of few bits, in slots of fewer: of each key only what its bucket does not tell is stored (Cleary 1984).
+/// A table of `u64` keys of 20 to 64 bits, in smaller slots: they store of each key only what its bucket does not tell (Cleary
+/// 1984).
 ///
 /// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a
-/// [`BucketTable`] takes, and the table can be filled to 0.95 of its slots (of its bytes, from 2^22 slots on; in tables of a few
-/// kibibytes the stash is larger). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key,
+/// [`BucketTable`] takes. The table can be filled to 0.95 of its slots (and of its bytes, from 2^22 slots on; the smaller the
+/// table, the larger its stash). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key,
 /// references that are stable; keys never move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)).
 /// Words of a key: two, the low one first.
 ///
@@ -165,11 +166,11 @@ pub enum Bucket {}
 #[derive(Clone, Copy, Debug)]
 pub enum Tree {}
 
-/// Keys of up to 64 bits, of which slots hold a part; see [`RootTable`].
+/// Keys of up to 64 bits, compressed; see [`RootTable`].
 #[derive(Clone, Copy, Debug)]
 pub enum Root {}
 
-/// Vectors as trees, of whose roots slots hold a part; see [`CompactTreeTable`].
+/// Vectors as trees, with roots as in a [`RootTable`]; see [`CompactTreeTable`].
 #[derive(Clone, Copy, Debug)]
 pub enum CompactTree {}
 

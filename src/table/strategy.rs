@@ -27,7 +27,8 @@ pub struct Strategy {
     workspace: Workspace,
 }
 
-/// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. Of no effect on what is stored.
+/// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. The set of vectors is the same
+/// with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pairing {
     /// Neighbours, row by row from the words up.

@@ -115,14 +115,14 @@ pub struct Checker<'a, S: Set> {
 }
 
 impl<'a, S: Set> Checker<'a, S> {
-    /// Of an empty set with room for all of the pool.
+    /// For an empty set with room for all of the pool.
     pub fn new(set: &'a S, pool: &'a Pool) -> Self {
         assert_eq!(set.width(), pool.width());
         let (places, rejected) = (vec![None; pool.len()], vec![false; pool.len()]);
         Self { set, pool, may_reject: false, places, rejected, size: (set.slots(), set.bytes()) }
     }
 
-    /// Of an empty set that may be too small.
+    /// For an empty set that may be too small.
     pub fn of_small(set: &'a S, pool: &'a Pool) -> Self {
         Self { may_reject: true, ..Self::new(set, pool) }
     }

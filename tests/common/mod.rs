@@ -16,7 +16,7 @@ pub struct Test {
     /// The module it is in, as `module_path!` says it.
     pub module: &'static str,
     pub name: &'static str,
-    /// Of what kind of table; none if the test sees to that itself.
+    /// The kind of table that it tests; none if the test sees to that itself.
     pub kind: Option<&'static str>,
     pub run: fn(&Device),
 }

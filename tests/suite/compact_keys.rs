@@ -105,7 +105,7 @@ fn keys_for(table: &VectorTable<Root>, fill: f64) -> usize {
     (table.slots() as f64 * fill) as usize
 }
 
-/// Of each number of functions that there is a layout for: iterated and decompressed, the table is exactly the set that was put
+/// For each number of functions that there is a layout for: iterated and decompressed, the table is exactly the set that was put
 /// in.
 fn filled_to_95_percent_without_a_rejection(device: &Device) {
     let log2: u32 = sized(17, 15, 12);

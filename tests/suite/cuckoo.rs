@@ -70,7 +70,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     }
 }
 
-/// Of all slots, those of the stash included.
+/// 99 percent of all slots, those of the stash included.
 fn filled_to_99_percent(device: &Device) {
     let (log2, share) = sized((17, 0.99), (15, 0.99), (12, 0.98));
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
@@ -156,7 +156,7 @@ fn keys_that_share_both_buckets(device: &Device) {
 
 /// A key whose code would be EMPTY under a function has no place there.
 fn keys_that_have_one_place_only(device: &Device) {
-    // Hashes are folded keys: those of rest 0 under function 0 are the first of each window.
+    // Hashes are folded keys: those of remainder 0 under function 0 are the first of each window.
     let (key_bits, slot_bits, capacity) = (21, 16, 1 << 11);
     let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
     let window = 1u64 << (key_bits - 6);

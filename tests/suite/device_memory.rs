@@ -22,7 +22,7 @@ tests_of_all_kinds![
     batches_on_several_streams_and_from_the_host,
 ];
 
-/// Of what does not depend on the kind of table.
+/// Tests of what does not depend on the kind of table.
 pub mod once {
     use super::*;
 
@@ -213,7 +213,7 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
 /// kernel of the user's own, by single threads. Both must visit what there is, each once.
 fn incremental_walks<S: Kind>(device: &Device) {
     const STEPS: usize = 6;
-    // Of `STEPS` steps that each add one to one of the counters: how many places they reach.
+    // What `STEPS` steps reach that each add one to one of the counters.
     let mut reached = HashSet::from([vec![0u32; 10]]);
     let mut frontier = reached.clone();
     for _ in 0..STEPS {
@@ -425,7 +425,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
     assert!(after.buckets > before.buckets && after.slots != 0 && after.stored != 0 && after.seeds != 0);
     assert_eq!((after.empty, after.hash_mask, after.width), (before.empty, u64::MAX, 3));
 
-    // Of a tree table, also when only its nodes grow.
+    // A view of a tree table is another one also when only its nodes grow.
     let table = TreeTable::builder(3).capacity(1000).nodes(2).grows(true).build(device).unwrap();
     let before = table.kernel_argument().unwrap();
     let _ = table.find_or_put_many(&distinct(3, 0, 100)).unwrap();

@@ -91,9 +91,9 @@ extern "C" __global__ void make_numbers(u32* vectors, u64 count)
         vectors[i] = static_cast<u32>(i) * 0x9E3779B1u;
 }
 
-// Of such vectors: adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to other vectors, to
-// wrong[2] those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there twice. `marks`: a
-// cleared bit for each slot, if there are new ones.
+// Counts what is wrong with such vectors. Adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to
+// other vectors, to wrong[2] those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there
+// twice. `marks`: a cleared bit for each slot, if there are new ones.
 extern "C" __global__ void judge_numbers(warpset::View view, const u32* vectors, u64 count, warpset::u8 expected,
                                          const warpset::u8* outcomes, const u64* references, const u64* fresh, u64 fresh_count,
                                          u32* marks, u64* wrong)

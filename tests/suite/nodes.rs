@@ -99,8 +99,7 @@ fn vectors_of_zeros(device: &Device) {
         vectors.extend((0..width).map(|at| (0..width).map(|word| u32::from(word == at)).collect()));
         let pool = Pool::new(width, vectors);
         let expected = nodes_of(width, pool.vector(0));
-        // Of three tables: where a node of it lies in slot 0, the pair of two references to that is (0, 0) again, and takes no
-        // slot.
+        // The most of three tables: where a node lies in slot 0, the pair of two references to it is (0, 0), and takes no slot.
         let tables = [1, 2, 3].map(|seed| TreeTable::builder(width).capacity(500).nodes(2000).seed(seed).build(device).unwrap());
         let nodes = tables.each_ref().map(|table| {
             assert_eq!(table.find_or_put_many(pool.vector(0)).unwrap().tally.new, 1);

@@ -1,4 +1,4 @@
-//! Seeds: the same places every time, for debugging and for comparing machines.
+//! Seeds: the same slots every time, for debugging and for comparing machines.
 
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{
@@ -14,7 +14,7 @@ tests_of_all_kinds![
     no_seed_gives_other_places_each_time,
 ];
 
-/// Vectors are put one after another: the places of a batch's vectors may depend on who was first.
+/// Vectors are put one after another: the slots of a batch's vectors may depend on who was first.
 fn places<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<u64> {
     let put = |vector: &[u32]| table.find_or_put_many_with(vector, Request::new().references(true)).unwrap().references[0];
     vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits").slot()).collect()

@@ -10,8 +10,8 @@
 // EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
 // the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
 // modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
-//   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over
-//     that slot, as do all vectors equal to it, so invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
+//   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over that
+//     slot, as do all vectors equal to it. So invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
 //   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
 //     classes: no vector is illegal, whatever its bits.
 //   - Real vectors hold one of the patterns with a probability of about 2^-100 a chunk (16 bytes; 2^-25 for a tail of 4), so the

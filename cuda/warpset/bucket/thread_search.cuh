@@ -1,7 +1,7 @@
 // Find and find-or-put by one thread that has several under way: each looks at one bucket a turn, and asks for its next one at
 // the end of it.
 //
-// This is of a bucket table; compact/search.cuh has that of a compact table.
+// This one searches bucket tables; compact/search.cuh has the one for compact tables.
 #pragma once
 
 #include "warpset/bucket/table.cuh"

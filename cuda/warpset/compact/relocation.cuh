@@ -27,10 +27,10 @@
 // Is there a slot for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B
 // (F = 16), which go to round 1. Whoever goes on to offer keys to a full table has find-or-put take what is left of slots 0 .. 5.
 // The next pass then leaves more keys for round 1. They are x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes
-// that leave all keys over, and about 1.1 after a million (by simulation; the more keys there are, the fewer of slots 0 .. 5 are
-// left, e times fewer for each B / F). Then a bucket is full with a probability of 0.1, and all buckets of a key are full with
-// 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000 leaves a key
-// without a slot. Then everything is relocated again, by other chains (src/core/store.rs).
+// that leave all keys over, and about 1.1 after a million. (This is by simulation. The more keys there are, the fewer of slots 0
+// .. 5 are left, e times fewer for each B / F.) Then a bucket is full with a probability of 0.1, and all buckets of a key are
+// full with 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000
+// leaves a key without a slot. Then everything is relocated again, by other chains (src/core/store.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.

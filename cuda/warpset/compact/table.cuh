@@ -1,6 +1,6 @@
 // The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds of a key only what the bucket does not
-// tell. Keys never move, but by relocation (compact/relocation.cuh). A small second table, the *stash*, takes what the main one
-// has no slot for.
+// tell. Keys never move, but by relocation (compact/relocation.cuh). There are two *levels*: the *main level* has nearly all
+// slots. The *stash*, a small one, takes keys for which that has none.
 //
 // Sources: Cleary (1984) and Knuth (TAOCP 6.4, exercise 13), quotienting; Wijs and Osama (2024), section 4, compact multiple
 // functions.

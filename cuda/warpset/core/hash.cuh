@@ -12,9 +12,9 @@
 // Seeds: for word i the pair (a of instance 0, a of instance 1), and after the last word the pair of b's: 16 bytes a word,
 // read as one constant access that is the same for the whole warp.
 //
-// Pairwise independence says nothing of many vectors together, and vectors in arithmetic progression, as models and counters
-// make them, land in regular patterns that one linear hash maps to crowded buckets: so a bijection of the 64 bits (xorshift, odd
-// multiply, xorshift) follows, which keeps the guarantee and breaks the pattern.
+// Pairwise independence says nothing of many vectors together. Models and counters make vectors in arithmetic progression, whose
+// regular pattern one linear hash maps to crowded buckets. So a bijection of the 64 bits follows (xorshift, odd multiply,
+// xorshift), which keeps the guarantee and breaks the pattern.
 //
 // Sequential: one thread walks its vector (`hash_vector`). Tile-parallel: each lane of a tile adds up the pairs of the words
 // it holds and the tile sums the partial hashes (`PartialHash`): addition mod 2^64 is associative, so both give the same value.

@@ -1,17 +1,17 @@
 // Where the words of a slot lie.
 //
-// A vector of `width` words is cut into chunks, each the unit of one atomic claim: as many *main* chunks as fit, of the
-// largest size that the machine can compare-and-swap (16 bytes from sm_90, else 8) and the vector can fill, then a tail of
-// 8 and a tail of 4 bytes for what is left. No width wastes a byte:
+// A vector of `width` words is cut into chunks, each the unit of one atomic claim. There are as many *main* chunks as fit, of the
+// largest size that the machine can compare-and-swap (16 bytes from sm_90, else 8) and the vector can fill. Then there are a tail
+// of 8 and a tail of 4 bytes for what is left. No width wastes a byte:
 //
 //   width        1      2      3      4      5       6       7         8       37
 //   chunks/16    4      8      8+4    16     16+4    16+8    16+8+4    2x16    9x16+4
 //   chunks/8     4      8      8+4    2x8    2x8+4   3x8     3x8+4     4x8     18x8+4
 //
 // The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
-// line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured
-// on an H200, a 64-byte request to a random address costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more
-// (35 G/s), and two 16-byte requests to one sector cost double (22 G/s): so buckets are wide, and read by one request.
+// line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on
+// an H200, a 64-byte request to a random address costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more (35 G/s).
+// Two 16-byte requests to one sector cost double (22 G/s). So buckets are wide, and read by one request.
 //
 // Where there are tails, 16 slots (or a bucket of more) form a *block*: the main chunks of its buckets, then its 8-byte
 // tails, then its 4-byte tails, so that every chunk is aligned to its own size:

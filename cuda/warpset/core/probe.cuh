@@ -5,8 +5,8 @@
 // did not use. The number of buckets is prime and the step is between 1 and buckets - 1, so `buckets` probes visit every
 // bucket exactly once (Knuth, TAOCP 6.4, algorithm D): a bounded search of a small table is a complete search.
 //
-// Double hashing, not linear: at 0.9 full and one slot a bucket it visits 2.6 buckets on average, linear probing 5.5, and
-// neighbouring lines are no cheaper than random ones (measured on an H200: 32 bytes at 41 G/s, both sectors of 64 bytes by
+// Double hashing, not linear: at 0.9 full and one slot a bucket it visits 2.6 buckets on average, linear probing 5.5.
+// Neighbouring lines are no cheaper than random ones (measured on an H200: 32 bytes at 41 G/s, both sectors of 64 bytes by
 // separate requests at 21).
 //
 // It touches no memory.

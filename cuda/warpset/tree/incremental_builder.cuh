@@ -19,9 +19,9 @@
 //   - a lane a vector, one pair after another (incremental_key), in passes of half the lanes: 8.0 / 6.5 / 5.8, of all lanes: 8.6
 //     / 7.7 / -;
 //   - a lane a vector, up to four ways of it level by level: 8.4 / 6.9 / 5.8.
-// What binds is instructions: 83 of a warp a vector with 17 of 32 lanes active in the second of these, 56 and 25 in this, after
-// looking for one node had got a loop of its own (12.6 / 10.8 / 9.1 with that and a node table half full). 32 and 40 resident
-// warps instead of 36: 12.2 / 10.4 / 9.0 and 12.2 / 10.1 / 8.9.
+// The limit is instructions. By the counters, the second of these takes 83 of a warp for each vector, with 17 of 32 lanes active.
+// This takes 56, with 25 active, after looking for one node had got a loop of its own. With that, and a node table half full, the
+// rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32 and 12.2 / 10.1 / 8.9 with 40.
 //
 // A vector with more than 32 changed words, or without a parent that can be read, interrupts this. When the search has run dry,
 // 32 vectors from it on are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.

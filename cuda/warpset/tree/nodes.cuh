@@ -1,8 +1,8 @@
 // The node table: pairs of 32-bit halves, each stored once and known by a 32-bit reference.
 //
 // A node is 8 bytes, claimed by one compare-and-swap, so a slot is never half decided: EMPTY, then a node for ever. Find-or-put
-// is chained claiming (core/claim.cuh) with one chunk: equal nodes walk the same slots in the same order and leave a slot only
-// over a different node, so a node is in one slot at most, and its reference - the number of that slot - stands for it.
+// is chained claiming (core/claim.cuh) with one chunk. Equal nodes walk the same slots in the same order, and leave a slot only
+// over a different node. So a node is in one slot at most, and its reference, the number of that slot, stands for it.
 //
 // EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody
 // claims, and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no

@@ -18,13 +18,13 @@ pub struct Condition {
     pub role: Role,
     /// As a person wrote it.
     pub text: String,
-    /// Of a goal, its negation: all conditions are violated where this is 0.
+    /// The condition, or the negation of a goal: each is violated where this is 0.
     pub must_hold: Expression,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Of the model's text.
+    /// An assertion in the model's text.
     Assertion,
     Invariant,
     /// Looked for, rather than feared.

@@ -25,7 +25,7 @@ pub struct Report<'a> {
     /// How successors are found.
     pub engine: String,
     pub time: Time,
-    /// Of a GPU, if it was measured.
+    /// What was measured on a GPU, if it was.
     pub measurements: Option<Measurements>,
     pub finding: Option<Finding<'a>>,
     pub warnings: &'a Warnings,

@@ -20,7 +20,7 @@ pub trait Successors: Sync {
 /// What is found in some states.
 #[derive(Clone, Debug, Default)]
 pub struct Expansion {
-    /// Of all states, one after another.
+    /// The successors of all states, one after another.
     pub successors: Vec<u32>,
     /// For each successor, the number of the state that it is of.
     pub parents: Vec<u32>,

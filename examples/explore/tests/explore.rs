@@ -373,7 +373,7 @@ fn too_little_memory_ends_it_at_once(place: Place) {
 
 /// Levels of one state each: a table is looked at after every one, so it grows as soon as it must.
 fn tables_do_not_get_too_full(place: Place) {
-    // Of tables that are filled to 85 % one has 6,352 slots: it must have grown at 5,400 states.
+    // One of the tables, each filled to 85 %, has 6,352 slots: it must have grown at 5,400 states.
     let (_folder, path) = written(&chain(6000));
     let (code, report) = place.json(&path, &["--capacity", "64"]);
     assert_eq!((code, counts(&report)), (Some(0), [6001, 6000, 1, 6001, 1]));

@@ -18,7 +18,7 @@ pub(crate) struct Gpu {
     pub(super) multiprocessors: u32,
     pub(super) l2_bytes: u64,
     pub(super) context: Arc<CudaContext>,
-    /// For table-wide work that is waited for: clearing, counting, reading back.
+    /// The stream for table-wide work that is waited for: clearing, counting, reading back.
     pub(super) stream: Arc<CudaStream>,
     pub(super) kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
     pub(super) stages: Stages,

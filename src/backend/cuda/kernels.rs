@@ -11,14 +11,14 @@ use std::sync::Arc;
 pub(crate) struct Kernels {
     pub geometry: Geometry,
     pub find_or_put: SearchKernel,
-    /// Of a table that gains by knowing parents.
+    /// Only for a table that gains by knowing parents.
     pub find_or_put_incremental: Option<SearchKernel>,
     pub find: SearchKernel,
     pub clear: CudaFunction,
     pub get: CudaFunction,
     pub export: CudaFunction,
     pub measure: CudaFunction,
-    /// Of a cuckoo table.
+    /// Only for a cuckoo table.
     pub relocate: Option<CudaFunction>,
 }
 
@@ -82,7 +82,7 @@ impl Kernels {
     fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {
         let mut bytes = [0u8; size_of::<Geometry>()];
         let symbol = module.get_global("warpset_geometry", &gpu.stream).map_err(cuda("finding the geometry"))?;
-        // Of memory that is not pinned, so it is there when the call returns.
+        // The target is not pinned, so the bytes are there when the call returns.
         let read = || gpu.stream.memcpy_dtoh(&symbol, &mut bytes);
         undisturbed(&gpu.context, read).map_err(cuda("reading the geometry"))?;
         gpu.wait(&gpu.stream, "reading the geometry")?;

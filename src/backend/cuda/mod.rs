@@ -36,7 +36,7 @@ fn pass(what: &'static str) -> Result<()> {
     if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
 
-/// That none of the names was found by which `cudarc` looks for a library.
+/// The error for a library of which none of the names that `cudarc` tries was found.
 fn not_found(library: &'static str, names: &[&str]) -> Error {
     let names = names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name));
     let searched: std::collections::BTreeSet<String> = names.collect();

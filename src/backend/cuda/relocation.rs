@@ -23,7 +23,7 @@ pub(super) struct Displaced {
 }
 
 impl CudaStore {
-    /// Of a cuckoo table; nothing else may use it at the same time. Waits for all work on the GPU first.
+    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. Waits for all work on the GPU first.
     ///
     /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
@@ -134,7 +134,7 @@ impl CudaStore {
         Ok(counts[0].full)
     }
 
-    /// Of `count` displaced keys those that were Full when they were last put back.
+    /// Those of `count` displaced keys that were Full when they were last put back.
     fn without_slot(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
         let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
         // SAFETY: waited for in the next statement.

@@ -31,7 +31,7 @@ pub(crate) struct CudaStore {
     stored: DeviceMemory,
     /// Whether touching only the ways to changed words is faster than looking for all nodes.
     incremental_pays: bool,
-    /// Of a strategy that works in global memory.
+    /// Only for a strategy that works in global memory.
     workspace: Option<Workspace>,
     /// Keys that relocation has taken out of the table and not put back, because it met an error.
     pub(super) displaced: Mutex<Option<Displaced>>,

@@ -14,7 +14,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Of these vectors, each taken once.
+    /// A pool of these vectors, each taken once.
     pub fn new(width: usize, vectors: impl IntoIterator<Item = Vec<u32>>) -> Self {
         let mut pool = Self { width, vectors: Vec::new(), numbers: HashMap::new() };
         for vector in vectors {

@@ -115,7 +115,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Of kernels written in Rust: an operation on `size` bytes.
+    /// A request of a kernel written in Rust: an operation on `size` bytes.
     pub fn new(kind: Kind, order: Order, address: *mut u8, size: u32) -> Self {
         let site = Site { file: c"Rust".as_ptr(), line: 0 };
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }

@@ -35,7 +35,7 @@ pub struct Kernels {
     pub export: Kernel,
     pub measure: Kernel,
     pub script: Kernel,
-    /// Of compact tables.
+    /// Only compact tables relocate.
     pub relocate: Kernel,
     pub put_back: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
@@ -289,7 +289,7 @@ impl Kernels {
         if self.is_tree() { 2 } else { self.width() }
     }
 
-    /// Of vectors, or of root pairs.
+    /// Slots of vectors, or of root pairs.
     pub fn slots_per_bucket(&self) -> u64 {
         self.geometry.slots_per_bucket.into()
     }
@@ -331,12 +331,12 @@ pub struct Config {
     pub hash_mask: u64,
     pub empty: [u32; 4],
     pub seed: u64,
-    /// Of a tree table.
+    /// 0 but in a tree table.
     pub node_buckets: u32,
     pub node_hash_mask: u32,
     /// Buckets that are looked at for a node, if not all.
     pub node_probe_limit: u32,
-    /// Of a compact table.
+    /// Only a compact table has one.
     pub layout: Option<Layout>,
 }
 
@@ -345,11 +345,11 @@ pub struct Config {
 pub struct Table {
     pub kernels: &'static Kernels,
     pub view: View,
-    /// Of vectors, or of root pairs.
+    /// Slots of vectors, or of root pairs.
     pub slots: u64,
     /// Slots of nodes that every search of the node table can come to.
     pub node_slots: usize,
-    /// Of a compact table.
+    /// Only a compact table has one.
     pub layout: Option<Layout>,
 }
 
@@ -358,7 +358,7 @@ pub struct Table {
 pub struct Slot {
     /// For each chunk, whether it is decided.
     pub decided: Vec<bool>,
-    /// Of the vector. (Of a tree table, where it is read by itself: of the root pair.)
+    /// The words of the vector; of the root pair, where a tree table's is read by itself.
     pub words: Vec<u32>,
     /// Where in `slots` its chunks are.
     pub ranges: Vec<Range<usize>>,

@@ -1,4 +1,4 @@
-// Machine 1: an NVIDIA GPU (NVRTC or nvcc, sm_70 and later).
+// Machine 1: an NVIDIA GPU (NVRTC or nvcc, compute capability 7.5 and later).
 //
 // This folder is the only place with inline PTX, builtins or anything else that differs between machines. Every machine
 // provides the same names:
@@ -268,7 +268,7 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
     return old;
 }
 
-// Of one dimension, and of whole warps.
+// A block has one dimension, and whole warps.
 struct Block {
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }

@@ -16,7 +16,7 @@ pub struct Shared<'m> {
 }
 
 impl<'m> Shared<'m> {
-    /// Of a model's guards.
+    /// What a model's guards have in common.
     pub fn of_guards(model: &'m Model) -> Self {
         let guards = || model.transitions.iter().filter_map(|transition| transition.guard.as_ref());
         let mut times = HashMap::new();

@@ -1,4 +1,4 @@
-//! Of the front end: what is read, what is refused and how, and that no text makes it panic.
+//! Tests of the front end: what is read, what is refused and how, and that no text makes it panic.
 
 use super::Dve;
 use super::random;
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// Of the language, mostly.
+/// A word, mostly one of the language.
 fn word() -> impl Strategy<Value = String> {
     let words = "system async sync property const byte int channel process state init commit accept assert trans guard effect not and or \
                  imply true false a b x P_0 P_1 box work 0 1 65536 4294967296 { } ( ) [ ] ; , = == -> => : ! ? . + - * / % & | ^ ~ << /* */ //";

@@ -159,7 +159,7 @@ EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
     return state;
 }
 
-// Of a tree: a level at a time, all nodes of which are asked for at once.
+// Reads a tree a level at a time: all nodes of a level are asked for at once.
 template <u32 length, class Nodes>
 EXPLORE_FN void read_halves(const Nodes& nodes, u64 root, u32* halves)
 {
@@ -382,7 +382,7 @@ struct Engine {
         if (violates && warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference) == no_reference)
             search->found_level = load_relaxed(&search->levels) - 1;
         if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
-        // Of a state with a fault nothing else counts, as on the CPU; but successors that it gave before stay.
+        // Nothing else of a state with a fault counts, as on the CPU; but successors that it gave before stay.
         const u32 counts_all = notes.fault == 0;
         add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);

@@ -39,7 +39,7 @@ struct Search<'m> {
     /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is
     /// known.
     at: Vec<Vec<Option<Vec<Range>>>>,
-    /// Of each variable, wherever its owner is.
+    /// The values of each variable, wherever its owner is.
     anywhere: Vec<Range>,
     /// What is sent, by channel and field; `None` if nothing is.
     sent: Vec<Vec<Option<Range>>>,
@@ -82,7 +82,7 @@ impl Waiting {
 
 /// What is known while a transition is carried out.
 struct Moment {
-    /// Of what the transition reads and its process owns; of others, what is left of another transition.
+    /// The values of what the transition reads and its process owns. For others, what is left of another transition.
     values: Vec<Range>,
     /// Elements with constant indices of which more is known than of their arrays.
     elements: Vec<(VariableId, i32, Range)>,
@@ -173,7 +173,7 @@ impl<'m> Search<'m> {
         transition.guard.as_ref().is_none_or(|guard| moment.assume(guard, true))
     }
 
-    /// Of what the process does not own is known what holds always.
+    /// What is known of variables that the process does not own is what holds always.
     fn reset(&self, id: TransitionId, moment: &mut Moment) {
         moment.elements.clear();
         for variable in &self.reads[id] {

@@ -95,7 +95,7 @@ enum What {
 /// Something that needs a place.
 struct Item {
     what: What,
-    /// Of each element.
+    /// Bits of each element.
     bits: u32,
     signed: bool,
     elements: u32,

@@ -7,9 +7,8 @@
 //! # What a state is
 //!
 //! The location of each process and the value of each variable that some transition writes, packed into 32-bit words as the
-//! model's
-//! [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes keep their
-//! initial values and are no part of the state.
+//! model's [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes
+//! keep their initial values and are no part of the state.
 //!
 //! # What a step is
 //!
@@ -30,7 +29,7 @@
 //! 3. The receiver moves to `to`; its effects follow, assignment after assignment, each seeing what was written before.
 //! 4. The sender moves to `to`; its effects follow likewise. (A transition by itself does only this.)
 //!
-//! Of an assignment, the index of the target is evaluated first, then the value, then it is stored.
+//! In an assignment the index of the target is evaluated first, then the value; then it is stored.
 //!
 //! # Numbers
 //!
@@ -97,9 +96,9 @@ pub struct Span {
     /// Byte offsets; `end` is the first after it.
     pub start: u32,
     pub end: u32,
-    /// Of `start`, counted from 1.
+    /// The line of `start`, counted from 1.
     pub line: u32,
-    /// Of `start`, in characters, counted from 1.
+    /// The column of `start`, in characters, counted from 1.
     pub column: u32,
 }
 
@@ -188,7 +187,7 @@ pub struct Assignment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub variable: VariableId,
-    /// Of an array; `None` for a scalar.
+    /// Which element of an array; `None` for a scalar.
     pub index: Option<Expression>,
     pub span: Span,
 }

@@ -10,7 +10,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Of 32-bit integers.
+    /// All 32-bit integers.
     const ALL: Self = Self { low: i32::MIN as i64, high: i32::MAX as i64 };
     pub const TRUTH: Self = Self { low: 0, high: 1 };
 
@@ -24,7 +24,7 @@ impl Range {
         if ty.signed { Self { low: -values / 2, high: values / 2 - 1 } } else { Self { low: 0, high: values - 1 }.or_all() }
     }
 
-    /// Of what is in one of them.
+    /// The range of what is in one of them.
     pub fn all_of(ranges: impl Iterator<Item = Self>) -> Self {
         ranges.reduce(Self::or).unwrap_or(Self::ALL)
     }
@@ -66,7 +66,7 @@ impl Range {
         if self.is_in(Self::ALL) { self } else { Self::ALL }
     }
 
-    /// Of `f` of each pair of values, if its extremes are at the ends.
+    /// The range of `f` of each pair of values, if its extremes are at the ends.
     fn of_ends(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let ends = [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
         Self::of_values(ends)
