@@ -119,11 +119,11 @@ impl Bench {
     }
 
     /// Where `table`, which holds them all, has each vector.
-    pub fn places<S: Storage>(&self, table: &VectorTable<S>, vectors: &Vectors) -> Result<CudaSlice<u64>> {
-        let mut places = self.stream.alloc_zeros::<u64>(vectors.count)?;
-        let batch = DeviceBatch::new(&vectors.words, vectors.count).references(&mut places);
+    pub fn references<S: Storage>(&self, table: &VectorTable<S>, vectors: &Vectors) -> Result<CudaSlice<u64>> {
+        let mut references = self.stream.alloc_zeros::<u64>(vectors.count)?;
+        let batch = DeviceBatch::new(&vectors.words, vectors.count).references(&mut references);
         table.find_device(&self.stream, batch)?;
-        Ok(places)
+        Ok(references)
     }
 }
 
@@ -184,7 +184,7 @@ pub struct Floor<'a> {
     floor: CudaFunction,
     mark: CudaFunction,
     slots: CudaSlice<u32>,
-    places: CudaSlice<u64>,
+    references: CudaSlice<u64>,
 }
 
 impl<'a> Floor<'a> {
@@ -197,7 +197,7 @@ impl<'a> Floor<'a> {
             floor: module.load_function("placement_floor")?,
             mark: data.load_function("mark_new")?,
             slots: bench.stream.alloc_zeros(table.slots() as usize * vectors.width)?,
-            places: bench.places(table, vectors)?,
+            references: bench.references(table, vectors)?,
         };
         floor.mark(vectors, true)?;
         Ok(floor)
@@ -206,7 +206,7 @@ impl<'a> Floor<'a> {
     fn mark(&mut self, vectors: &Vectors, keep_new: bool) -> Result<()> {
         let (count, keep_new) = (vectors.count as u64, u32::from(keep_new));
         let mut launch = self.bench.stream.launch_builder(&self.mark);
-        launch.arg(&mut self.places).arg(&vectors.outcomes).arg(&count).arg(&keep_new);
+        launch.arg(&mut self.references).arg(&vectors.outcomes).arg(&count).arg(&keep_new);
         // SAFETY: the arguments of `mark_new`; both arrays have `count` elements.
         unsafe { launch.launch(FILL)? };
         Ok(())
@@ -215,7 +215,7 @@ impl<'a> Floor<'a> {
     fn run(&mut self, vectors: &Vectors, outcomes: &mut CudaSlice<u8>) -> std::result::Result<(), DriverError> {
         let count = vectors.count as u64;
         let mut launch = self.bench.stream.launch_builder(&self.floor);
-        launch.arg(&mut self.slots).arg(&self.places).arg(&vectors.words).arg(&count).arg(outcomes);
+        launch.arg(&mut self.slots).arg(&self.references).arg(&vectors.words).arg(&count).arg(outcomes);
         // SAFETY: the arguments of `placement_floor`; every place is a slot of `slots`.
         unsafe { launch.launch(FILL) }.map(drop)
     }

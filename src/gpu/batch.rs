@@ -106,9 +106,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// here: watch `counts.full`, or outcome 3, which a key of too many bits for a [`RootTable`](crate::RootTable) gets, too.
     /// Batches on several streams, and from the host, may overlap.
     ///
-    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that [`Device::cuda_context`] gives:
-    /// another object for the same context of the driver does not know of the first one's streams, and would not order work on
-    /// them. [`Device::from_context`] makes a device of an object of yours.
+    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that
+    /// [`Device::cuda_context`](crate::Device::cuda_context) gives: another object for the same context of the driver does not
+    /// know of the first one's streams, and would not order work on them. [`Device::from_context`](crate::Device::from_context)
+    /// makes a device of an object of yours.
     ///
     /// # Errors
     ///

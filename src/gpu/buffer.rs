@@ -57,8 +57,8 @@ pub(super) mod sealed {
     }
 }
 
-/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`] takes it: `len` elements from an address
-/// on.
+/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`](super::DeviceBatch) takes it: `len`
+/// elements from an address on.
 ///
 /// Nothing is copied, freed or waited for. The chapter [interoperation](crate::interoperation) has examples.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
-/// Iterator over the vectors of a table; see [`Table::iter`].
+/// Iterator over the vectors of a table; see [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K = Words> {
     raw: &'a RawTable,
     generation: Generation,

@@ -46,16 +46,15 @@ use std::marker::PhantomData;
 ///
 /// No operation waits for another, with these exceptions. [`clear`](Self::clear), [`grow`](Self::grow) and
 /// [`relocate`](Self::relocate) wait for those under way and hold up those that come. On a GPU, reading back, iterating and
-/// statistics free buffers at their end, for which the driver waits until work under way is done; and more than three large
-/// batches from host slices at once may wait for each other's buffers.
+/// statistics free buffers at their end, for which the driver waits until work under way is done.
 ///
 /// # Memory
 ///
 /// [`bytes`](Self::bytes) for the slots and nodes. On a GPU, batches from host slices pass through buffers, the *stages* that all
-/// tables of the GPU share: up to 4 for a batch and 12 in all. Each has at most 32 MiB of device memory, and as much pinned
-/// memory of the host (64 MiB for vectors of 1 or 2 words with parents and all results). They are kept for later batches until
-/// the last table is dropped. Where there is less memory, fewer and smaller ones are made ([How host batches are
-/// staged](crate::memory_and_growth#how-host-batches-are-staged)).
+/// tables of the GPU share: up to 4 for a batch, and 12 in all besides the first one of each batch. Each has at most 20 MiB of
+/// device memory, and as much pinned memory of the host (52 MiB with all results, 76 MiB with parents and masks besides). They
+/// are kept for later batches until the last table is dropped. Where there is less memory, fewer and smaller ones are made ([How
+/// host batches are staged](crate::memory_and_growth#how-host-batches-are-staged)).
 ///
 /// # Small batches
 ///

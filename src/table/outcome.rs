@@ -223,7 +223,10 @@ impl Batch {
     ///
     /// If outcomes were not asked for, or went into [`Buffers`](crate::Buffers): there are none here to tell.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
-        assert!(!self.outcomes.is_empty() || self.tally.offered() == 0, "outcomes were not asked for (`Request::outcomes`)");
+        assert!(
+            !self.outcomes.is_empty() || self.tally.offered() == 0,
+            "the batch has no outcomes: none were asked for (`Request::outcomes`), or they are in its `Buffers`"
+        );
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
     }
 }

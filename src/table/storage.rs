@@ -98,8 +98,8 @@ pub type RootTable = Table<u64, Root>;
 ///
 /// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
 /// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they
-/// take in a `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](TableBuilder::slot_bits)). For
-/// vectors of 2^n + 1 words the right half of the root is the last word, so all its 32 bits count. Everything else is as in a
+/// take in a `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](crate::TableBuilder::slot_bits)).
+/// For vectors of 2^n + 1 words the right half of the root is the last word, so all its 32 bits count. Everything else is as in a
 /// [`TreeTable`]: concurrent find-or-put, references that are stable, incremental find-or-put. Vectors of one or two words have
 /// no nodes, and lie in a bucket table.
 ///

@@ -192,7 +192,7 @@ fn filled_to_the_last_slot_and_beyond(device: &Device) {
     }
 }
 
-/// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no place in the main level.
+/// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no slot in the main level.
 fn one_function_and_a_stash(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(21, 16, 1 << 10), (36, 32, 1 << 8), (42, 32, 1 << 14)] {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity);
@@ -200,8 +200,9 @@ fn one_function_and_a_stash(device: &Device) {
         let table = builder.clone().hash_mask(0).build(device).unwrap();
         let window = 1u64 << slot_bits;
         let folded = |hash: u64| hash ^ hash >> key_bits.div_ceil(2);
-        let hashes = (0..1 << (key_bits - slot_bits))
-            .flat_map(|bucket: u64| [0, 1, 2, window / 2, window - 2, window - 1].map(|rest| folded(bucket * window + rest)));
+        let hashes = (0..1 << (key_bits - slot_bits)).flat_map(|bucket: u64| {
+            [0, 1, 2, window / 2, window - 2, window - 1].map(|remainder| folded(bucket * window + remainder))
+        });
         let pool = Pool::new(2, words(hashes));
         let mut checker = Checker::of_small(&table, &pool);
         let _ = checker.offer(&pool.shuffled(2, 7)).or_fail(key_bits);

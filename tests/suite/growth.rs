@@ -20,7 +20,7 @@ tests_of_all_kinds![
     references_after_a_growth_are_of_the_grown_table,
     tables_grow_before_they_are_85_percent_full,
     a_table_that_does_not_grow_keeps_its_slots,
-    vectors_without_a_place_do_not_make_a_table_grow_for_ever,
+    vectors_without_a_slot_do_not_make_a_table_grow_for_ever,
 ];
 
 fn grow_moves_every_vector<S: Kind>(device: &Device) {
@@ -105,8 +105,9 @@ fn references_after_a_growth_are_of_the_grown_table<S: Kind>(device: &Device) {
                 (growing::<S>(device, width), Request::new().references(references).new_references(new_references));
             let batch = table.find_or_put_many_with(&vectors, request).unwrap();
             if references {
-                let places: Vec<_> = batch.references.iter().map(|place| place.expect("nothing is rejected")).collect();
-                assert_eq!(table.get_many(&places).unwrap(), vectors);
+                let references: Vec<_> =
+                    batch.references.iter().map(|reference| reference.expect("nothing is rejected")).collect();
+                assert_eq!(table.get_many(&references).unwrap(), vectors);
             }
             if new_references {
                 assert_eq!(batch.new_references.len() as u64, batch.tally.new);
@@ -140,7 +141,7 @@ fn a_table_that_does_not_grow_keeps_its_slots<S: Kind>(device: &Device) {
 }
 
 /// More vectors in one probe sequence than a search looks at: no number of slots helps.
-fn vectors_without_a_place_do_not_make_a_table_grow_for_ever<S: Kind>(device: &Device) {
+fn vectors_without_a_slot_do_not_make_a_table_grow_for_ever<S: Kind>(device: &Device) {
     if fast() || !S::SEARCHES_ALL {
         return; // millions of looks, and nothing smaller shows it
     }
@@ -182,9 +183,9 @@ pub mod once {
         let table = VectorTable::<warpset::Bucket>::new(device, 3, 100).unwrap();
         let words = distinct(3, 0, 100);
         let before = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
-        let places: Vec<_> = before.references.iter().flatten().copied().collect();
+        let references: Vec<_> = before.references.iter().flatten().copied().collect();
         table.reserve(table.slots()).unwrap();
-        assert_eq!(table.get_many(&places).unwrap(), words, "nothing has moved");
+        assert_eq!(table.get_many(&references).unwrap(), words, "nothing has moved");
         let start = std::sync::Barrier::new(4);
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -8,14 +8,14 @@ use crate::common::{
 use warpset::{Device, Request, VectorTable};
 
 tests_of_all_kinds![
-    the_same_seed_gives_the_same_places,
-    places_after_clearing_are_the_same,
-    another_seed_gives_other_places,
-    no_seed_gives_other_places_each_time,
+    the_same_seed_gives_the_same_slots,
+    slots_after_clearing_are_the_same,
+    another_seed_gives_other_slots,
+    no_seed_gives_other_slots_each_time,
 ];
 
 /// Vectors are put one after another: the slots of a batch's vectors may depend on who was first.
-fn places<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<u64> {
+fn slots<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<u64> {
     let put = |vector: &[u32]| table.find_or_put_many_with(vector, Request::new().references(true)).unwrap().references[0];
     vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits").slot()).collect()
 }
@@ -24,33 +24,33 @@ fn seeded<S: Kind>(device: &Device, width: usize, seed: u64) -> VectorTable<S> {
     roomy::<S>(width, 100).seed(seed).build(device).unwrap()
 }
 
-fn the_same_seed_gives_the_same_places<S: Kind>(device: &Device) {
+fn the_same_seed_gives_the_same_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         let vectors = distinct(width, 0, 50);
         let [one, other] = [(); 2].map(|()| seeded::<S>(device, width, 42));
-        assert_eq!(places::<S>(&one, &vectors), places::<S>(&other, &vectors), "width {width}");
+        assert_eq!(slots::<S>(&one, &vectors), slots::<S>(&other, &vectors), "width {width}");
         assert_eq!(one.stats().unwrap(), other.stats().unwrap(), "width {width}");
     }
 }
 
-fn places_after_clearing_are_the_same<S: Kind>(device: &Device) {
+fn slots_after_clearing_are_the_same<S: Kind>(device: &Device) {
     let (table, vectors) = (seeded::<S>(device, 3, 42), distinct(3, 0, 50));
-    let before = places::<S>(&table, &vectors);
+    let before = slots::<S>(&table, &vectors);
     table.clear().unwrap();
-    assert_eq!(places::<S>(&table, &vectors), before);
+    assert_eq!(slots::<S>(&table, &vectors), before);
 }
 
-fn another_seed_gives_other_places<S: Kind>(device: &Device) {
+fn another_seed_gives_other_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         let vectors = distinct(width, 0, 50);
-        let [one, other] = [1, 2].map(|seed| places::<S>(&seeded::<S>(device, width, seed), &vectors));
+        let [one, other] = [1, 2].map(|seed| slots::<S>(&seeded::<S>(device, width, seed), &vectors));
         assert_ne!(one, other, "width {width}: the seed is not used");
     }
 }
 
-/// Nobody can know the places, and so build vectors against them.
-fn no_seed_gives_other_places_each_time<S: Kind>(device: &Device) {
+/// Nobody can know the slots, and so build vectors against them.
+fn no_seed_gives_other_slots_each_time<S: Kind>(device: &Device) {
     let vectors = distinct(4, 0, 50);
-    let [one, other] = [(); 2].map(|()| places::<S>(&roomy::<S>(4, 100).build(device).unwrap(), &vectors));
+    let [one, other] = [(); 2].map(|()| slots::<S>(&roomy::<S>(4, 100).build(device).unwrap(), &vectors));
     assert_ne!(one, other);
 }

@@ -3,7 +3,7 @@
 use super::{Gpu, cuda, pass};
 use crate::{Error, Result, faults};
 use bytemuck::{AnyBitPattern, NoUninit};
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 use std::sync::Arc;
 
 /// Plain device memory; freed when dropped, after all work of the GPU that was submitted before.
@@ -99,7 +99,13 @@ impl PinnedMemory {
         gpu.bind()?;
         // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
         let address = unsafe { result::malloc_host(bytes.max(16), 0) };
-        let address = address.map_err(cuda("allocating pinned memory"))?.cast::<u8>();
+        let refused = |error: DriverError| match error.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                Error::Allocation { bytes: bytes as u64, reason: "the driver has no pinned memory".into() }
+            }
+            _ => cuda("allocating pinned memory")(error),
+        };
+        let address = address.map_err(refused)?.cast::<u8>();
         // SAFETY: just allocated, of this size; bytes must hold values before they are shown as a slice.
         unsafe { address.write_bytes(0, bytes.max(16)) };
         Ok(Self { gpu: gpu.clone(), address, bytes })

@@ -5,8 +5,8 @@
 //! pinned memory, and the results of an earlier one out of it, at the same time. They also take the page faults of results that
 //! the caller has just allocated. Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
 //!
-//! Stages are kept for later batches of any table on the GPU. There are [`MOST_STAGES`] at most: batches that come when all are
-//! taken wait until one is given back, each batch for its first one only.
+//! Stages are kept for later batches of any table on the GPU, [`MOST_STAGES`] at most. Batches that come when as many are taken
+//! get one stage each, which is not kept: nobody waits for another batch.
 
 use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
@@ -17,12 +17,12 @@ use crate::{Error, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaStream, result, sys};
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Stages that a batch uses at most.
 const STAGES: usize = 4;
 
-/// Stages of all batches on a GPU.
+/// Stages of all batches on a GPU, but for the first one of each.
 const MOST_STAGES: usize = 3 * STAGES;
 
 /// Vectors a segment: 16 MiB of them, but no more than two million, whose results take up to twice as much again.
@@ -44,14 +44,11 @@ fn rounded(bytes: usize) -> usize {
 
 /// The stages of a GPU.
 #[derive(Default)]
-pub(super) struct Stages {
-    kept: Mutex<Kept>,
-    /// A stage was given back, or is no more.
-    freed: Condvar,
-}
+pub(super) struct Stages(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
+    /// The largest last.
     idle: Vec<Stage>,
     /// Those that batches have taken.
     taken: usize,
@@ -59,7 +56,7 @@ struct Kept {
 
 impl Stages {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Gives the memory of idle stages back.
@@ -70,7 +67,7 @@ impl Stages {
 }
 
 /// The stages of one batch; given back when dropped.
-pub(super) struct Taken {
+struct Taken {
     gpu: Arc<Gpu>,
     stages: Vec<Stage>,
     /// Vectors a segment.
@@ -88,7 +85,9 @@ impl Taken {
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
                 // Pinned memory or the GPU's.
-                Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if taken.segment > FEWEST_VECTORS => {
+                Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
+                    if taken.segment > FEWEST_VECTORS =>
+                {
                     taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
                 }
                 Err(error) => return Err(error),
@@ -96,32 +95,31 @@ impl Taken {
         }
     }
 
-    /// Takes up to `wanted` stages of this size, at least one. Waits for that if batches of others have all there may be.
+    /// Takes up to `wanted` stages of this size. The first is made however many there are, so nobody waits; the others only while
+    /// there are fewer than `MOST_STAGES`.
     fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
-        let gpu = self.gpu.clone();
-        let mut kept = gpu.stages.lock();
-        while self.stages.is_empty() && kept.idle.is_empty() && kept.taken >= MOST_STAGES {
-            kept = gpu.stages.freed.wait(kept).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
         while self.stages.len() < wanted {
-            // The largest first: what is too small for this batch makes way for one that is not.
-            let stage = match kept.idle.pop() {
-                Some(stage) if stage.bytes >= bytes => Ok(stage),
-                too_small => {
-                    if too_small.is_none() && kept.taken >= MOST_STAGES {
-                        break;
-                    }
-                    drop(too_small);
-                    Stage::new(&gpu, rounded(bytes))
+            // Allocations, and what is freed, wait for the driver: not under the lock.
+            let idle = {
+                let mut kept = self.gpu.stages.lock();
+                let idle = kept.idle.pop();
+                if idle.is_none() && kept.taken >= MOST_STAGES && !self.stages.is_empty() {
+                    return Ok(());
                 }
+                kept.taken += 1;
+                idle
             };
-            match stage {
-                Ok(stage) => {
-                    kept.taken += 1;
-                    self.stages.push(stage);
+            // What is too small for this batch makes way for one that is not.
+            let made = match idle.filter(|stage| stage.bytes >= bytes) {
+                Some(stage) => Ok(stage),
+                None => Stage::new(&self.gpu, rounded(bytes)),
+            };
+            match made {
+                Ok(stage) => self.stages.push(stage),
+                Err(error) => {
+                    self.gpu.stages.lock().taken -= 1;
+                    return if self.stages.is_empty() { Err(error) } else { Ok(()) };
                 }
-                Err(_) if !self.stages.is_empty() => break,
-                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -133,12 +131,15 @@ impl Drop for Taken {
         let count = self.stages.len();
         // What an error has left busy is not for others; its drop waits.
         self.stages.retain(|stage| stage.busy.is_none());
-        let mut kept = self.gpu.stages.lock();
-        kept.taken -= count;
-        kept.idle.append(&mut self.stages);
-        kept.idle.sort_by_key(|stage| stage.bytes);
-        drop(kept);
-        self.gpu.stages.freed.notify_all();
+        let surplus = {
+            let mut kept = self.gpu.stages.lock();
+            kept.taken -= count;
+            kept.idle.append(&mut self.stages);
+            kept.idle.sort_by_key(|stage| stage.bytes);
+            let surplus = (kept.idle.len() + kept.taken).saturating_sub(MOST_STAGES).min(kept.idle.len());
+            kept.idle.drain(..surplus).collect::<Vec<_>>()
+        };
+        drop(surplus);
     }
 }
 
