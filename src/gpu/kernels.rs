@@ -1,6 +1,6 @@
 //! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
 
-use crate::backend::cuda::nvrtc;
+use crate::backend::cuda::nvrtc::{self, Job};
 use crate::core::options::Choice;
 use crate::core::view::{CompactTreeView, CompactView, Counts, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
@@ -66,7 +66,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log.
     pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
-        gpu.compile(name, source, self.spec())
+        gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))
     }
 
     pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
@@ -108,7 +108,7 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
 ///
 /// As [`compile_kernels`].
 pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
+    nvrtc::compile(&Job::new(name, source, spec_of::<S>(width, compute_capability)?, compute_capability), None)
 }
 
 fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spec> {
@@ -149,6 +149,5 @@ pub fn compile_compact_tree_kernels(
 }
 
 fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    let (name, source) = nvrtc::TABLE_KERNELS;
-    nvrtc::compile(name, source, spec, compute_capability)
+    nvrtc::compile(&Job::table(spec, None, compute_capability), None)
 }
