@@ -44,7 +44,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where
-    /// `warpset::Table` is this table's type. `name` is for messages.
+    /// `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk for the next process:
+    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,7 +77,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
 /// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
 /// compute capability, which need not be there: NVRTC does without. Returns the CUBIN, or PTX if this NVRTC does not know the
-/// architecture.
+/// architecture. All kernels are in it, and it is compiled at each call: the kernel cache is not used.
 ///
 /// ```
 /// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {

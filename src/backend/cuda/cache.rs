@@ -10,8 +10,8 @@
 //! MAGIC | bytes of the key, u64 | bytes of the image, u64 | digest of the two numbers, the key and the image, u128 | key | image
 //! ```
 //!
-//! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files. Those who
-//!   write the same one at once write the same.
+//! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files. Those
+//!   who write the same one at once write the same.
 //! - *Damage*: a file that is not exactly as above is as good as none, and is written anew. So files are not flushed to the disk
 //!   before they are renamed: what a crash leaves of them is found.
 //! - *Other users*: a kernel is code, so it is read only where nobody else can have put it. The folder and its files must belong
@@ -213,8 +213,8 @@ fn is_own_folder(folder: &Path) -> bool {
 #[cfg(unix)]
 fn is_own(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: as the C library declares it, which the standard library links; `uid_t` has 32 bits on Linux, macOS and the BSDs. It
-    // takes nothing, and always succeeds.
+    // SAFETY: as the C library declares it, which the standard library links; `uid_t` has 32 bits on Linux, macOS and the BSDs.
+    // It takes nothing, and always succeeds.
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }
@@ -433,12 +433,14 @@ pub(super) mod tests {
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
         let scratch = Scratch::new();
-        let cache = Cache { max_bytes: 5 * 5100, ..scratch.cache(1) };
-        for (age, key) in ["oldest", "older", "old", "young", "new"].into_iter().enumerate() {
-            assert!(made(&cache, key));
-            last_used(&file_of(&cache, key), Duration::from_secs(1000 - 100 * age as u64));
+        let ages: Vec<u64> = (0..20).map(|at| 100 + at * 7 % 20 * 10).collect();
+        let key = |age: u64| format!("used {age} s ago");
+        for age in &ages {
+            assert!(made(&scratch.cache(1), &key(*age)));
+            last_used(&file_of(&scratch.cache(1), &key(*age)), Duration::from_secs(*age));
         }
-        assert!(!made(&cache, "oldest")); // which is thereby the last one used
+        let cache = Cache { max_bytes: 10 * 5100, ..scratch.cache(1) };
+        assert!(!made(&cache, &key(290))); // the oldest, which is thereby the last one used
         let others = ["notes.txt", "0123.kernels", "0123456789abcdef0123456789abcdef.txt"];
         let digest = "0123456789abcdef0123456789abcdef";
         let (left, written) = (format!("{digest}.1-2-3{WRITTEN}"), format!("{digest}.4-5-6{WRITTEN}"));
@@ -448,14 +450,17 @@ pub(super) mod tests {
         }
 
         assert!(made(&cache, "newest"));
-        let is_there = |key| file_of(&cache, key).exists();
-        assert_eq!(["oldest", "older", "old", "young", "new", "newest"].map(is_there), [true, false, true, true, true, true]);
+        let is_there = |key: &str| file_of(&cache, key).exists();
+        assert!(is_there("newest"));
+        let mut left_ages: Vec<u64> = ages.into_iter().filter(|age| is_there(&key(*age))).collect();
+        left_ages.sort();
+        assert_eq!(left_ages, [100, 110, 120, 130, 140, 150, 160, 170, 290]);
         let is_left = |name: &str| cache.folder.join(name).exists();
         assert!(others.into_iter().all(is_left), "somebody else's files are removed");
         assert!(is_left(&written) && !is_left(&left));
 
-        let small = Cache { max_bytes: 100, ..scratch.cache(1) };
-        assert!(made(&small, "too large") && !is_there("too large"));
+        let large = cache.get_or_make("too large", || Ok(vec![1; cache.max_bytes as usize])).unwrap();
+        assert!(large.len() as u64 == cache.max_bytes && !is_there("too large") && is_there("newest"));
     }
 
     #[test]
