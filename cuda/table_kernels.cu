@@ -1,4 +1,7 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
+//
+// All together take long to compile, and few programs use all of them. So WARPSET_PART says which are wanted, by the number of a
+// `Part` of src/backend/cuda/kernels.rs. Without it, all are.
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
@@ -7,6 +10,12 @@
 #include "warpset/tree/incremental_builder.cuh"
 #include "warpset/tree/strategies/recursive_builder.cuh"
 #include "warpset/tree/strategies/row_builder.cuh"
+
+#ifdef WARPSET_PART
+#define WARPSET_HAS_PART(part) (WARPSET_PART == (part))
+#else
+#define WARPSET_HAS_PART(part) 1
+#endif
 
 using warpset::BatchView;
 using warpset::Operation;
@@ -32,25 +41,30 @@ WARPSET_EXPORT const u32 warpset_geometry[9] = {
     layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), search_warps * 32,
     search_warps * scratch_bytes, sizeof(View), sizeof(BatchView), warpset::search_workspace_bytes<Table>()};
 
+#if WARPSET_HAS_PART(1)
+WARPSET_KERNEL(256, 1) warpset_clear(View view) { warpset::clear_table(Table::of(view)); }
+
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put(View view, BatchView batch)
 {
     warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), batch);
 }
+#endif
 
-#if WARPSET_TREE && WARPSET_PAIRING != 1  // Table::is_incremental
+#if WARPSET_HAS_PART(2) && WARPSET_TREE && WARPSET_PAIRING != 1  // Table::is_incremental
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_incremental(View view, BatchView batch)
 {
     warpset::SearchBatch<Table, Operation::FindOrPut, warpset::Offer::Incremental>::run_warps(Table::of(view), batch);
 }
 #endif
 
+#if WARPSET_HAS_PART(3)
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchView batch)
 {
     warpset::SearchBatch<Table, Operation::Find>::run_warps(Table::of(view), batch);
 }
+#endif
 
-WARPSET_KERNEL(256, 1) warpset_clear(View view) { warpset::clear_table(Table::of(view)); }
-
+#if WARPSET_HAS_PART(4)
 WARPSET_KERNEL(256, 1) warpset_get(View view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
     warpset::get_vectors(Table::of(view), references, count, vectors, invalid);
@@ -66,8 +80,9 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 {
     warpset::measure_probes(Table::of(view), first, last, lengths, bins, totals);
 }
+#endif
 
-#if WARPSET_KEY_BITS && !WARPSET_TREE
+#if WARPSET_HAS_PART(5) && WARPSET_KEY_BITS && !WARPSET_TREE
 WARPSET_KERNEL(256, 1) warpset_relocate(View view, u64 seed, u64* keys, warpset::Relocated* counts)
 {
     warpset::relocate_keys(Table::of(view), seed, keys, counts);

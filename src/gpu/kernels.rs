@@ -1,6 +1,6 @@
 //! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
 
-use crate::backend::cuda::nvrtc;
+use crate::backend::cuda::nvrtc::{self, Job};
 use crate::core::options::Choice;
 use crate::core::view::{CompactTreeView, CompactView, Counts, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
@@ -44,7 +44,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where
-    /// `warpset::Table` is this table's type. `name` is for messages.
+    /// `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk for the next process:
+    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +67,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log.
     pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
-        gpu.compile(name, source, self.spec())
+        gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))
     }
 
     pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
@@ -76,7 +77,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
 /// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
 /// compute capability, which need not be there: NVRTC does without. Returns the CUBIN, or PTX if this NVRTC does not know the
-/// architecture.
+/// architecture. All kernels are in it, and it is compiled at each call: the kernel cache is not used.
 ///
 /// ```
 /// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
@@ -108,7 +109,7 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
 ///
 /// As [`compile_kernels`].
 pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    nvrtc::compile(name, source, spec_of::<S>(width, compute_capability)?, compute_capability)
+    nvrtc::compile(&Job::new(name, source, spec_of::<S>(width, compute_capability)?, compute_capability), None)
 }
 
 fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spec> {
@@ -149,6 +150,5 @@ pub fn compile_compact_tree_kernels(
 }
 
 fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    let (name, source) = nvrtc::TABLE_KERNELS;
-    nvrtc::compile(name, source, spec, compute_capability)
+    nvrtc::compile(&Job::table(spec, None, compute_capability), None)
 }

@@ -8,6 +8,7 @@ mod buffer;
 mod kernels;
 mod pinned;
 
+pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
 pub use batch::DeviceBatch;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};

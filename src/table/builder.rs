@@ -195,7 +195,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         self
     }
 
-    /// Makes the table: compiles its kernels if the device has none for this width yet, allocates and clears its memory.
+    /// Makes the table: compiles those of its kernels that every table needs, if the device has none for this width yet,
+    /// allocates and clears its memory. Other kernels are compiled when they are first used:
+    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::common::{scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use warpset::{Batch, Device, Error, Outcome, Request, Result, Root, TableBuilder, VectorTable, faults};
+use warpset::{Batch, Device, Error, Outcome, Reference, Request, Result, Root, TableBuilder, VectorTable, faults};
 
 tests_of_all_kinds!(
     batches,
@@ -23,6 +23,7 @@ tests_of_all_kinds!(
     callbacks_that_panic,
     batches_that_are_stopped,
     batches_that_are_stopped_and_grow,
+    kernels_that_are_first_used_later,
     new_references_while_others_clear,
 );
 
@@ -199,6 +200,37 @@ fn making_a_table<S: Kind>(device: &Device) {
             works(&table, about);
         },
     );
+}
+
+/// On a GPU the kernels of some operations are compiled and loaded when they are first used: an error of that is one of the
+/// operation, and the next time it is tried again.
+fn kernels_that_are_first_used_later<S: Kind>(device: &Device) {
+    const WIDTH: usize = 211; // of no other test, so that none of these kernels is there
+    let words = distinct(WIDTH, 0, 300);
+    let table = roomy::<S>(WIDTH, 1000).build(device).unwrap();
+    let batch = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
+    batch.complete(&table).unwrap();
+    let references: Vec<Reference> = batch.references.into_iter().flatten().collect();
+    assert!(until_no_call_fails(device, || table.contains_many(&words)).iter().all(|stored| *stored));
+    assert!(until_no_call_fails(device, || table.get_many(&references)) == words);
+    assert_eq!(table.iter().map(Result::unwrap).count(), 300);
+}
+
+/// Does an operation again and again, of which a call more goes well each time. On a GPU the compilation is one of those that
+/// fail.
+fn until_no_call_fails<T>(device: &Device, operate: impl Fn() -> Result<T>) -> T {
+    let mut errors = Vec::new();
+    for good_calls in 0.. {
+        match faults::fail(good_calls..u64::MAX, &operate) {
+            (Ok(result), calls) if calls <= good_calls => {
+                let compiles = |error: &Error| matches!(error, Error::Cuda { what: "compiling kernels", .. });
+                assert!(errors.iter().any(compiles) || !device.to_string().starts_with("GPU"), "{errors:?}");
+                return result;
+            }
+            (result, _) => errors.extend(result.err()),
+        }
+    }
+    unreachable!("an operation has finitely many calls")
 }
 
 /// A panic of the caller's comes through; the table is as after any batch that has ended halfway.

@@ -4,8 +4,7 @@ use super::kernels::Kernels;
 use super::staging::Stages;
 use super::{cuda, ensure_driver, nvrtc, pass, undisturbed};
 use crate::{Error, GpuInfo, Result, Spec};
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, result, sys};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
@@ -17,6 +16,8 @@ pub(crate) struct Gpu {
     info: GpuInfo,
     pub(super) multiprocessors: u32,
     pub(super) l2_bytes: u64,
+    /// The driver's version.
+    pub(super) driver: i32,
     pub(super) context: Arc<CudaContext>,
     /// The stream for table-wide work that is waited for: clearing, counting, reading back.
     pub(super) stream: Arc<CudaStream>,
@@ -98,10 +99,14 @@ impl Gpu {
     fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
         let info = describe(context.ordinal())?;
         let device = result::device::get(info.ordinal as i32).map_err(cuda("opening a GPU"))?;
+        let mut driver = 0;
+        // SAFETY: `driver` is valid memory.
+        unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(cuda("asking for the driver's version"))?;
         Ok(Arc::new(Self {
             info,
             multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            driver,
             stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,
             kernels: Mutex::default(),
@@ -130,6 +135,10 @@ impl Gpu {
 
     pub(crate) fn ordinal(&self) -> usize {
         self.info.ordinal
+    }
+
+    pub(crate) fn compute_capability(&self) -> (u32, u32) {
+        self.info.compute_capability
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
@@ -273,13 +282,6 @@ impl Gpu {
     /// 16-byte compare-and-swap came with compute capability 9.0.
     pub(crate) fn chunk_bytes(&self) -> u32 {
         if self.info.compute_capability.0 >= 9 { 16 } else { 8 }
-    }
-
-    /// Compiles a source for tables of `spec`, and loads it.
-    pub(crate) fn compile(&self, name: &str, source: &str, spec: Spec) -> Result<Arc<CudaModule>> {
-        let image = nvrtc::compile(name, source, spec, self.info.compute_capability)?;
-        pass("loading kernels")?;
-        undisturbed(&self.context, || self.context.load_module(Ptx::from_binary(image))).map_err(cuda("loading kernels"))
     }
 
     /// Enqueues a kernel.

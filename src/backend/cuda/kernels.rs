@@ -1,25 +1,60 @@
 //! The library's kernels, compiled for a spec and loaded.
+//!
+//! They are several programs, the parts, each of which is compiled when one of its kernels is first wanted: a model checker that
+//! puts states by a kernel of its own needs no other part than the first. Each part parses the headers again, which takes 40 ms.
+//! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
+//!
+//! | kernels | put | incremental | find | read | relocate | all in one program |
+//! |---|---|---|---|---|---|---|
+//! | bucket, 2 words | 183 | - | 152 | 109 | - | 335 |
+//! | bucket, 8 words | 203 | - | 173 | 127 | - | 405 |
+//! | bucket, 32 words | 215 | - | 189 | 131 | - | 437 |
+//! | tree, 16 words | 302 | 350 | 245 | 299 | - | 1014 |
+//! | compact, 45 bits in 32 | 203 | - | 175 | 168 | 113 | 565 |
+//! | compact tree, 16 words | 312 | 500 | 261 | 481 | - | 1350 |
 
+use super::cache::Cache;
 use super::gpu::Gpu;
-use super::{cuda, nvrtc, undisturbed};
+use super::nvrtc::{self, Job};
+use super::{cuda, pass, undisturbed};
 use crate::core::view::Geometry;
 use crate::{Result, Spec};
 use cudarc::driver::{CudaFunction, CudaModule, sys};
-use std::sync::Arc;
+use cudarc::nvrtc::Ptx;
+use std::sync::{Arc, OnceLock};
+
+/// Kernels of cuda/table_kernels.cu that are compiled together, by their number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What every table needs: clear, find-or-put.
+    Put = 1,
+    /// Find-or-put of changes.
+    Incremental = 2,
+    Find = 3,
+    /// Get, export, measure.
+    Read = 4,
+    /// Only for a cuckoo table.
+    Relocate = 5,
+}
 
 /// The compiled kernels of one spec.
 pub(crate) struct Kernels {
+    spec: Spec,
     pub geometry: Geometry,
-    pub find_or_put: SearchKernel,
-    /// Only for a table that gains by knowing parents.
-    pub find_or_put_incremental: Option<SearchKernel>,
-    pub find: SearchKernel,
     pub clear: CudaFunction,
+    pub find_or_put: SearchKernel,
+    // Compiled when first wanted:
+    find_or_put_incremental: OnceLock<SearchKernel>,
+    find: OnceLock<SearchKernel>,
+    read: OnceLock<ReadKernels>,
+    relocate: OnceLock<CudaFunction>,
+}
+
+/// Those that read a table.
+pub(crate) struct ReadKernels {
     pub get: CudaFunction,
     pub export: CudaFunction,
     pub measure: CudaFunction,
-    /// Only for a cuckoo table.
-    pub relocate: Option<CudaFunction>,
 }
 
 pub(crate) struct SearchKernel {
@@ -28,8 +63,35 @@ pub(crate) struct SearchKernel {
     pub resident_blocks: u32,
 }
 
+impl SearchKernel {
+    fn load(module: &Arc<CudaModule>, name: &str, geometry: &Geometry) -> Result<Self> {
+        let function = function(module, name)?;
+        let shared = geometry.search_scratch_bytes;
+        function
+            .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+            .map_err(cuda("asking for shared memory"))?;
+        let resident_blocks = function
+            .occupancy_max_active_blocks_per_multiprocessor(geometry.search_threads, shared as usize, None)
+            .map_err(cuda("asking for the occupancy"))?;
+        Ok(Self { function, resident_blocks: resident_blocks.max(1) })
+    }
+}
+
+fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction> {
+    module.load_function(name).map_err(cuda("finding a kernel"))
+}
+
+/// What is in a place; made if there is nothing. Threads that meet there all make it, and the first one is kept: nobody waits.
+/// After an error there is still nothing.
+fn first_time<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match place.get() {
+        Some(made) => Ok(made),
+        None => make().map(|made| place.get_or_init(|| made)),
+    }
+}
+
 impl Gpu {
-    /// The kernels of a spec; compiled the first time they are asked for.
+    /// The kernels of a spec; the first part is compiled the first time that they are asked for.
     pub(crate) fn kernels(&self, spec: Spec) -> Result<Arc<Kernels>> {
         let lock = || self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(kernels) = lock().get(&spec) {
@@ -37,46 +99,79 @@ impl Gpu {
         }
         // Not locked meanwhile: other threads may compile for other specs. Those of one that several ask for at once are compiled
         // by each, and the first ones are kept.
-        let (name, source) = nvrtc::TABLE_KERNELS;
-        let module = self.compile(name, source, spec)?;
-        let compiled = Arc::new(Kernels::load(self, &module, spec)?);
+        let compiled = Arc::new(Kernels::load(self, spec)?);
         Ok(lock().entry(spec).or_insert(compiled).clone())
+    }
+
+    fn table_kernels(&self, spec: Spec, part: Part) -> Result<Arc<CudaModule>> {
+        self.load(&Job::table(spec, Some(part), self.compute_capability()))
+    }
+
+    /// Compiles a program for this GPU, or finds it compiled on disk, and loads it.
+    pub(crate) fn load(&self, job: &Job) -> Result<Arc<CudaModule>> {
+        let image = nvrtc::compile(job, Cache::in_use(self.driver).as_ref())?;
+        pass("loading kernels")?;
+        undisturbed(&self.context, || self.context.load_module(Ptx::from_binary(image))).map_err(cuda("loading kernels"))
     }
 }
 
 impl Kernels {
     /// Bytes of device memory that the warps of a search work in.
     pub(super) fn workspace_bytes(&self, gpu: &Gpu) -> u64 {
-        let blocks = gpu.multiprocessors * self.find_or_put.resident_blocks.max(self.find.resident_blocks);
+        let blocks = gpu.multiprocessors * self.find_or_put.resident_blocks;
         let warps = u64::from(blocks * self.geometry.search_threads / 32);
         warps * u64::from(self.geometry.search_workspace_bytes)
     }
 
-    fn load(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Self> {
-        let function = |name: &str| module.load_function(name).map_err(cuda("finding a kernel"));
-        let geometry = Self::read_geometry(gpu, module, spec)?;
-        let search = |name: &str| -> Result<SearchKernel> {
-            let function = function(name)?;
-            let shared = geometry.search_scratch_bytes;
-            function
-                .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-                .map_err(cuda("asking for shared memory"))?;
-            let resident_blocks = function
-                .occupancy_max_active_blocks_per_multiprocessor(geometry.search_threads, shared as usize, None)
-                .map_err(cuda("asking for the occupancy"))?;
-            Ok(SearchKernel { function, resident_blocks: resident_blocks.max(1) })
-        };
+    fn load(gpu: &Gpu, spec: Spec) -> Result<Self> {
+        let module = gpu.table_kernels(spec, Part::Put)?;
+        let geometry = Self::read_geometry(gpu, &module, spec)?;
         Ok(Self {
+            spec,
             geometry,
-            find_or_put: search("warpset_find_or_put")?,
-            find_or_put_incremental: if spec.is_incremental() { Some(search("warpset_find_or_put_incremental")?) } else { None },
-            find: search("warpset_find")?,
-            clear: function("warpset_clear")?,
-            get: function("warpset_get")?,
-            export: function("warpset_export")?,
-            measure: function("warpset_measure")?,
-            relocate: if spec.is_cuckoo() { Some(function("warpset_relocate")?) } else { None },
+            clear: function(&module, "warpset_clear")?,
+            find_or_put: SearchKernel::load(&module, "warpset_find_or_put", &geometry)?,
+            find_or_put_incremental: OnceLock::new(),
+            find: OnceLock::new(),
+            read: OnceLock::new(),
+            relocate: OnceLock::new(),
         })
+    }
+
+    /// Only for a table that gains by knowing parents.
+    pub(super) fn find_or_put_incremental(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(&self.find_or_put_incremental, || {
+            let module = gpu.table_kernels(self.spec, Part::Incremental)?;
+            SearchKernel::load(&module, "warpset_find_or_put_incremental", &self.geometry)
+        })
+    }
+
+    pub(super) fn find(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(&self.find, || {
+            let find = SearchKernel::load(&gpu.table_kernels(self.spec, Part::Find)?, "warpset_find", &self.geometry)?;
+            // The workspace has room for no more.
+            let resident_blocks = match self.geometry.search_workspace_bytes {
+                0 => find.resident_blocks,
+                _ => find.resident_blocks.min(self.find_or_put.resident_blocks),
+            };
+            Ok(SearchKernel { resident_blocks, ..find })
+        })
+    }
+
+    pub(super) fn read(&self, gpu: &Gpu) -> Result<&ReadKernels> {
+        first_time(&self.read, || {
+            let module = gpu.table_kernels(self.spec, Part::Read)?;
+            Ok(ReadKernels {
+                get: function(&module, "warpset_get")?,
+                export: function(&module, "warpset_export")?,
+                measure: function(&module, "warpset_measure")?,
+            })
+        })
+    }
+
+    /// Only for a cuckoo table.
+    pub(super) fn relocate(&self, gpu: &Gpu) -> Result<&CudaFunction> {
+        first_time(&self.relocate, || function(&gpu.table_kernels(self.spec, Part::Relocate)?, "warpset_relocate"))
     }
 
     fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {

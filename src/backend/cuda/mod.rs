@@ -1,5 +1,6 @@
 //! Tables in the memory of a CUDA GPU.
 
+pub(crate) mod cache;
 mod gpu;
 mod kernels;
 mod memory;

@@ -1,8 +1,11 @@
 //! Compiling CUDA C++ at run time, with warpset's headers at hand.
 
+use super::cache::{Cache, digest};
+use super::kernels::Part;
 use crate::{Error, Result, Spec};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
+use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
 pub(crate) const HEADERS: [(&str, &str); 31] = [
@@ -43,7 +46,70 @@ pub(crate) const HEADERS: [(&str, &str); 31] = [
 ];
 
 /// The kernels of a table.
-pub(crate) const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
+const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
+
+/// A program to compile, for tables of a spec on GPUs of a compute capability.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a> {
+    name: &'a str,
+    source: &'a str,
+    spec: Spec,
+    capability: (u32, u32),
+    /// Of the kernels of a table.
+    part: Option<Part>,
+}
+
+impl<'a> Job<'a> {
+    /// A source of the user's.
+    pub(crate) fn new(name: &'a str, source: &'a str, spec: Spec, capability: (u32, u32)) -> Self {
+        Self { name, source, spec, capability, part: None }
+    }
+
+    /// The kernels of a table; without a part, all.
+    pub(crate) fn table(spec: Spec, part: Option<Part>, capability: (u32, u32)) -> Self {
+        let (name, source) = TABLE_KERNELS;
+        Self { name, source, spec, capability, part }
+    }
+
+    fn options(&self, architecture: &str) -> Vec<String> {
+        let spec = self.spec;
+        let strategy = spec.strategy();
+        let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
+        let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or_default();
+        let options = [
+            format!("--gpu-architecture={architecture}"),
+            "--std=c++17".into(),
+            "-lineinfo".into(),
+            // NVRTC takes a lambda without annotation for host code, also inside a device function.
+            "--device-as-default-execution-space".into(),
+            format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
+            format!("-DWARPSET_WIDTH={}", spec.width()),
+            format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
+            format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
+            format!("-DWARPSET_KEY_BITS={key_bits}"),
+            format!("-DWARPSET_SLOT_BITS={slot_bits}"),
+            format!("-DWARPSET_LANES={}", lanes as u32),
+            format!("-DWARPSET_PAIRING={}", pairing as u32),
+            format!("-DWARPSET_WORKSPACE={}", workspace as u32),
+        ];
+        let part = self.part.map(|part| format!("-DWARPSET_PART={}", part as u32));
+        options.into_iter().chain(part).collect()
+    }
+
+    /// All that the outcome depends on, as a text. The headers, which belong to this build of the library, are there as a digest.
+    fn key(&self, options: &[String], driver: i32) -> Result<String> {
+        static HEADERS_DIGEST: LazyLock<u128> =
+            LazyLock::new(|| digest(HEADERS.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()])));
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both are valid memory.
+        check("asking for the version of NVRTC", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+        let (version, headers, Self { name, source, .. }) = (env!("CARGO_PKG_VERSION"), *HEADERS_DIGEST, self);
+        Ok(format!(
+            "warpset {version}\nheaders {headers:032x}\nNVRTC {major}.{minor}\ndriver {driver}\noptions {options:?}\nname {name:?}\n\n\
+             {source}"
+        ))
+    }
+}
 
 /// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
 pub(crate) fn ensure_present() -> Result<()> {
@@ -75,35 +141,24 @@ fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     }
 }
 
-/// Compiles `source` for tables of `spec` on GPUs of `capability`. Returns a CUBIN, or PTX ended by a zero.
-pub(crate) fn compile(name: &str, source: &str, spec: Spec, capability: (u32, u32)) -> Result<Vec<u8>> {
+/// Compiles a program, or finds it compiled in the cache. Returns a CUBIN, or PTX ended by a zero.
+pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
     super::pass("compiling kernels")?;
     ensure_present()?;
-    let (architecture, real) = architecture(capability)?;
-    let strategy = spec.strategy();
-    let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
-    let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or_default();
-    let options = vec![
-        format!("--gpu-architecture={architecture}"),
-        "--std=c++17".into(),
-        "-lineinfo".into(),
-        // NVRTC takes a lambda without annotation for host code, also inside a device function.
-        "--device-as-default-execution-space".into(),
-        format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
-        format!("-DWARPSET_WIDTH={}", spec.width()),
-        format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
-        format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
-        format!("-DWARPSET_KEY_BITS={key_bits}"),
-        format!("-DWARPSET_SLOT_BITS={slot_bits}"),
-        format!("-DWARPSET_LANES={}", lanes as u32),
-        format!("-DWARPSET_PAIRING={}", pairing as u32),
-        format!("-DWARPSET_WORKSPACE={}", workspace as u32),
-    ];
-    let program = Program::new(name, source)?;
-    if let Err(status) = program.compile(&options) {
-        return Err(Error::Compile { name: name.into(), spec, status, log: program.log(), options });
+    let (architecture, real) = architecture(job.capability)?;
+    let options = job.options(&architecture);
+    let compile = || {
+        let program = Program::new(job.name, job.source)?;
+        if let Err(status) = program.compile(&options) {
+            let (name, log) = (job.name.into(), program.log());
+            return Err(Error::Compile { name, spec: job.spec, status, log, options: options.clone() });
+        }
+        if real { program.cubin() } else { program.ptx() }
+    };
+    match cache {
+        Some(cache) => cache.get_or_make(&job.key(&options, cache.driver)?, compile),
+        None => compile(),
     }
-    if real { program.cubin() } else { program.ptx() }
 }
 
 struct Program(nvrtcProgram);
@@ -192,4 +247,103 @@ fn check(what: &'static str, status: nvrtcResult) -> Result<()> {
 
 fn no_zeros(name: &str) -> Error {
     Error::Cuda { what: "creating a program", status: format!("{name} holds a zero byte") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::cache::tests::Scratch;
+    use crate::{Strategy, faults};
+
+    const CAPABILITY: (u32, u32) = (9, 0);
+
+    /// Whether there is NVRTC; a failure if there must be.
+    fn is_nvrtc_here() -> bool {
+        let present = ensure_present();
+        assert!(present.is_ok() || std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none(), "{present:?}");
+        if let Err(error) = &present {
+            println!("skipped: {error}");
+        }
+        present.is_ok()
+    }
+
+    #[test]
+    fn kernels_are_compiled_once() {
+        if !is_nvrtc_here() {
+            return;
+        }
+        let scratch = Scratch::new();
+        let (cache, of_next_driver) = (scratch.cache(13000), scratch.cache(13010));
+        let put = Job::table(Spec::bucket(1, 16).unwrap(), Some(Part::Put), CAPABILITY);
+        let image = compile(&put, Some(&cache)).unwrap();
+        assert_eq!(image, compile(&put, None).unwrap());
+        assert_eq!(image, compile(&put, Some(&cache)).unwrap());
+        assert_eq!(scratch.files().len(), 1);
+
+        // Whatever else there is to compile is not taken from there.
+        let own = |name, source| Job::new(name, source, put.spec, CAPABILITY);
+        let others = [
+            (Job::table(put.spec, Some(Part::Find), CAPABILITY), &cache),
+            (Job::table(Spec::bucket(2, 16).unwrap(), Some(Part::Put), CAPABILITY), &cache),
+            (Job::table(put.spec, Some(Part::Put), (8, 0)), &cache),
+            (put, &of_next_driver),
+            (own("own.cu", "__global__ void a() {}"), &cache),
+            (own("own.cu", "__global__ void b() {}"), &cache),
+            (own("b.cu", "__global__ void b() {}"), &cache),
+        ];
+        for (number, (job, cache)) in others.into_iter().enumerate() {
+            compile(&job, Some(cache)).unwrap();
+            assert_eq!(scratch.files().len(), 2 + number);
+        }
+        // Errors are not kept, and come again.
+        for _ in 0..2 {
+            let error = compile(&own("own.cu", "void c("), Some(&cache)).unwrap_err();
+            assert!(matches!(&error, Error::Compile { log, .. } if log.contains("own.cu")), "{error}");
+        }
+        assert_eq!(scratch.files().len(), 8);
+        // Nor does a kernel that is kept hide a fault on purpose.
+        let (result, _) = faults::fail(0..1, || compile(&put, Some(&cache)));
+        assert!(result.is_err());
+    }
+
+    /// Each kernel is in its part and in no other.
+    #[test]
+    fn parts_have_their_kernels() {
+        if !is_nvrtc_here() {
+            return;
+        }
+        const KERNELS: [(&str, Part); 8] = [
+            ("warpset_clear", Part::Put),
+            ("warpset_find_or_put", Part::Put),
+            ("warpset_find_or_put_incremental", Part::Incremental),
+            ("warpset_find", Part::Find),
+            ("warpset_get", Part::Read),
+            ("warpset_export", Part::Read),
+            ("warpset_measure", Part::Read),
+            ("warpset_relocate", Part::Relocate),
+        ];
+        let specs = [
+            Spec::bucket(3, 16).unwrap(),
+            Spec::tree(5, Strategy::DEFAULT, 16).unwrap(),
+            Spec::compact(40, 32, true, 8).unwrap(),
+            Spec::compact_tree(8, 46, 32, 8).unwrap(),
+        ];
+        for spec in specs {
+            let parts =
+                [Part::Put, Part::Incremental, Part::Find, Part::Read, Part::Relocate].into_iter().filter(|part| match part {
+                    Part::Incremental => spec.is_incremental(),
+                    Part::Relocate => spec.is_cuckoo(),
+                    _ => true,
+                });
+            for part in parts {
+                let image = compile(&Job::table(spec, Some(part), CAPABILITY), None).unwrap();
+                for (name, home) in KERNELS {
+                    // A section for its code.
+                    let section = format!(".text.{name}\0");
+                    let is_there = image.windows(section.len()).any(|bytes| bytes == section.as_bytes());
+                    assert_eq!(is_there, home == part, "{name} in {part:?} of {spec}");
+                }
+            }
+        }
+    }
 }

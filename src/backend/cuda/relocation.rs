@@ -27,6 +27,7 @@ impl CudaStore {
     ///
     /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
     pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+        self.kernels.relocate(&self.gpu)?; // compiled before anything moves
         let slots = self.view.stash_slots();
         let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
         let relocated = memory(size_of::<Relocated>() as u64)?;
@@ -67,7 +68,7 @@ impl CudaStore {
     /// Takes all keys out of the stash, finds slots for them in the main level, and adds those that are left over to the
     /// displaced ones.
     fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
-        let Some(kernel) = &self.kernels.relocate else { return Ok(()) };
+        let kernel = self.kernels.relocate(&self.gpu)?;
         let slots = self.view.stash_slots();
         let (keys, relocated) = (displaced.keys.address(), displaced.relocated.address());
         // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are

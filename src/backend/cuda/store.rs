@@ -158,11 +158,13 @@ impl CudaStore {
     ///
     /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
     unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
-        let kernel = match (search, &self.kernels.find_or_put_incremental) {
-            // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
-            (Search::FindOrPut, Some(changed)) if batch.parents != 0 && batch.changed != 0 && self.incremental_pays => changed,
-            (Search::FindOrPut | Search::PutBack, _) => &self.kernels.find_or_put,
-            (Search::Find, _) => &self.kernels.find,
+        let (kernels, gpu) = (&self.kernels, &*self.gpu);
+        // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
+        let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
+        let kernel = match search {
+            Search::FindOrPut if by_changes => kernels.find_or_put_incremental(gpu)?,
+            Search::FindOrPut | Search::PutBack => &kernels.find_or_put,
+            Search::Find => kernels.find(gpu)?,
         };
         let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
         let geometry = &self.kernels.geometry;
@@ -196,6 +198,7 @@ impl CudaStore {
 
     /// The number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let kernel = &self.kernels.read(&self.gpu)?.get;
         let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
         let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
@@ -212,7 +215,7 @@ impl CudaStore {
             unsafe {
                 references_on_gpu.write_async(0, references, self.stream())?;
                 let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&to), argument(&sum)];
-                self.gpu.launch(&self.kernels.get, launch, self.stream(), arguments)?;
+                self.gpu.launch(kernel, launch, self.stream(), arguments)?;
                 vectors_on_gpu.read_async(0, vectors, self.stream())?;
             }
             self.wait("reading vectors back")?;
@@ -225,6 +228,7 @@ impl CudaStore {
 
     /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many.
     fn export_to(&self, slots: &Range<u64>, vectors: &DeviceMemory, references: Option<&DeviceMemory>) -> Result<u64> {
+        let kernel = &self.kernels.read(&self.gpu)?.export;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
         let mut count = [0u64];
         cursor.zero_async(0, 8, self.stream())?;
@@ -240,7 +244,7 @@ impl CudaStore {
                 argument(&references),
                 argument(&at),
             ];
-            self.gpu.launch(&self.kernels.export, launch, self.stream(), arguments)?;
+            self.gpu.launch(kernel, launch, self.stream(), arguments)?;
             cursor.read_async(0, &mut count, self.stream())?;
         }
         self.wait("reading a table")?;
@@ -290,6 +294,7 @@ impl CudaStore {
     }
 
     pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        let kernel = &self.kernels.read(&self.gpu)?.measure;
         let bytes = bins * 8 + size_of::<ProbeTotals>();
         let lengths_on_gpu = DeviceMemory::new(&self.gpu, bytes as u64)?;
         lengths_on_gpu.zero_async(0, bytes, self.stream())?;
@@ -306,7 +311,7 @@ impl CudaStore {
                 argument(&bins_argument),
                 argument(&totals_at),
             ];
-            self.gpu.launch(&self.kernels.measure, launch, self.stream(), arguments)?;
+            self.gpu.launch(kernel, launch, self.stream(), arguments)?;
             lengths_on_gpu.read_async(0, &mut lengths, self.stream())?;
         }
         self.wait("measuring a table")?;

@@ -1,0 +1,526 @@
+//! Compiled kernels, kept on disk between processes.
+//!
+//! A file holds one image, under a *key*: the text of all that the image depends on (`Job::key`: the source, the options with the
+//! architecture, the versions of NVRTC, of the driver and of this library). The key is in the file, and compared byte for byte
+//! when it is read, so that no two programs are ever taken for each other, whatever their digests. Only the library's own headers
+//! are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and nobody but the library's authors chooses
+//! them.
+//!
+//! ```text
+//! MAGIC | bytes of the key, u64 | bytes of the image, u64 | digest of the two numbers, the key and the image, u128 | key | image
+//! ```
+//!
+//! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files. Those
+//!   who write the same one at once write the same.
+//! - *Damage*: a file that is not exactly as above is as good as none, and is written anew. So files are not flushed to the disk
+//!   before they are renamed: what a crash leaves of them is found.
+//! - *Other users*: a kernel is code, so it is read only where nobody else can have put it. The folder and its files must belong
+//!   to the user of the process, must not be writable by others, and must not be links. (Windows: not looked at, as the default
+//!   folder is the user's by its access list.)
+//! - *Bounded*: after each write the files that were not used for longest are removed, down to `MAX_BYTES`; and those that killed
+//!   processes have left unfinished. Files with other names are left alone.
+//!
+//! Whatever fails here, the kernel is compiled, and nobody hears of it.
+
+use crate::Result;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Where compiled kernels are kept between processes: see [`set_kernel_cache`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KernelCache {
+    /// In the folder that the environment names, or else in the user's cache folder:
+    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    #[default]
+    Default,
+    /// In this folder, which is made if it is not there. It must belong to the user, and others must not be able to write to it.
+    Folder(PathBuf),
+    /// Nowhere: they are compiled in every process.
+    Off,
+}
+
+static CHOICE: Mutex<KernelCache> = Mutex::new(KernelCache::Default);
+
+/// Chooses where compiled kernels are kept between processes, for all that this process compiles from now on.
+///
+/// `WARPSET_CACHE=off` in the environment switches the cache off, whatever is chosen here.
+///
+/// ```
+/// use warpset::gpu::{KernelCache, set_kernel_cache};
+///
+/// set_kernel_cache(KernelCache::Off);
+/// ```
+pub fn set_kernel_cache(cache: KernelCache) {
+    *CHOICE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cache;
+}
+
+/// All files together. Those of one table have some 200 to 600 KB.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// An unfinished file of this age was left by a process that was killed.
+const UNFINISHED: Duration = Duration::from_secs(3600);
+
+const MAGIC: &[u8; 8] = b"warpset1";
+const HEAD_BYTES: usize = 8 + 8 + 8 + 16;
+
+/// A folder of compiled kernels.
+pub(crate) struct Cache {
+    folder: PathBuf,
+    max_bytes: u64,
+    /// The version of the driver that loads the kernels.
+    pub(super) driver: i32,
+}
+
+impl Cache {
+    /// The one to use now, if one is.
+    pub(super) fn in_use(driver: i32) -> Option<Self> {
+        let choice = CHOICE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        Some(Self { folder: folder(choice, |name| std::env::var_os(name))?, max_bytes: MAX_BYTES, driver })
+    }
+
+    /// The image of a key. If it is not there, it is made, and kept.
+    pub(super) fn get_or_make(&self, key: &str, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+        let file = self.folder.join(format!("{:032x}{KEPT}", digest([key.as_bytes()])));
+        if let Some(image) = self.find(&file, key) {
+            return Ok(image);
+        }
+        let image = make()?;
+        let _ = self.keep(&file, key, &image); // an error leaves everything as it was
+        Ok(image)
+    }
+
+    fn find(&self, file: &Path, key: &str) -> Option<Vec<u8>> {
+        if !is_own_folder(&self.folder) {
+            return None;
+        }
+        let metadata = fs::symlink_metadata(file).ok()?;
+        if !metadata.is_file() || !is_own(&metadata) || metadata.len() > self.max_bytes {
+            return None;
+        }
+        let image = image_in(fs::read(file).ok()?, key)?;
+        // So that it counts as used. If that fails it may be removed early.
+        let _ = File::open(file).and_then(|file| file.set_modified(SystemTime::now()));
+        Some(image)
+    }
+
+    fn keep(&self, file: &Path, key: &str, image: &[u8]) -> io::Result<()> {
+        /// The next number for an unfinished file of this process.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let content = content(key, image);
+        if content.len() as u64 > self.max_bytes {
+            return Ok(());
+        }
+        create_folder(&self.folder)?;
+        if !is_own_folder(&self.folder) {
+            return Ok(());
+        }
+        // The time tells processes of the same number apart, on machines or in containers that share the folder. Relaxed: only
+        // that numbers differ matters.
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let unfinished = file.with_extension(format!("{process}-{number}-{now}{WRITTEN}"));
+        let written =
+            create_file(&unfinished).and_then(|mut file| file.write_all(&content)).and_then(|()| fs::rename(&unfinished, file));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.and_then(|()| self.trim())
+    }
+
+    /// Removes what was not used for longest, down to `max_bytes`. Other processes may do so at the same time.
+    fn trim(&self) -> io::Result<()> {
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let (path, name) = (entry.path(), entry.file_name());
+            let Ok(metadata) = entry.metadata() else { continue };
+            let (Some(name), Ok(used), true) = (name.to_str(), metadata.modified(), metadata.is_file()) else { continue };
+            let ours = name.split('.').next().is_some_and(|digest| digest.len() == 32 && is_hexadecimal(digest));
+            if ours && name.ends_with(KEPT) {
+                kept.push((used, metadata.len(), path));
+            } else if ours && name.ends_with(WRITTEN) && used.elapsed().is_ok_and(|age| age > UNFINISHED) {
+                let _ = fs::remove_file(path);
+            }
+        }
+        kept.sort_unstable();
+        let mut bytes: u64 = kept.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, less, path) in kept {
+            if bytes <= self.max_bytes {
+                break;
+            }
+            let _ = fs::remove_file(path);
+            bytes -= less;
+        }
+        Ok(())
+    }
+}
+
+/// How names of files end: of a kept kernel, and of one that is being written.
+const KEPT: &str = ".kernels";
+const WRITTEN: &str = ".unfinished";
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The folder of a choice, by the variables of an environment. None if it is off, or nobody knows where.
+fn folder(choice: KernelCache, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if named("WARPSET_CACHE").is_some_and(|value| value == "off" || value == "0") {
+        return None;
+    }
+    match choice {
+        KernelCache::Off => return None,
+        KernelCache::Folder(folder) => return Some(folder),
+        KernelCache::Default => {}
+    }
+    if let Some(folder) = named("WARPSET_CACHE_DIR") {
+        return Some(folder.into());
+    }
+    let absolute = |name: &str| named(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    if cfg!(windows) {
+        return absolute("LOCALAPPDATA").map(|folder| folder.join("warpset").join("cache"));
+    }
+    let folder = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    Some(folder.join("warpset"))
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create_new(true).open(path)
+}
+
+/// Whether a folder is there, is no link, and nobody but this user can write to it.
+fn is_own_folder(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir() && is_own(&metadata))
+}
+
+#[cfg(unix)]
+fn is_own(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // SAFETY: as the C library declares it, which the standard library links; `uid_t` has 32 bits on Linux, macOS and the BSDs.
+    // It takes nothing, and always succeeds.
+    unsafe extern "C" {
+        safe fn geteuid() -> u32;
+    }
+    metadata.uid() == geteuid() && metadata.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &Metadata) -> bool {
+    true
+}
+
+/// FNV-1a of 128 bits (Fowler, Noll, Vo), of parts one after another with their lengths. Not against people who look for
+/// collisions: none of them has a say in what is digested.
+pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = (1 << 88) + 0x13b;
+    let add =
+        |digest: u128, bytes: &[u8]| bytes.iter().fold(digest, |digest, byte| (digest ^ u128::from(*byte)).wrapping_mul(PRIME));
+    parts.into_iter().fold(BASIS, |digest, part| add(add(digest, part), &(part.len() as u64).to_le_bytes()))
+}
+
+/// What a file holds.
+fn content(key: &str, image: &[u8]) -> Vec<u8> {
+    let digest = digest([key.as_bytes(), image]).to_le_bytes();
+    let lengths = [key.len(), image.len()].map(|length| (length as u64).to_le_bytes());
+    [MAGIC, &lengths[0], &lengths[1], &digest[..], key.as_bytes(), image].concat()
+}
+
+/// The image that a file holds for a key, if that is what it holds.
+fn image_in(mut content: Vec<u8>, key: &str) -> Option<Vec<u8>> {
+    let image_at = HEAD_BYTES + key.len();
+    let image = content.get(image_at..)?;
+    // What ought to be before the image.
+    let expected = self::content(key, image);
+    if content != expected {
+        return None;
+    }
+    content.drain(..image_at);
+    Some(content)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::thread;
+
+    /// A folder that is removed at the end.
+    pub(in super::super) struct Scratch(PathBuf);
+
+    impl Scratch {
+        pub(in super::super) fn new() -> Self {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let folder = std::env::temp_dir().join(format!("warpset-test-{}-{number}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            create_folder(&folder).unwrap();
+            Self(folder)
+        }
+
+        pub(in super::super) fn cache(&self, driver: i32) -> Cache {
+            Cache { folder: self.0.join("kernels"), max_bytes: MAX_BYTES, driver }
+        }
+
+        /// The names of files in the cache's folder.
+        pub(in super::super) fn files(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.0.join("kernels")).map(|entries| entries.collect::<Vec<_>>()).unwrap_or_default();
+            let mut names: Vec<_> = entries.into_iter().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn image_of(key: &str) -> Vec<u8> {
+        key.bytes().cycle().take(5000).collect()
+    }
+
+    /// Asks for an image, and says whether it was made. What comes is right in any case.
+    fn made(cache: &Cache, key: &str) -> bool {
+        let made = Cell::new(false);
+        let make = || {
+            made.set(true);
+            Ok(image_of(key))
+        };
+        assert!(cache.get_or_make(key, make).unwrap() == image_of(key), "another image than that of {key}");
+        made.get()
+    }
+
+    fn file_of(cache: &Cache, key: &str) -> PathBuf {
+        cache.folder.join(format!("{:032x}.kernels", digest([key.as_bytes()])))
+    }
+
+    fn last_used(file: &Path, ago: Duration) {
+        File::options().write(true).open(file).unwrap().set_modified(SystemTime::now() - ago).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_found() {
+        let scratch = Scratch::new();
+        let cache = scratch.cache(1);
+        assert!(made(&cache, "one") && made(&cache, "two"));
+        assert!(!made(&cache, "one") && !made(&cache, "two"));
+        assert!(!made(&scratch.cache(1), "one"), "another process does not find it");
+        assert_eq!(scratch.files().len(), 2);
+        let failed = cache.get_or_make("three", || Err(crate::Error::Cuda { what: "testing", status: String::new() }));
+        assert!(failed.is_err() && scratch.files().len() == 2);
+    }
+
+    #[test]
+    fn damaged_files_are_made_anew() {
+        let scratch = Scratch::new();
+        let cache = scratch.cache(1);
+        assert!(made(&cache, "key"));
+        let file = file_of(&cache, "key");
+        let whole = fs::read(&file).unwrap();
+        let damaged_by = |damage: &dyn Fn(&mut Vec<u8>), about: &str| {
+            let mut content = whole.clone();
+            damage(&mut content);
+            fs::write(&file, content).unwrap();
+            assert!(made(&cache, "key"), "not noticed: {about}");
+            assert!(fs::read(&file).unwrap() == whole, "not repaired: {about}");
+        };
+        for at in (0..HEAD_BYTES + 3).chain((HEAD_BYTES + 3..whole.len()).step_by(97)).chain([whole.len() - 1]) {
+            damaged_by(&|content| content[at] ^= 0x10, &format!("byte {at} is another"));
+            damaged_by(&|content| content.truncate(at), &format!("it ends after {at} bytes"));
+        }
+        damaged_by(&|content| content.push(0), "it has a byte more");
+        damaged_by(&|content| content.swap(HEAD_BYTES + 100, HEAD_BYTES + 101), "two bytes are exchanged");
+    }
+
+    /// As if two keys had the same digest.
+    #[test]
+    fn files_of_other_keys_are_not_taken() {
+        let scratch = Scratch::new();
+        let cache = scratch.cache(1);
+        assert!(made(&cache, "one"));
+        fs::copy(file_of(&cache, "one"), file_of(&cache, "two")).unwrap();
+        assert!(made(&cache, "two"));
+        assert!(!made(&cache, "two") && !made(&cache, "one"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_can_put_kernels_there() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let scratch = Scratch::new();
+        let cache = scratch.cache(1);
+        assert!(made(&cache, "key"));
+        let file = file_of(&cache, "key");
+        assert_eq!(fs::metadata(&cache.folder).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+
+        for shared in [0o770, 0o702] {
+            mode(&cache.folder, shared);
+            assert!(made(&cache, "key") && made(&cache, "other"), "a folder of mode {shared:o} is read");
+            mode(&cache.folder, 0o700);
+            assert_eq!(scratch.files().len(), 1, "a folder of mode {shared:o} is written to");
+        }
+        for shared in [0o660, 0o602] {
+            mode(&file, shared);
+            assert!(made(&cache, "key"), "a file of mode {shared:o} is read");
+            assert!(!made(&cache, "key"), "a file of mode {shared:o} is not replaced");
+        }
+
+        // Links to what would be right.
+        let elsewhere = scratch.0.join("elsewhere");
+        fs::rename(&file, &elsewhere).unwrap();
+        symlink(&elsewhere, &file).unwrap();
+        assert!(made(&cache, "key"), "a link to a file is followed");
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        assert!(!made(&cache, "key"));
+        symlink(&cache.folder, scratch.0.join("link")).unwrap();
+        let linked = Cache { folder: scratch.0.join("link"), ..scratch.cache(1) };
+        assert!(made(&linked, "key") && made(&linked, "more"), "a link to a folder is followed");
+        assert_eq!(scratch.files().len(), 1);
+
+        // Only root can give files away.
+        if chown(&file, Some(12345), None).is_ok() {
+            assert!(made(&cache, "key"), "somebody else's file is read");
+            assert!(!made(&cache, "key"));
+            chown(&cache.folder, Some(12345), None).unwrap();
+            assert!(made(&cache, "key") && made(&cache, "other"), "somebody else's folder is read");
+            assert_eq!(scratch.files().len(), 1);
+        } else {
+            println!("not tested as root: files of others");
+        }
+    }
+
+    #[test]
+    fn concurrent_writers_and_readers() {
+        let scratch = Scratch::new();
+        // Room for most of them, so that files are removed meanwhile.
+        let cache = Cache { max_bytes: 100_000, ..scratch.cache(1) };
+        thread::scope(|scope| {
+            for thread in 0..8 {
+                let cache = &cache;
+                scope.spawn(move || {
+                    for at in 0..200 {
+                        made(cache, &format!("key {}", (thread * 5 + at * 7) % 23));
+                    }
+                });
+            }
+        });
+        assert!(scratch.files().iter().all(|name| name.ends_with(KEPT)), "unfinished ones are left: {:?}", scratch.files());
+        let bytes: u64 = scratch.files().iter().map(|name| fs::metadata(cache.folder.join(name)).unwrap().len()).sum();
+        assert!(bytes <= cache.max_bytes + 8 * 6000, "{bytes}");
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let scratch = Scratch::new();
+        let ages: Vec<u64> = (0..20).map(|at| 100 + at * 7 % 20 * 10).collect();
+        let key = |age: u64| format!("used {age} s ago");
+        for age in &ages {
+            assert!(made(&scratch.cache(1), &key(*age)));
+            last_used(&file_of(&scratch.cache(1), &key(*age)), Duration::from_secs(*age));
+        }
+        let cache = Cache { max_bytes: 10 * 5100, ..scratch.cache(1) };
+        assert!(!made(&cache, &key(290))); // the oldest, which is thereby the last one used
+        let others = ["notes.txt", "0123.kernels", "0123456789abcdef0123456789abcdef.txt"];
+        let digest = "0123456789abcdef0123456789abcdef";
+        let (left, written) = (format!("{digest}.1-2-3{WRITTEN}"), format!("{digest}.4-5-6{WRITTEN}"));
+        for name in others.into_iter().chain([&*left, &*written]) {
+            fs::write(cache.folder.join(name), [0; 9000]).unwrap();
+            last_used(&cache.folder.join(name), Duration::from_secs(if name == written { 60 } else { 4000 }));
+        }
+
+        assert!(made(&cache, "newest"));
+        let is_there = |key: &str| file_of(&cache, key).exists();
+        assert!(is_there("newest"));
+        let mut left_ages: Vec<u64> = ages.into_iter().filter(|age| is_there(&key(*age))).collect();
+        left_ages.sort();
+        assert_eq!(left_ages, [100, 110, 120, 130, 140, 150, 160, 170, 290]);
+        let is_left = |name: &str| cache.folder.join(name).exists();
+        assert!(others.into_iter().all(is_left), "somebody else's files are removed");
+        assert!(is_left(&written) && !is_left(&left));
+
+        let large = cache.get_or_make("too large", || Ok(vec![1; cache.max_bytes as usize])).unwrap();
+        assert!(large.len() as u64 == cache.max_bytes && !is_there("too large") && is_there("newest"));
+    }
+
+    #[test]
+    fn folders_that_cannot_be_written() {
+        let scratch = Scratch::new();
+        fs::write(scratch.0.join("file"), "").unwrap();
+        for folder in ["file", "file/kernels"] {
+            let cache = Cache { folder: scratch.0.join(folder), ..scratch.cache(1) };
+            assert!(made(&cache, "key") && made(&cache, "key"));
+        }
+        // A file that cannot be replaced: a folder with something in it has its name.
+        let cache = scratch.cache(1);
+        fs::create_dir_all(file_of(&cache, "key").join("in it")).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&cache.folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(made(&cache, "key") && made(&cache, "key"));
+        assert_eq!(scratch.files().len(), 1, "an unfinished file is left");
+        // One that can only be read (by root it can be written, too).
+        #[cfg(unix)]
+        {
+            assert!(made(&cache, "kept"));
+            fs::set_permissions(&cache.folder, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+            assert!(!made(&cache, "kept") && made(&cache, "more"));
+            fs::set_permissions(&cache.folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        }
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn where_kernels_are_kept() {
+        let folder = |choice: &KernelCache, variables: &[(&str, &str)]| {
+            let value = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+            folder(choice.clone(), value).map(|folder| folder.to_str().unwrap().to_owned())
+        };
+        let (default, off, chosen) = (&KernelCache::Default, &KernelCache::Off, &KernelCache::Folder("/chosen".into()));
+        let (home, xdg, named) = (("HOME", "/home/u"), ("XDG_CACHE_HOME", "/cache"), ("WARPSET_CACHE_DIR", "/named"));
+        let is = |folder: &str| Some(folder.to_owned());
+        assert_eq!(folder(default, &[home]), is("/home/u/.cache/warpset"));
+        assert_eq!(folder(default, &[home, ("XDG_CACHE_HOME", "")]), is("/home/u/.cache/warpset"));
+        assert_eq!(folder(default, &[home, ("XDG_CACHE_HOME", "relative")]), is("/home/u/.cache/warpset"));
+        assert_eq!(folder(default, &[home, xdg]), is("/cache/warpset"));
+        assert_eq!(folder(default, &[home, xdg, named]), is("/named"));
+        assert_eq!(folder(default, &[]), None);
+        assert_eq!(folder(chosen, &[home, xdg, named]), is("/chosen"));
+        assert_eq!(folder(off, &[home, xdg, named]), None);
+        for value in ["off", "0"] {
+            assert_eq!(folder(default, &[home, xdg, named, ("WARPSET_CACHE", value)]), None);
+            assert_eq!(folder(chosen, &[("WARPSET_CACHE", value)]), None);
+        }
+        assert_eq!(folder(default, &[named, ("WARPSET_CACHE", "on")]), is("/named"));
+    }
+
+    #[test]
+    fn digests_are_those_of_fnv_1a() {
+        // "a", and its length in eight bytes.
+        let mut expected = 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964_u128;
+        for byte in 1u64.to_le_bytes() {
+            expected = (expected ^ u128::from(byte)).wrapping_mul((1 << 88) + 0x13b);
+        }
+        assert_eq!(digest([&b"a"[..]]), expected);
+        assert_ne!(digest([&b"ab"[..], b"c"]), digest([&b"a"[..], b"bc"]));
+    }
+}
