@@ -11,6 +11,7 @@ mod codegen;
 mod diagnostic;
 mod dve;
 mod engine;
+mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
 mod input;
@@ -49,6 +50,7 @@ use clap::Parser as _;
 use diagnostic::{Located, Severity};
 use dve::Dve;
 use engine::{Counts, Explorer, Limits};
+use first_table::Size;
 use interpreter::Interpreter;
 use ir::Source;
 use options::{EngineKind, Options, TableKind};
@@ -65,7 +67,7 @@ use successors::{Interpreted, Successors};
 use switching::Switching;
 use threads::Threads;
 use warnings::Warnings;
-use warpset::{Bucket, CompactTree, Device, Nodes, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Device, Storage, TableBuilder, Tree, VectorTable};
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)
@@ -128,11 +130,12 @@ fn run(options: &Options) -> Result<u8> {
     let device = options.device.open()?;
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let words = dve.model.layout.words;
+    let size = first_table::size(options, &dve.model.layout, &device)?;
     let task = Task { options, dve: &dve, checks: &checks, warnings: &warnings, outputs, device: &device };
     match options.table.of(words) {
-        TableKind::Tree => task.explore(with_nodes::<Tree>(options, words), time),
-        TableKind::TreeCompact => task.explore(with_nodes::<CompactTree>(options, words), time),
-        _ => task.explore(VectorTable::<Bucket>::builder(words), time),
+        TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
+        _ => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }
 }
 
@@ -143,11 +146,6 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
         Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
         None => Ok(()),
     }
-}
-
-fn with_nodes<S: Nodes>(options: &Options, words: usize) -> TableBuilder<S> {
-    let builder = VectorTable::builder(words);
-    options.nodes.map_or(builder.clone(), |nodes| builder.nodes(nodes))
 }
 
 /// Writes what is compiled for a GPU.
@@ -197,11 +195,11 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn explore<S: Storage>(self, builder: TableBuilder<S>, mut time: Time) -> Result<u8> {
+    fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
         let Self { options, dve, checks, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
-        let table = builder.capacity(options.capacity).build(device)?;
+        let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
         let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
         let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };

@@ -457,6 +457,16 @@ struct Engine {
 
 }  // namespace explore
 
+// Writes the words of states, one after another, of which `references` has where they are. Any launch.
+extern "C" __global__ void read_states(warpset::View view, const explore::u64* references, explore::u64 count, unsigned* words)
+{
+    using namespace explore;
+    const Table table = warpset::table(view);
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
+        table.read_words(references[at], 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+}
+
 // What the host launches the kernel with.
 extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 {

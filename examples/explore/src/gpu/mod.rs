@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
 use warpset::cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
     ValidAsZeroBits,
 };
-use warpset::gpu::Counts as Offers;
-use warpset::{Reference, Request, Spec, Storage, VectorTable};
+use warpset::gpu::{Counts as Offers, DeviceBatch};
+use warpset::{Request, Spec, Storage, VectorTable};
 
 const KERNEL: &str = include_str!("explore.cu");
 
@@ -49,6 +49,9 @@ const SURROUNDINGS: &str = "\
 /// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost
 /// nothing.
 const GLANCE: Duration = Duration::from_millis(200);
+
+/// By how many times a table grows: the first for which there is memory.
+const GROW_BY: [u64; 3] = [8, 4, 2];
 
 /// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
 const GROW_AT_FILL: f64 = 0.85;
@@ -131,6 +134,7 @@ pub struct Engine<'a, S: Storage> {
 /// The text, compiled for tables of one spec.
 struct Kernel {
     function: CudaFunction,
+    read_states: CudaFunction,
     launch: LaunchConfig,
     spec: Spec,
 }
@@ -367,34 +371,66 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Found { violation, state, level })
     }
 
-    /// Makes the table twice as large, and begins a new order with the level and what was found of the next one. If states found
-    /// the table full, the level is done again: its successors that are stored are in that order.
+    /// Makes the table larger, and begins a new order with the level and what was found of the next one. If states found the table full,
+    /// the level is done again: its successors that are stored are in that order.
+    ///
+    /// All of it on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
-        let slots = self.table.slots();
-        if 3 * (self.table.bytes() + slots * size_of::<u64>() as u64) > bytes {
+        let live = search.first as usize..offers.new_references as usize;
+        let count = live.len();
+        let Some(states) = self.states(&progress.order.slice(live))? else { return Ok(Growth::Refused) };
+        if !self.make_larger(bytes)? {
             return Ok(Growth::Refused);
         }
-        let live = self.stream.clone_dtoh(&progress.order.slice(search.first as usize..offers.new_references as usize))?;
-        let live: Vec<Reference> = live.into_iter().filter_map(|slot| self.table.reference(slot)).collect();
-        let Some(states) = if_it_fits(self.table.get_many(&live))? else { return Ok(Growth::Refused) };
-        if if_it_fits(self.table.grow(2 * slots))?.is_none() {
-            return Ok(Growth::Refused);
-        }
-        let Some(places) = if_it_fits(self.table.locate_many(&states))? else { return Ok(Growth::Stuck) };
-        let places: Vec<u64> = places.into_iter().flatten().map(Reference::slot).collect();
-        ensure!(places.len() == live.len(), "the table has lost states as it grew");
-        let Some(order) = self.room_for_order()? else { return Ok(Growth::Stuck) };
+        progress.order = self.stream.null()?; // the new one may want its memory
+        let Some(mut order) = self.room_for_order()? else { return Ok(Growth::Stuck) };
+        let mut found = self.stream.alloc_zeros::<Offers>(1)?;
+        let mut references = order.slice_mut(..count);
+        let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
+        self.table.find_device(&self.stream, batch)?;
+        ensure!(self.read(&found)?.hits == count as u64, "the table has lost states as it grew: please report this as a bug");
         progress.order = order;
-        self.stream.memcpy_htod(&places, &mut progress.order.slice_mut(..places.len()))?;
         let mut search = Search { first: 0, last: search.last - search.first, next: 0, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
         }
-        progress.dropped += offers.new_references - live.len() as u64;
-        let offers = Offers { full: 0, full_nodes: 0, new_references: live.len() as u64, ..*offers };
+        progress.dropped += offers.new_references - count as u64;
+        let offers = Offers { full: 0, full_nodes: 0, new_references: count as u64, ..*offers };
         self.stream.memcpy_htod(&[search], &mut progress.search)?;
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
         Ok(Growth::Done)
+    }
+
+    /// Makes the table several times as large, as far as there is memory: few growths cost less than many. False if there is none.
+    fn make_larger(&self, bytes: u64) -> Result<bool> {
+        let slots = self.table.slots();
+        let taken = self.table.bytes() + slots * size_of::<u64>() as u64;
+        for times in GROW_BY {
+            // The table that there is, and a larger one with its order.
+            if (1 + times) * taken <= bytes && if_it_fits(self.table.grow(times * slots))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The words of states, one after another; none if there is no memory for them.
+    fn states(&self, references: &CudaView<'_, u64>) -> Result<Option<CudaSlice<u32>>> {
+        let count = references.len() as u64;
+        // SAFETY: all words are written by the kernel, before they are read.
+        let mut words = match unsafe { self.stream.alloc::<u32>(references.len() * self.table.width()) } {
+            Ok(words) => words,
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let view = self.table.kernel_argument()?;
+        let mut launch = self.stream.launch_builder(&self.kernel.read_states);
+        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
+        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as many states'
+        // words; the view is valid: the table grows only after the stream has been waited for (below, and in `read`).
+        unsafe { launch.launch(self.kernel.launch) }?;
+        self.stream.synchronize()?;
+        Ok(Some(words))
     }
 
     fn room_for_order(&self) -> Result<Option<CudaSlice<u64>>> {
@@ -417,7 +453,7 @@ impl Kernel {
     fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
         let module = table.compile("explore.cu", text)?;
         let (threads, shared) = describe(&module, stream)?;
-        let function = module.load_function(name)?;
+        let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
         let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
         ensure!(
@@ -427,7 +463,7 @@ impl Kernel {
         let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { function, launch, spec: table.spec() })
+        Ok(Self { function, read_states, launch, spec: table.spec() })
     }
 }
 

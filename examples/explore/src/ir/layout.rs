@@ -28,6 +28,8 @@ pub struct Field {
 pub struct Layout {
     /// Words a state; at least 1.
     pub words: usize,
+    /// Bits of them that are used: there are no more than 2^bits states.
+    pub bits: u32,
     /// By process.
     pub locations: Vec<Field>,
     /// By variable; `None` for those that nothing writes.
@@ -70,7 +72,9 @@ impl Layout {
             .map(|look_back| place(&items, look_back))
             .find(|(_, words)| *words == fewest)
             .expect("a look-back of all words reaches the fewest");
-        let mut layout = Self { words, locations: vec![Field::NOTHING; processes.len()], variables: vec![None; variables.len()] };
+        let used = items.iter().map(|item| item.bits * item.elements).sum();
+        let mut layout =
+            Self { words, bits: used, locations: vec![Field::NOTHING; processes.len()], variables: vec![None; variables.len()] };
         for (item, bit) in items.iter().zip(bits) {
             let field = Field { bit, bits: item.bits, signed: item.signed };
             match item.what {

@@ -1,0 +1,96 @@
+//! How large a table is at the beginning, if the command line does not say.
+//!
+//! On a GPU a table with too many slots costs little, and one that grows costs much: explorations that began with 2^20 slots took 3 to 23
+//! times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6, peterson.6,
+//! anderson.6). So it begins with as many as a share of the free memory holds, up to [`MOST_SLOTS`], but no more than there can be
+//! states. On a CPU, where memory costs as it is touched first, it begins small and grows.
+
+use crate::ir::Layout;
+use crate::memory;
+use crate::options::{Options, TableKind};
+use anyhow::Result;
+use warpset::Device;
+
+/// On a GPU. H200: clearing so many takes some 2 ms, and 18 million states in them (anderson.6) lose about an eighth of their speed.
+const MOST_SLOTS: u64 = 1 << 29;
+
+/// On a CPU; and the least on a GPU, where memory is short.
+const FEWEST_SLOTS: u64 = 1 << 20;
+
+/// The table takes so much of the free memory, with the list of states found, unless `--memory` says more: the remainder is for growing,
+/// and for others on the same GPU.
+const SHARE: u64 = 4;
+
+/// A tree table has a node for so many slots. State vectors have far fewer nodes than there are states.
+const SLOTS_A_NODE: u64 = 8;
+
+/// Slots, and slots for nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub slots: u64,
+    pub nodes: u64,
+}
+
+/// What the options say, or what is best for the device.
+pub fn size(options: &Options, layout: &Layout, device: &Device) -> Result<Size> {
+    let kind = options.table.of(layout.words);
+    let slots = match options.capacity {
+        Some(slots) => slots,
+        None if device.is_gpu() => {
+            // With --memory, what may be taken is taken: nobody else wants it.
+            let bytes = match options.memory {
+                Some(bytes) => bytes.min(device.free_memory()?),
+                None => device.free_memory()? / SHARE,
+            };
+            slots_on_gpu(bytes, kind, layout)
+        }
+        None => FEWEST_SLOTS.min(memory::free_memory() / bytes_a_slot(kind, layout.words)).max(1),
+    };
+    let nodes = match options.nodes {
+        Some(nodes) => nodes,
+        // A capacity that was asked for is one for nodes too.
+        None if options.capacity.is_some() => slots,
+        None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)),
+    };
+    Ok(Size { slots, nodes })
+}
+
+fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
+    // A table of so many states is less than 85 % full, so it does not grow.
+    let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
+    (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
+}
+
+/// Bytes of a slot, with its share of nodes, and the list of states found.
+fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
+    const REFERENCE: u64 = 8;
+    let nodes = 8 / SLOTS_A_NODE;
+    REFERENCE
+        + match kind {
+            TableKind::Tree => 8 + nodes,
+            TableKind::TreeCompact => 4 + nodes,
+            _ => words as u64 * 4,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(words: usize, bits: u32) -> Layout {
+        Layout { words, bits, locations: Vec::new(), variables: Vec::new() }
+    }
+
+    #[test]
+    fn tables_are_as_large_as_is_useful() {
+        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits));
+        assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
+        assert_eq!(slots(20 << 20, TableKind::Bucket, 3, 90), 1 << 20);
+        assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
+        // There are no more than 2^10 states.
+        assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
+        assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
+        assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
+        assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
+    }
+}
