@@ -225,6 +225,7 @@ struct Elements<T>(*mut T);
 unsafe impl<T: Send> Sync for Elements<T> {}
 
 /// Bytes to be copied to memory of the same size.
+#[cfg(feature = "cuda")]
 pub(crate) struct Copy<'a> {
     from: &'a [u8],
     to: *mut u8,
@@ -232,8 +233,10 @@ pub(crate) struct Copy<'a> {
 }
 
 // SAFETY: a shared and an exclusive borrow of bytes.
+#[cfg(feature = "cuda")]
 unsafe impl Sync for Copy<'_> {}
 
+#[cfg(feature = "cuda")]
 impl<'a> Copy<'a> {
     /// # Panics
     ///
@@ -274,6 +277,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn copies_are_whole() {
         let workers = Workers::new(2);

@@ -39,7 +39,8 @@ pub fn size(options: &Options, layout: &Layout, device: &Device) -> Result<Size>
         None if device.is_gpu() => {
             // With --memory, what may be taken is taken: nobody else wants it.
             let bytes = match options.memory {
-                Some(bytes) => bytes.min(device.free_memory()?),
+                // But for what rounding adds: a table that does not fit is none.
+                Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
             slots_on_gpu(bytes, kind, layout)
@@ -67,6 +68,8 @@ fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
     let nodes = 8 / SLOTS_A_NODE;
     REFERENCE
         + match kind {
+            // No trees.
+            _ if words <= 2 => words as u64 * 4,
             TableKind::Tree => 8 + nodes,
             TableKind::TreeCompact => 4 + nodes,
             _ => words as u64 * 4,
@@ -87,6 +90,7 @@ mod tests {
         assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
         assert_eq!(slots(20 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
+        assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
         // There are no more than 2^10 states.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
