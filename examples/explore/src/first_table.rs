@@ -1,9 +1,9 @@
 //! How large a table is at the beginning, if the command line does not say.
 //!
-//! On a GPU a table with too many slots costs little, and one that grows costs much: explorations that began with 2^20 slots took 3 to 23
-//! times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6, peterson.6,
-//! anderson.6). So it begins with as many as a share of the free memory holds, up to [`MOST_SLOTS`], but no more than there can be
-//! states. On a CPU, where memory costs as it is touched first, it begins small and grows.
+//! On a GPU a table with too many slots costs little, and one that grows costs much: explorations that began with 2^20 slots took
+//! 3 to 23 times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6,
+//! peterson.6, anderson.6). So it begins with as many as a share of the free memory holds, up to [`MOST_SLOTS`], but no more than
+//! there can be states. On a CPU, where memory costs as it is touched first, it begins small and grows.
 
 use crate::ir::Layout;
 use crate::memory;
@@ -11,14 +11,15 @@ use crate::options::{Options, TableKind};
 use anyhow::Result;
 use warpset::Device;
 
-/// On a GPU. H200: clearing so many takes some 2 ms, and 18 million states in them (anderson.6) lose about an eighth of their speed.
+/// On a GPU. H200: clearing so many takes some 2 ms, and 18 million states in them (anderson.6) lose about an eighth of their
+/// speed.
 const MOST_SLOTS: u64 = 1 << 29;
 
 /// On a CPU; and the least on a GPU, where memory is short.
 const FEWEST_SLOTS: u64 = 1 << 20;
 
-/// The table takes so much of the free memory, with the list of states found, unless `--memory` says more: the remainder is for growing,
-/// and for others on the same GPU.
+/// The table takes so much of the free memory, with the list of states found, unless `--memory` says more: the remainder is for
+/// growing, and for others on the same GPU.
 const SHARE: u64 = 4;
 
 /// A tree table has a node for so many slots. State vectors have far fewer nodes than there are states.

@@ -90,8 +90,8 @@ pub struct Options {
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
 
-    /// Slots of the table at the beginning. It grows when it is 85 % full [default: on a CPU 2^20; on a GPU 2^29, or as many as a quarter
-    /// of its free memory (or --memory) holds with the list of states found, or the model can have states]
+    /// Slots of the table at the beginning. It grows when it is 85 % full [default: on a CPU 2^20; on a GPU 2^29, or as many as a
+    /// quarter of its free memory (or --memory) holds with the list of states found, or the model can have states]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 

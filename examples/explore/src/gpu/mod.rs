@@ -371,8 +371,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Found { violation, state, level })
     }
 
-    /// Makes the table larger, and begins a new order with the level and what was found of the next one. If states found the table full,
-    /// the level is done again: its successors that are stored are in that order.
+    /// Makes the table larger, and begins a new order with the level and what was found of the next one. If states found the
+    /// table full, the level is done again: its successors that are stored are in that order.
     ///
     /// All of it on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
@@ -401,7 +401,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Growth::Done)
     }
 
-    /// Makes the table several times as large, as far as there is memory: few growths cost less than many. False if there is none.
+    /// Makes the table several times as large, as far as there is memory: few growths cost less than many. False if there is
+    /// none.
     fn make_larger(&self, bytes: u64) -> Result<bool> {
         let slots = self.table.slots();
         let taken = self.table.bytes() + slots * size_of::<u64>() as u64;
@@ -426,8 +427,9 @@ impl<'a, S: Storage> Engine<'a, S> {
         let view = self.table.kernel_argument()?;
         let mut launch = self.stream.launch_builder(&self.kernel.read_states);
         launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as many states'
-        // words; the view is valid: the table grows only after the stream has been waited for (below, and in `read`).
+        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
+        // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
+        // `read`).
         unsafe { launch.launch(self.kernel.launch) }?;
         self.stream.synchronize()?;
         Ok(Some(words))
