@@ -229,8 +229,8 @@ impl CudaStore {
         Ok(invalid[0])
     }
 
-    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many. `cursor` is
-    /// memory for a number.
+    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many. `cursor`
+    /// is memory for a number.
     fn export_to(
         &self,
         slots: &Range<u64>,
@@ -276,8 +276,9 @@ impl CudaStore {
         Ok((vectors, references))
     }
 
-    /// Memory for the vectors of some of `slots` slots, and of how many: what 256 MiB hold, or a part of that where memory is short. (In
-    /// pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took 8.2 ms on an H200.)
+    /// Memory for the vectors of some of `slots` slots, and of how many: what 256 MiB hold, or a part of that where memory is
+    /// short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took
+    /// 8.2 ms on an H200.)
     fn buffer_for(&self, slots: u64) -> Result<(DeviceMemory, u64)> {
         let bytes_a_slot = self.spec.width() as u64 * 4;
         let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
