@@ -8,10 +8,11 @@ use crate::common::{
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use warpset::{Device, Outcome, Request, VectorTable};
+use warpset::{Buffers, Device, Outcome, Request, VectorTable};
 
 tests_of_all_kinds![
     every_combination_of_results,
+    buffers_hold_what_batches_report,
     the_tally_needs_no_results,
     batches_of_one_vector,
     batches_around_the_size_that_a_thread_takes,
@@ -54,6 +55,74 @@ fn every_combination_of_results<S: Kind>(device: &Device) {
             }
         }
     }
+}
+
+/// The same results in memory that is used again, by batches that get longer and shorter, and that fail; pinned on a GPU, with
+/// vectors that are pinned too, of several segments.
+fn buffers_hold_what_batches_report<S: Kind>(device: &Device) {
+    for (width, grows) in [(2, false), (5, false), (5, true)] {
+        let longest = scaled(if device.is_gpu() { 5_000_000 / width } else { 20_000 }, 2000);
+        let mut buffers = [Buffers::new(), pinned_buffers(device)];
+        let builder = if grows { VectorTable::<S>::builder(width).capacity(300) } else { roomy::<S>(width, 2 * longest as u64) };
+        let tables = [0, 1, 2].map(|_| builder.clone().seed(3).grows(grows).build(device).unwrap());
+        for count in [longest / 2, longest, 1, 0, longest / 3] {
+            let once = distinct(width, 0, count);
+            let vectors = [&once[..], &once[..count / 2 * width]].concat();
+            let batch = tables[0].find_or_put_many_with(&vectors, all()).unwrap();
+            for (buffers, table) in buffers.iter_mut().zip(&tables[1..]) {
+                let given = with_pinned(device, &vectors, |vectors| {
+                    let batch = table.find_or_put_many_with(vectors, all().into(buffers)).unwrap();
+                    assert!(batch.outcomes.is_empty() && batch.references.is_empty() && batch.new_references.is_empty());
+                    batch.tally
+                });
+                assert_eq!(given, batch.tally, "width {width}, {count} vectors");
+                let count_of = |outcomes: &[Outcome], of| outcomes.iter().filter(|outcome| **outcome == of).count();
+                for outcome in [Outcome::New, Outcome::Seen] {
+                    assert_eq!(count_of(buffers.outcomes(), outcome), count_of(&batch.outcomes, outcome));
+                }
+                let references: Vec<_> = buffers.references().iter().map(|of| of.expect("it fits")).collect();
+                assert!(table.get_many(&references).unwrap() == vectors, "width {width}, {count} vectors");
+                let fresh = table.get_many(buffers.new_references()).unwrap();
+                let [fresh, expected] = [fresh, tables[0].get_many(&batch.new_references).unwrap()].map(|vectors| {
+                    let mut rows: Vec<Vec<u32>> = vectors.chunks(width).map(<[u32]>::to_vec).collect();
+                    rows.sort_unstable();
+                    rows
+                });
+                assert!(fresh == expected, "width {width}, {count} vectors");
+                assert!(
+                    with_pinned(device, &vectors, |vectors| table.contains_many(vectors).unwrap()).iter().all(|found| *found)
+                );
+            }
+        }
+        // A batch that fails leaves nothing of the one before.
+        assert!(tables[1].find_or_put_many_with(&[1; 7], all().parents(&[]).into(&mut buffers[0])).is_err());
+        let _ = tables[1].find_or_put_many_with(&[], Request::new().into(&mut buffers[0])).unwrap();
+        assert!(buffers[0].outcomes().is_empty() && buffers[0].references().is_empty() && buffers[0].new_references().is_empty());
+    }
+}
+
+fn all<'a>() -> Request<'a> {
+    Request::new().outcomes(true).references(true).new_references(true)
+}
+
+#[cfg(feature = "cuda")]
+fn pinned_buffers(device: &Device) -> Buffers {
+    Buffers::pinned(device)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn pinned_buffers(_: &Device) -> Buffers {
+    Buffers::new()
+}
+
+/// Gives `use_them` the vectors: on a GPU in pinned memory.
+fn with_pinned<T>(device: &Device, vectors: &[u32], use_them: impl FnOnce(&[u32]) -> T) -> T {
+    #[cfg(feature = "cuda")]
+    if device.is_gpu() {
+        return use_them(&warpset::gpu::PinnedVec::from_slice(device, vectors).unwrap());
+    }
+    let _ = device;
+    use_them(vectors)
 }
 
 fn the_tally_needs_no_results<S: Kind>(device: &Device) {
