@@ -138,8 +138,6 @@ impl<'a> Results<'a> {
     /// Memory for what a request asks for.
     pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
-        // The results of the batch before.
-        buffers.hide();
         let results = Self { buffers, count, wanted, retries, finished: false };
         results.buffers.outcomes.make(if_wanted(wanted.outcomes || retries))?;
         results.buffers.references.make(if_wanted(wanted.references))?;
@@ -210,9 +208,9 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
 ///
-/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before. The GPU writes to
-/// buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes batches faster:
-/// [How host batches are staged](crate::memory_and_growth#how-host-batches-are-staged).
+/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before, also if it fails: then
+/// there are none. The GPU writes to buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes
+/// batches faster: [How host batches are staged](crate::memory_and_growth#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -283,7 +281,7 @@ impl Buffers {
     }
 
     /// Shows no results: of a batch that is not done yet, or has failed.
-    fn hide(&mut self) {
+    pub(crate) fn hide(&mut self) {
         self.outcomes.truncate(0);
         self.references.truncate(0);
         self.new_references.truncate(0);

@@ -192,11 +192,13 @@ impl RawTable {
     }
 
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
+        let mut own = Buffers::new();
+        let buffers = request.buffers.take().unwrap_or(&mut own);
+        // The results of the batch before: also if this one is refused.
+        buffers.hide();
         let count = self.validate(words, &request)?;
         let generation = self.sized().generation;
-        let mut own = Buffers::new();
-        let wanted = request.wanted;
-        let mut results = Results::new(request.buffers.take().unwrap_or(&mut own), count, wanted, self.retries())?;
+        let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
         let mut progress = Progress::new(request.progress.take(), count);
         let Put { tally, limits, mut ended_by } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
