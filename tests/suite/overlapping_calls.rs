@@ -8,7 +8,7 @@ use crate::common::set::{Set, everything};
 use crate::common::vectors::{Family, Pool, Random, distinct, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -178,7 +178,7 @@ fn readers_see_whole_vectors_only<S: Kind>(device: &Device) {
     let pool = Pool::distinct(width, scaled(1500, 100));
     let by_first_word: HashMap<u32, usize> = (0..pool.len()).map(|at| (pool.vector(at)[0], at)).collect();
     let table = roomy::<S>(width, 2 * pool.len() as u64).build(device).unwrap();
-    for _ in 0..scaled(20, 2) {
+    for _ in 0..sized(20, 8, 2) {
         let ended = AtomicBool::new(false);
         together(2, |thread| {
             if thread == 0 {
