@@ -152,6 +152,24 @@ pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Makes a table larger, by the first of these factors for which there is memory: few growths cost less than many. False if it
+/// stays as it is. The old table and the new one have to be within `limit` bytes; the old one has `taken`, with what grows as it
+/// does.
+pub fn grow_within<S: Storage, const N: usize>(
+    table: &VectorTable<S>,
+    factors: [u64; N],
+    taken: u64,
+    limit: u64,
+) -> Result<bool> {
+    let slots = table.slots();
+    for factor in factors {
+        if (1 + factor) * taken <= limit && if_it_fits(table.grow(factor * slots))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// States of one level, with their references where these are used.
 #[derive(Default)]
 struct Level {
@@ -372,10 +390,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
 
     /// Makes the table twice as large, if there is memory for that.
     fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
-        if 3 * self.table.bytes() + bytes > self.limits.bytes {
-            return Ok(Growth::Refused);
-        }
-        if if_it_fits(self.table.grow(2 * self.table.slots()))?.is_none() {
+        if !grow_within(self.table, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
             return Ok(Growth::Refused);
         }
         if wants_references {

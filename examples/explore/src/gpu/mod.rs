@@ -9,7 +9,7 @@ mod table_alone;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, grow_within};
 use crate::ir::Model;
 use crate::path::explored_again;
 use crate::report::{Cycles, Measurements};
@@ -379,7 +379,9 @@ impl<'a, S: Storage> Engine<'a, S> {
         let live = search.first as usize..offers.new_references as usize;
         let count = live.len();
         let Some(states) = self.states(&progress.order.slice(live))? else { return Ok(Growth::Refused) };
-        if !self.make_larger(bytes)? {
+        // With the order, which has an element for each slot.
+        let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
+        if !grow_within(self.table, GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new one may want its memory
@@ -399,20 +401,6 @@ impl<'a, S: Storage> Engine<'a, S> {
         self.stream.memcpy_htod(&[search], &mut progress.search)?;
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
         Ok(Growth::Done)
-    }
-
-    /// Makes the table several times as large, as far as there is memory: few growths cost less than many. False if there is
-    /// none.
-    fn make_larger(&self, bytes: u64) -> Result<bool> {
-        let slots = self.table.slots();
-        let taken = self.table.bytes() + slots * size_of::<u64>() as u64;
-        for times in GROW_BY {
-            // The table that there is, and a larger one with its order.
-            if (1 + times) * taken <= bytes && if_it_fits(self.table.grow(times * slots))?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// The words of states, one after another; none if there is no memory for them.
