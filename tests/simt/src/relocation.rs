@@ -100,16 +100,7 @@ impl Program for Relocation {
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let layout = self.layout(&mut rng);
-        let config = Config {
-            buckets: layout.levels[0].buckets,
-            hash_mask: u64::MAX,
-            empty: [0; 4],
-            seed: rng.random(),
-            node_buckets: 0,
-            node_hash_mask: 0,
-            node_probe_limit: 0,
-            layout: Some(layout),
-        };
+        let config = Config::of_compact(layout, rng.random());
         let table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
         let mask = u64::MAX >> (64 - layout.key_bits);

@@ -340,6 +340,22 @@ pub struct Config {
     pub layout: Option<Layout>,
 }
 
+impl Config {
+    /// Of a compact table.
+    pub fn of_compact(layout: Layout, seed: u64) -> Self {
+        Self {
+            buckets: layout.levels[0].buckets,
+            hash_mask: u64::MAX,
+            empty: [0; 4],
+            seed,
+            node_buckets: 0,
+            node_hash_mask: 0,
+            node_probe_limit: 0,
+            layout: Some(layout),
+        }
+    }
+}
+
 /// A table in simulated memory.
 #[derive(Clone, Copy)]
 pub struct Table {
