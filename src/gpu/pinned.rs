@@ -9,11 +9,11 @@ use std::ops::{Deref, DerefMut};
 
 /// A slice in pinned (page-locked) memory of the host, from and to which the GPU copies by itself.
 ///
-/// Batches of vectors in it are sent without a copy in between (`cargo bench --bench host` measures what that
-/// gains). So are those in pinned memory from anywhere
-/// else, which is recognised: `cudaHostAlloc`, `cudaHostRegister`, `torch.Tensor.pin_memory`. The driver takes about 0.4 s to
-/// allocate a GiB of it, and no program can have it for anything else meanwhile: make it once and use it again. For results there
-/// is [`Buffers::pinned`](crate::Buffers::pinned).
+/// Batches of vectors in it are sent without a copy in between (`cargo bench --bench host` measures what that gains). So are
+/// those in pinned memory of other libraries, where the driver knows a slice as part of one page-locked allocation.
+///
+/// The driver takes about 0.4 s to allocate a GiB, and no program can have it for anything else meanwhile: make it once and use
+/// it again. For results there is [`Buffers::pinned`](crate::Buffers::pinned).
 ///
 /// ```no_run
 /// # fn main() -> Result<(), warpset::Error> {

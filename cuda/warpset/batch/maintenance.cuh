@@ -97,8 +97,9 @@ WARPSET_FN u32 nth_bit(u32 mask, u32 n)
 // Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
 // order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed.
 //
-// A warp takes several times as many slots as it has lanes, for which it asks the cursor once: all warps ask the same one, which
-// gives some 0.7 answers in a nanosecond (H200). Its lanes share the words of the vectors, so that they are written without gaps.
+// A warp takes several times as many slots as it has lanes, for which it asks the cursor once, as all warps ask the same one. Its
+// lanes share the words of the vectors, so that these are written without gaps. (H200, `cargo bench --bench growth`, 2 words: a
+// growth took 4.4 ms with a question for each 32 slots, and vectors copied one after another; 2.5 to 2.8 so.)
 template <class Table>
 WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {

@@ -213,12 +213,9 @@ fn is_own_folder(folder: &Path) -> bool {
 #[cfg(unix)]
 fn is_own(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: as the C library declares it, which the standard library links; `uid_t` has 32 bits on Linux, macOS and the BSDs.
-    // It takes nothing, and always succeeds.
-    unsafe extern "C" {
-        safe fn geteuid() -> u32;
-    }
-    metadata.uid() == geteuid() && metadata.mode() & 0o022 == 0
+    // SAFETY: it takes nothing, and always succeeds.
+    let user = unsafe { libc::geteuid() };
+    metadata.uid() == user && metadata.mode() & 0o022 == 0
 }
 
 #[cfg(not(unix))]
