@@ -9,7 +9,9 @@ use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, Vie
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
@@ -227,20 +229,11 @@ impl CpuStore {
                 }
                 let len = PIECE.min(count - first);
                 let piece = whole.part(first as u64, len as u64, self.spec);
-                let table = CpuView::of(&view);
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
                 //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than
-                //   `new_capacity`;
-                // - `counts` outlives the threads and is changed atomically;
-                // - the table's memory is accessed by atomics only.
-                unsafe {
-                    match search {
-                        Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, &piece),
-                        Search::Find => warpset_cpu_find(&table, &piece),
-                    }
-                }
+                // - `counts` outlives the threads.
+                unsafe { self.search_by_this_thread(search, &view, &piece) };
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
             }
         };
@@ -251,6 +244,23 @@ impl CpuStore {
         };
         on_threads(threads, || work(&mut |_| ()), || work(report_and_stop));
         Ok(counts)
+    }
+
+    /// # Safety
+    ///
+    /// `view` is of this table. What the batch points to is valid, of the lengths that its count says, and written by nobody else,
+    /// but for what is changed atomically:
+    /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
+    /// - `counts`, and the table's memory.
+    unsafe fn search_by_this_thread(&self, search: Search, view: &View, batch: &BatchView) {
+        let table = CpuView::of(view);
+        // SAFETY: the caller's.
+        unsafe {
+            match search {
+                Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
+                Search::Find => warpset_cpu_find(&table, batch),
+            }
+        }
     }
 
     /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
@@ -331,32 +341,63 @@ impl CpuStore {
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let room = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references, mut count) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?, 0u64);
-        // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
-        unsafe {
-            warpset_cpu_export(
-                &CpuView::of(&self.view),
-                slots.start,
-                slots.end,
-                vectors.as_mut_ptr(),
-                references.as_mut_ptr(),
-                &mut count,
-            );
-        }
-        vectors.truncate(count as usize * self.spec.width());
-        references.truncate(count as usize);
+        let (mut vectors, mut references) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?);
+        let count = self.export_to(slots, &mut vectors, Some(&mut references));
+        vectors.truncate(count * self.spec.width());
+        references.truncate(count);
         Ok((vectors, references))
     }
 
-    /// Rehashes every vector into `larger`, a piece of 64 MiB at a time.
-    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
-        let mut sum = Counts::default();
-        let piece = (64 << 20) / (self.spec.width() as u64 * 4);
-        for first in (0..slots).step_by(piece as usize) {
-            let (vectors, _) = self.export(first..slots.min(first + piece))?;
-            sum += larger.search(Search::FindOrPut, 0, &mut HostBatch::of(&vectors), &mut Progress::none())?;
+    /// How many vectors the slots hold. There is room for one of each.
+    fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
+        let room = (slots.end - slots.start) as usize;
+        assert!(
+            vectors.len() >= room * self.spec.width() && references.as_ref().is_none_or(|references| references.len() >= room)
+        );
+        let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
+        let mut count = 0;
+        // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
+        unsafe {
+            let view = CpuView::of(&self.view);
+            warpset_cpu_export(&view, slots.start, slots.end, vectors.as_mut_ptr(), references, &mut count);
         }
-        Ok(sum)
+        count as usize
+    }
+
+    /// Rehashes every vector into `larger`. Each thread takes a range of slots at a time, whose vectors are in its cache when it
+    /// puts them.
+    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
+        let width = self.spec.width();
+        let piece = ((256 << 10) / (width as u64 * 4)).clamp(1, slots.max(1));
+        let (next, sum, failed) = (AtomicU64::new(0), Mutex::new(Counts::default()), Mutex::new(None));
+        let work = || {
+            let rehash = || -> Result<Counts> {
+                let mut vectors = zeroed::<u32>(piece as usize * width)?;
+                let mut counts = Counts::default();
+                loop {
+                    // Relaxed: only the uniqueness of the ranges matters; the counts are read after the threads are joined.
+                    let first = next.fetch_add(piece, Ordering::Relaxed);
+                    if first >= slots {
+                        return Ok(counts);
+                    }
+                    let count = self.export_to(first..slots.min(first + piece), &mut vectors, None);
+                    let batch = HostBatch::of(&vectors[..count * width]).view(self.spec, 0, &mut counts);
+                    // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
+                    unsafe { larger.search_by_this_thread(Search::FindOrPut, &larger.view, &batch) };
+                }
+            };
+            match rehash() {
+                Ok(counts) => *sum.lock().unwrap_or_else(PoisonError::into_inner) += counts,
+                Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+            }
+        };
+        on_threads(self.threads.min(slots.div_ceil(piece) as usize), work, work);
+        let (sum, failed) = (sum.into_inner(), failed.into_inner());
+        match failed.unwrap_or_else(PoisonError::into_inner) {
+            // What one thread could not do others may have done, but memory is short: the caller has not lost anything.
+            Some(error) => Err(error),
+            None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 
     pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {

@@ -12,13 +12,21 @@
 
 namespace warpset {
 
-// Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
+// A thread writes slot after slot.
 template <class Shape>
-WARPSET_FN void clear_table(const BucketTable<Shape>& table)
+WARPSET_FN void clear_by_slots(const BucketTable<Shape>& table, u64 blocks)
+{
+    const auto share = platform::Grid::share(blocks * table.layout.buckets_per_block());
+    for (u64 bucket = share.first; bucket < share.last; ++bucket)
+        for (u32 index = 0; index < table.layout.slots_per_bucket(); ++index) table.clear_slot(bucket, index);
+}
+
+// The lanes of a warp write words that lie together.
+template <class Shape>
+WARPSET_FN void clear_by_words(const BucketTable<Shape>& table, u64 blocks)
 {
     using Table = BucketTable<Shape>;
     const auto& layout = table.layout;
-    u64 blocks = (table.view.buckets + layout.buckets_per_block() - 1) / layout.buckets_per_block();
     u32 block_words = layout.block_bytes() / 4, main_words = layout.main_bytes() / 4;
     u32 tail8 = layout.tail8_offset() / 4, tail4 = layout.tail4_offset() / 4;
     u32 chunk_words = sizeof(typename Table::Main) / 4;
@@ -41,6 +49,17 @@ WARPSET_FN void clear_table(const BucketTable<Shape>& table)
         u32 pattern = table.empty_class(bucket, slot % layout.slots_per_bucket());
         words[at] = table.view.empty[chunk_word] ^ (chunk_word == 0 ? pattern : 0);
     }
+}
+
+// Writes EMPTY over the whole table, padding included, and sets `stored` to 0. Nothing else may use the table at the same time.
+template <class Shape>
+WARPSET_FN void clear_table(const BucketTable<Shape>& table)
+{
+    const u64 blocks = (table.view.buckets + table.layout.buckets_per_block() - 1) / table.layout.buckets_per_block();
+    if constexpr (platform::Warp::size == 1)
+        clear_by_slots(table, blocks);
+    else
+        clear_by_words(table, blocks);
     if (platform::Grid::thread() == 0) *table.view.stored = 0;
 }
 

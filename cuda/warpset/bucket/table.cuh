@@ -180,6 +180,15 @@ struct BucketTable {
         return complete;
     }
 
+    // Writes EMPTY to all chunks of a slot. Nothing else may use the table at the same time.
+    WARPSET_FN void clear_slot(u64 bucket, u32 index) const
+    {
+        const u32 chunks = layout.chunks();
+        WARPSET_UNROLL
+        for (u32 chunk = 0; chunk < chunks; ++chunk)
+            with_chunk(bucket, index, chunk, Nothing{}, [](auto* address, auto empty, auto) { *address = empty; });
+    }
+
     template <class Vector>
     WARPSET_FN u64 hash(const Vector& vector) const
     {
@@ -227,6 +236,7 @@ struct BucketTable {
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
+            if (agrees(bucket, index, vector)) return {Outcome::Seen, slot_number(bucket, index)};
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)
                 decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);
@@ -255,6 +265,7 @@ struct BucketTable {
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
+            if (agrees(bucket, index, vector)) return {Outcome::Seen, slot_number(bucket, index)};
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
                 decision = look_at_chunk(bucket, index, chunk, vector);
@@ -333,6 +344,37 @@ struct BucketTable {
     WARPSET_FN u64* stored_count() const { return view.stored; }
 
 private:
+    // Whether a slot that may hold the vector does, by looks at all its chunks at once, as most slots that are come to are
+    // complete. False says nothing: chunks have to be decided, or looked at, one after another. (Equal chunks are decided ones: no
+    // chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order: core/claim.cuh, 1.)
+    //
+    // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a search
+    // by one thread is the exception.
+    template <class Vector>
+    WARPSET_FN bool agrees(u64 bucket, u32 index, const Vector& vector) const
+    {
+        if constexpr (platform::Warp::size > 1) {
+            return false;
+        } else {
+            const u8* slot = view.slots + layout.main_offset(bucket) + index * static_cast<u64>(layout.main_bytes());
+            const Main* chunks = reinterpret_cast<const Main*>(slot);
+            const u32 count = layout.main_chunks();
+            Main value;
+            vector.read(0, value);
+            // Where another vector is, the first chunk differs.
+            if (!(platform::load_relaxed(chunks) == value)) return false;
+            bool equal = true;
+            WARPSET_UNROLL
+            for (u32 chunk = 1; chunk < count; ++chunk) {
+                vector.read(chunk * static_cast<u32>(sizeof(Main) / 4), value);
+                equal &= platform::load_relaxed(chunks + chunk) == value;
+            }
+            for (u32 chunk = count; equal && chunk < layout.chunks(); ++chunk)
+                equal = look_at_chunk(bucket, index, chunk, vector) == Decision::Agreed;
+            return equal;
+        }
+    }
+
     struct Nothing {
         WARPSET_FN void read(u32, u32& chunk) const { chunk = 0; }
         WARPSET_FN void read(u32, u64& chunk) const { chunk = 0; }

@@ -74,7 +74,7 @@ struct DynamicShape {
     static constexpr u32 static_width = 0;
     using Main = u64;
     static constexpr u32 max_chunks = 128;  // 256 words
-    u32 width_words;                        // at least 2
+    u32 width_words;                        // at least 17: a slot is longer than a line
 
     WARPSET_FN constexpr u32 width() const { return width_words; }
     WARPSET_FN constexpr u32 line_bytes() const { return 64; }
@@ -94,6 +94,7 @@ struct Layout : Shape {
 
     WARPSET_FN constexpr u32 slots_per_bucket() const
     {
+        if constexpr (!Shape::is_static) return 1;
         return main_bytes() < this->line_bytes() ? power_of_two_at_most(this->line_bytes() / main_bytes()) : 1;
     }
     WARPSET_FN constexpr u32 bucket_main_bytes() const { return slots_per_bucket() * main_bytes(); }
@@ -107,7 +108,11 @@ struct Layout : Shape {
     WARPSET_FN constexpr u32 tail4_offset() const { return tail8_offset() + (has_tail8() ? slots_per_block() * 8 : 0); }
 
     // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket/table.cuh).
-    WARPSET_FN constexpr u32 empty_classes() const { return power_of_two_at_least(chunks() + 1); }
+    WARPSET_FN constexpr u32 empty_classes() const
+    {
+        if constexpr (!Shape::is_static) return power_of_two_at_least(Shape::max_chunks + 1);
+        return power_of_two_at_least(chunks() + 1);
+    }
 
     // Words of a set of them, a bit each: as many as this shape needs, or any.
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;

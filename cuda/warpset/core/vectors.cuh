@@ -13,7 +13,7 @@ struct WordVector {
     const u32* words;
 
     WARPSET_FN u32 word(u32 index) const { return words[index]; }
-    WARPSET_FN u64 pair(u32 index) const { return words[index] | static_cast<u64>(words[index + 1]) << 32; }
+    WARPSET_FN u64 pair(u32 index) const { return platform::load_pair(words + index); }
     WARPSET_FN void read(u32 index, u32& chunk) const { chunk = word(index); }
     WARPSET_FN void read(u32 index, u64& chunk) const { chunk = pair(index); }
     WARPSET_FN void read(u32 index, u128& chunk) const { chunk = {pair(index), pair(index + 2)}; }

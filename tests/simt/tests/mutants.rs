@@ -98,8 +98,9 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the bar on vectors that look EMPTY (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            if (forbids(forbidden, bucket, index)) continue;\n            Decision decision = Decision::Agreed;\n            for \
-               (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)",
+        from: "            if (forbids(forbidden, bucket, index)) continue;\n            if (agrees(bucket, index, vector)) return \
+               {Outcome::Seen, slot_number(bucket, index)};\n            Decision decision = Decision::Agreed;\n            for (u32 \
+               chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)",
         to: "            Decision decision = Decision::Agreed;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != \
              Decision::Different; ++chunk)",
     },

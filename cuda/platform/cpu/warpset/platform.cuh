@@ -9,7 +9,8 @@
 
 #define WARPSET_FN inline
 #define WARPSET_CALLED __attribute__((noinline))
-#define WARPSET_UNROLL
+// Loops whose length is known at run time only are unrolled as well.
+#define WARPSET_UNROLL _Pragma("GCC unroll 16")
 #define WARPSET_UNROLL_BY(n)
 
 namespace warpset {
@@ -71,6 +72,15 @@ template <class Word>
 WARPSET_FN Word load_input(const Word* address)
 {
     return *address;
+}
+
+// The first of two words in the low half. One load, of any alignment.
+WARPSET_FN u64 load_pair(const u32* words)
+{
+    u64 pair;
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first word is the low half");
+    __builtin_memcpy(&pair, words, sizeof(pair));
+    return pair;
 }
 
 WARPSET_FN u64 high_product(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }

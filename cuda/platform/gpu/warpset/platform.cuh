@@ -11,6 +11,7 @@
 //   Row<Chunk>, load_row_relaxed                    16 or 8 aligned bytes as chunks, each chunk one scalar atomic access
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
+//   load_pair                                      two words that nobody writes meanwhile, of any alignment
 //   load_constant, load_input                       memory that nobody writes during the kernel
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
@@ -178,6 +179,9 @@ WARPSET_FN u128 load_constant(const u128* address)
     asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(address));
     return value;
 }
+
+// Two words as one value, the first in the low half. Of any alignment: the compiler takes one access where it knows of a better one.
+WARPSET_FN u64 load_pair(const u32* words) { return words[0] | static_cast<u64>(words[1]) << 32; }
 
 // Read once by one thread.
 WARPSET_FN u32 load_input(const u32* address)

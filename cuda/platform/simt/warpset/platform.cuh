@@ -187,6 +187,8 @@ WARPSET_FN Word load_input(const Word* address, Site site = Site::here())
     return *address;
 }
 
+WARPSET_FN u64 load_pair(const u32* words) { return words[0] | static_cast<u64>(words[1]) << 32; }
+
 WARPSET_FN u128 load_constant(const u128* address, Site site = Site::here()) { return load_input(address, site); }
 
 WARPSET_FN u64 high_product(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
