@@ -11,7 +11,7 @@ use crate::stopping::Stop;
 use crate::successors::{Expansion, Successors};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
-use warpset::{Error, Outcome, Reference, Request, Storage, VectorTable};
+use warpset::{Buffers, Error, Outcome, Reference, Request, Storage, VectorTable};
 
 /// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
 const PIECE: usize = 512;
@@ -197,6 +197,7 @@ struct Workspace<X: Successors> {
     expansion: Expansion,
     parents: Vec<Reference>,
     changed: Vec<u32>,
+    results: Buffers,
 }
 
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
@@ -237,6 +238,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 }
                 let round = done..(done + self.round(&counts)?).min(size);
                 let mut lists_fit = true;
+                let mut new = Vec::new();
                 for piece in self.expand(&level, round.clone(), wants_references)? {
                     counts.states += piece.new.words.len() as u64 / self.source.width() as u64;
                     counts.transitions += piece.transitions;
@@ -250,8 +252,10 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                         }
                     }
                     done += piece.expanded;
-                    lists_fit = lists_fit && next.take(piece.new) && add(&mut rejected, &piece.rejected);
+                    lists_fit = lists_fit && add(&mut rejected, &piece.rejected);
+                    new.push(piece.new);
                 }
+                lists_fit = lists_fit && next.take(&new);
                 counts.waiting = (size - done) as u64;
                 (self.observer)(&counts);
                 // What has been counted and found is kept; what is rejected is lost.
@@ -277,7 +281,9 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             if next.words.is_empty() {
                 break End::Complete;
             }
-            (level, next) = (next, Level::default());
+            // The memory of both is used again: new pages would cost more than what is written to them.
+            std::mem::swap(&mut level, &mut next);
+            next.clear();
         };
         Ok(Exploration { counts, end, found, list_bytes })
     }
@@ -292,6 +298,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             expansion: Expansion::default(),
             parents: Vec::new(),
             changed: Vec::new(),
+            results: Buffers::new(),
         };
         let piece = |workspace: &mut Workspace<X>, start: usize| {
             let end = (start + size).min(states.end);
@@ -312,20 +319,20 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         wants_references: bool,
     ) -> Result<Piece> {
         let width = self.source.width();
-        let Workspace { scratch, expansion, parents, changed } = workspace;
+        let Workspace { scratch, expansion, parents, changed, results } = workspace;
         expansion.clear();
         self.source.expand(states, scratch, expansion);
         self.record(&expansion.successors)?;
-        let mut request = Request::new().outcomes(true).references(wants_references);
-        if self.table.spec().is_tree() {
+        let is_tree = self.table.spec().is_tree();
+        if is_tree {
             parents.clear();
             parents.extend(expansion.parents.iter().map(|parent| references[*parent as usize]));
             changed.clear();
             for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
                 differences(successor, &states[*parent as usize * width..][..width], changed);
             }
-            request = request.parents(parents).changed(changed);
         }
+        let changes = is_tree.then_some((&**parents, &**changed));
         let mut piece = Piece {
             transitions: expansion.parents.len() as u64,
             deadlocks: expansion.deadlocks,
@@ -334,25 +341,38 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             expanded: states.len() / width,
             ..Piece::default()
         };
-        piece.rejected = self.put_with(&expansion.successors, request, &mut piece.new)?;
+        piece.rejected = self.put_with(&expansion.successors, changes, wants_references, results, &mut piece.new)?;
         Ok(piece)
     }
 
     /// Puts states of which nothing else is known. New ones are added to `new`; returned are those that found the table full.
     fn put(&self, states: &[u32], new: &mut Level, wants_references: bool) -> Result<Vec<u32>> {
-        self.put_with(states, Request::new().outcomes(true).references(wants_references), new)
+        self.put_with(states, None, wants_references, &mut Buffers::new(), new)
     }
 
-    fn put_with(&self, states: &[u32], request: Request<'_>, new: &mut Level) -> Result<Vec<u32>> {
+    /// The same of changes: of which stored states, and in which words. `results` is memory for what the table reports.
+    fn put_with(
+        &self,
+        states: &[u32],
+        changes: Option<(&[Reference], &[u32])>,
+        wants_references: bool,
+        results: &mut Buffers,
+        new: &mut Level,
+    ) -> Result<Vec<u32>> {
         let width = self.source.width();
-        let batch = self.table.find_or_put_many_with(states, request)?;
+        let mut request = Request::new().outcomes(true).references(wants_references).into(results);
+        if let Some((parents, changed)) = changes {
+            request = request.parents(parents).changed(changed);
+        }
+        // Of those that are Full the table is not to make an error.
+        let _ = self.table.find_or_put_many_with(states, request)?;
         let mut rejected = Vec::new();
-        for (at, outcome) in batch.outcomes.iter().enumerate() {
+        for (at, outcome) in results.outcomes().iter().enumerate() {
             let state = &states[at * width..][..width];
             match outcome {
                 Outcome::New => {
                     new.words.extend_from_slice(state);
-                    new.references.extend(batch.references.get(at).copied().flatten());
+                    new.references.extend(results.references().get(at).copied().flatten());
                 }
                 Outcome::Full => rejected.extend_from_slice(state),
                 _ => {}
@@ -408,14 +428,40 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
 }
 
 impl Level {
-    /// Adds states of another. False if there is no memory for them.
-    fn take(&mut self, new: Level) -> bool {
-        add(&mut self.words, &new.words) && add(&mut self.references, &new.references)
+    /// Adds states of others. False if there is no memory for them.
+    fn take(&mut self, new: &[Level]) -> bool {
+        let words: Vec<&[u32]> = new.iter().map(|level| &*level.words).collect();
+        let references: Vec<&[Reference]> = new.iter().map(|level| &*level.references).collect();
+        add_all(&mut self.words, &words) && add_all(&mut self.references, &references)
+    }
+
+    fn clear(&mut self) {
+        self.words.clear();
+        self.references.clear();
     }
 
     fn bytes(&self) -> u64 {
         (self.words.capacity() * 4 + self.references.capacity() * size_of::<Reference>()) as u64
     }
+}
+
+/// Adds the values of several lists to one, by several threads. False, and nothing is added, if there is no memory for them.
+fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
+    let count = more.iter().map(|part| part.len()).sum();
+    if list.try_reserve(count).is_err() {
+        return false;
+    }
+    let mut room = list.spare_capacity_mut();
+    let mut copies = Vec::with_capacity(more.len());
+    for part in more {
+        let (to, rest) = room.split_at_mut(part.len());
+        copies.push((to, *part));
+        room = rest;
+    }
+    copies.into_par_iter().for_each(|(to, part)| to.iter_mut().zip(part).for_each(|(to, from)| _ = to.write(*from)));
+    // SAFETY: `count` values behind the last one were reserved, and have been written.
+    unsafe { list.set_len(list.len() + count) };
+    true
 }
 
 /// Adds values to a list. False, and nothing is added, if there is no memory for them.
