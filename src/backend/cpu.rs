@@ -248,8 +248,8 @@ impl CpuStore {
 
     /// # Safety
     ///
-    /// `view` is of this table. What the batch points to is valid, of the lengths that its count says, and written by nobody else,
-    /// but for what is changed atomically:
+    /// `view` is of this table. What the batch points to is valid, of the lengths that its count says, and written by nobody
+    /// else, but for what is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
     unsafe fn search_by_this_thread(&self, search: Search, view: &View, batch: &BatchView) {

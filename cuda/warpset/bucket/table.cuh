@@ -345,11 +345,11 @@ struct BucketTable {
 
 private:
     // Whether a slot that may hold the vector does, by looks at all its chunks at once, as most slots that are come to are
-    // complete. False says nothing: chunks have to be decided, or looked at, one after another. (Equal chunks are decided ones: no
-    // chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order: core/claim.cuh, 1.)
+    // complete. False says nothing: chunks have to be decided, or looked at, one after another. (Equal chunks are decided ones:
+    // no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order: core/claim.cuh, 1.)
     //
-    // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a search
-    // by one thread is the exception.
+    // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a
+    // search by one thread is the exception.
     template <class Vector>
     WARPSET_FN bool agrees(u64 bucket, u32 index, const Vector& vector) const
     {

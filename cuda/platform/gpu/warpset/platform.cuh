@@ -180,7 +180,7 @@ WARPSET_FN u128 load_constant(const u128* address)
     return value;
 }
 
-// Two words as one value, the first in the low half. Of any alignment: the compiler takes one access where it knows of a better one.
+// Two words as one value, the first in the low half. Of any alignment: one access only where the compiler knows a better one.
 WARPSET_FN u64 load_pair(const u32* words) { return words[0] | static_cast<u64>(words[1]) << 32; }
 
 // Read once by one thread.
