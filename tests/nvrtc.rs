@@ -45,6 +45,20 @@ fn compile<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
+/// Where slots are padded by default: with tails of 4 bytes, of 8 and of both, and of the widths of the suite.
+const DENSE: [usize; 14] = [3, 5, 6, 7, 9, 10, 11, 13, 19, 33, 34, 63, 127, 255];
+
+#[cfg(feature = "cuda")]
+fn compile_dense(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_dense_kernels(width, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_dense(width: usize, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("slots of {width} words are ignored without the feature `cuda`")
+}
+
 /// Kernels of a user's own that put by blocks.
 #[cfg(feature = "cuda")]
 fn compile_blocks<S: warpset::Plain>(width: usize, capability: (u32, u32)) -> Result<(), Failed> {
@@ -150,6 +164,12 @@ fn main() {
             [bucket, tree].map(|trial| trial.with_ignored_flag(missing.is_some()))
         })
     });
+    let dense = DENSE.map(|width| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let (major, minor) = ALL_SPECS;
+        let name = format!("compute_{major}{minor}::dense_bucket_of_{width}_words{reason}");
+        Trial::test(name, move || compile_dense(width, ALL_SPECS)).with_ignored_flag(missing.is_some())
+    });
     let blocks = capabilities().flat_map(|capability @ (major, minor)| {
         let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
         let name = format!("compute_{major}{minor}::puts_by_blocks{reason}");
@@ -173,6 +193,9 @@ fn main() {
             })
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), tables.chain(compact).chain(trees).chain(strategies).chain(blocks).collect())
-        .exit();
+    libtest_mimic::run(
+        &Arguments::from_args(),
+        tables.chain(compact).chain(trees).chain(strategies).chain(dense).chain(blocks).collect(),
+    )
+    .exit();
 }

@@ -33,6 +33,7 @@ mod suite {
     pub mod unlucky_patterns;
 
     #[cfg(feature = "cuda")]
+    pub mod dense_slots;
     pub mod device_memory;
     #[cfg(feature = "cuda")]
     pub mod interoperation;
@@ -51,6 +52,7 @@ const MODULES: &[&[Test]] = &[
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,
+    suite::dense_slots::TESTS,
     suite::errors::TESTS,
     suite::faults::TESTS,
     suite::faults::of_cuckoo_tables::TESTS,

@@ -4,6 +4,7 @@
 //
 //   WARPSET_TREE                                         0 or 1
 //   WARPSET_WIDTH                                        words a vector
+//   WARPSET_SLOT_WORDS                                   words a slot of a bucket table: more than a vector has if it is padded
 //   WARPSET_CHUNK_BYTES                                  8 or 16; 16 needs sm_90
 //   WARPSET_LINE_BYTES                                   32, 64 or 128
 //   WARPSET_KEY_BITS                                     0, or the bits of a compact table's keys
@@ -31,7 +32,8 @@ namespace warpset {
 
 using TableStrategy = Strategy<Lanes{WARPSET_LANES}, Pairing{WARPSET_PAIRING}, Workspace{WARPSET_WORKSPACE}>;
 using SlotTable = Choose<WARPSET_KEY_BITS != 0, CompactTable<WARPSET_SLOT_BITS, WARPSET_KEY_BITS>,
-                         BucketTable<StaticShape<WARPSET_TREE ? 2 : WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES>>>::Type;
+                         BucketTable<StaticShape<WARPSET_TREE ? 2 : WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES,
+                                                 WARPSET_TREE ? 2 : WARPSET_SLOT_WORDS>>>::Type;
 using Table = Choose<WARPSET_TREE, TreeTable<SlotTable, WARPSET_WIDTH, TableStrategy>, SlotTable>::Type;
 using View = Table::View;
 

@@ -106,7 +106,7 @@ fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
     let kind = match spec.kind {
-        Kind::Bucket => TableKind::Bucket,
+        Kind::Bucket { .. } => TableKind::Bucket,
         Kind::Tree { .. } => TableKind::Tree,
         Kind::Compact { .. } => TableKind::Compact,
         Kind::CompactTree { .. } => TableKind::CompactTree,

@@ -12,7 +12,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 /// How vectors are to be stored, as far as the caller chooses: [`Kind`] without what follows from the size.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
-    Bucket,
+    Bucket {
+        /// Never padded.
+        dense: bool,
+    },
     Tree {
         strategy: Strategy,
     },
@@ -88,7 +91,10 @@ impl Options {
             Ok(slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, cuckoo)))
         };
         match self.choice {
-            Choice::Bucket => Spec::bucket(width, chunk_bytes),
+            Choice::Bucket { dense } => {
+                let spec = Spec::bucket(width, chunk_bytes)?;
+                Ok(if dense { spec.dense() } else { spec })
+            }
             Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
             Choice::Compact { .. } if width != 2 => Err(Error::KeyWords { width }),
             Choice::Compact { key_bits, slot_bits, cuckoo } => {
@@ -128,7 +134,7 @@ impl Seeds {
             Some(seed) => StdRng::seed_from_u64(seed),
             None => StdRng::from_rng(&mut rand::rng()),
         };
-        let vectors = (0..=spec.slot_words()).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
+        let vectors = (0..=spec.hashed_words()).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
         let drawn = std::array::from_fn(|_| random.next_u32());
         let nodes = std::array::from_fn(|_| random.next_u64());
         Self { vectors, empty: options.empty.unwrap_or(drawn), nodes, family: random.next_u64() }
@@ -185,7 +191,7 @@ impl<'a> Parameters<'a> {
             hash_mask: self.options.hash_mask,
             empty: self.seeds.empty,
             probe_limit: probe_limit(self.buckets),
-            width: self.spec.slot_words(),
+            width: self.spec.hashed_words(),
         };
         let nodes = || NodeView {
             slots: at.nodes,
@@ -201,7 +207,7 @@ impl<'a> Parameters<'a> {
             layout.view(&self.family(key_bits), at.slots, at.stored)
         };
         match self.spec.kind {
-            Kind::Bucket => View::Bucket(bucket()),
+            Kind::Bucket { .. } => View::Bucket(bucket()),
             Kind::Tree { strategy } => {
                 View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
             }

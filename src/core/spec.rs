@@ -9,8 +9,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub(crate) enum Kind {
-    /// As they are.
-    Bucket,
+    /// As they are, in slots of so many words: of more than vectors have, if slots are padded (cuda/warpset/core/layout.cuh).
+    Bucket { slot_words: u32 },
     /// As trees, whose roots are vectors of two words in a bucket table.
     Tree { strategy: Strategy },
     /// As keys, of which slots hold what their buckets do not tell. If `cuckoo`, they may be relocated to fill the table further.
@@ -79,7 +79,16 @@ impl Spec {
         // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
         // more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
-        Ok(Self { kind: Kind::Bucket, width: width as u32, chunk_bytes, line_bytes })
+        let slot_words = if width >= 3 && chunk_bytes == 16 { width.next_multiple_of(4) } else { width } as u32;
+        Ok(Self { kind: Kind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
+    }
+
+    /// The same in slots of no more bytes than vectors have, if these are padded.
+    pub(crate) fn dense(self) -> Self {
+        match self.kind {
+            Kind::Bucket { .. } => Self { kind: Kind::Bucket { slot_words: self.width }, ..self },
+            _ => self,
+        }
     }
 
     /// Vectors as trees. Those of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
@@ -163,7 +172,7 @@ impl Spec {
     const fn quotiented(&self) -> Option<Quotiented> {
         match self.kind {
             Kind::Compact { keys, .. } | Kind::CompactTree { roots: keys } => Some(keys),
-            Kind::Bucket | Kind::Tree { .. } => None,
+            Kind::Bucket { .. } | Kind::Tree { .. } => None,
         }
     }
 
@@ -176,8 +185,17 @@ impl Spec {
     }
 
     /// Words of a slot's vector that are hashed; those of its root pair in a tree table.
-    pub(crate) const fn slot_words(&self) -> u32 {
+    pub(crate) const fn hashed_words(&self) -> u32 {
         if self.is_tree() { Self::ROOT_WORDS as u32 } else { self.width }
+    }
+
+    /// Words that a slot of a bucket table takes: as many as vectors have, or more, if slots are padded
+    /// ([`TableBuilder::dense`](crate::TableBuilder::dense)). Of other tables, as many as vectors or root pairs have.
+    pub const fn slot_words(&self) -> usize {
+        match self.kind {
+            Kind::Bucket { slot_words } => slot_words as usize,
+            _ => self.hashed_words() as usize,
+        }
     }
 
     /// The layout of a compact table of so many buckets; none in other tables.
@@ -227,8 +245,9 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, width, chunk_bytes, line_bytes } = self;
         match kind {
-            Kind::Bucket => {
-                write!(f, "bucket table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")
+            Kind::Bucket { slot_words } => {
+                write!(f, "bucket table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")?;
+                if slot_words == width { Ok(()) } else { write!(f, ", slots of {slot_words} words") }
             }
             Kind::Tree { strategy } => {
                 write!(f, "tree table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")?;

@@ -280,7 +280,7 @@ impl Geometry {
     /// If the headers and this file disagree: they are built together, so that is a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
         let view = match spec.kind {
-            Kind::Bucket => size_of::<TableView>(),
+            Kind::Bucket { .. } => size_of::<TableView>(),
             Kind::Tree { .. } => size_of::<TreeView>(),
             Kind::Compact { .. } => size_of::<CompactView>(),
             Kind::CompactTree { .. } => size_of::<CompactTreeView>(),

@@ -102,6 +102,15 @@ pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability
     compile_spec(Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
 }
 
+/// Compiles the kernels of a [dense](crate::TableBuilder::dense) bucket table, as [`compile_kernels`] does.
+///
+/// # Errors
+///
+/// As [`compile_kernels`].
+pub fn compile_dense_kernels(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile_spec(Spec::bucket(width, chunk_bytes(compute_capability))?.dense(), compute_capability)
+}
+
 /// Compiles CUDA C++ of your own for a bucket table, or for a tree table with the default strategy, as [`Table::compile`] does,
 /// but for a GPU that need not be there. `name` is for messages.
 ///

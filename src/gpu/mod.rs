@@ -13,6 +13,7 @@ pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, Leve
 pub use batch::DeviceBatch;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use kernels::{
-    HEADERS, compile_compact_kernels, compile_compact_tree_kernels, compile_kernels, compile_source, compile_tree_kernels,
+    HEADERS, compile_compact_kernels, compile_compact_tree_kernels, compile_dense_kernels, compile_kernels, compile_source,
+    compile_tree_kernels,
 };
 pub use pinned::PinnedVec;

@@ -82,6 +82,27 @@ impl<K> TableBuilder<Tree, K> {
     }
 }
 
+impl<K> TableBuilder<Bucket, K> {
+    /// Whether slots take no more bytes than vectors have. Default: no.
+    ///
+    /// Else, on GPUs of compute capability 9.0 and later, slots for 3 words or more are padded to a multiple of four
+    /// ([`Spec::slot_words`](crate::Spec::slot_words)), which is faster: [Choosing a table](crate::choosing_a_table) has by how
+    /// much. On other devices slots are always dense.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{BucketTable, Device};
+    ///
+    /// let table = BucketTable::builder(5).capacity(1000).dense(true).build(&Device::best()?)?;
+    /// assert_eq!(table.spec().slot_words(), 5);
+    /// # Ok(()) }
+    /// ```
+    pub fn dense(mut self, dense: bool) -> Self {
+        self.options.choice = Choice::Bucket { dense };
+        self
+    }
+}
+
 impl<K> TableBuilder<Root, K> {
     /// How many bits the keys have: 20 to 64. Default: 64. A key of more is an error.
     ///

@@ -175,7 +175,7 @@ pub enum Root {}
 pub enum CompactTree {}
 
 impl Storage for Bucket {
-    const CHOICE: Choice = Choice::Bucket;
+    const CHOICE: Choice = Choice::Bucket { dense: false };
     const NAME: &'static str = "BucketTable";
     type View = TableView;
 }

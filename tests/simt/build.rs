@@ -38,6 +38,10 @@ const BUCKETS: &[Layout] = &[
     (256, 8, 64),
 ];
 
+/// Bucket tables with padded slots: width, chunk and line, and words a slot. One chunk and several, the end of a vector at each
+/// word of its last chunk, a bucket of several slots and one.
+const PADDED: &[(u32, u32, u32, u32)] = &[(3, 16, 64, 4), (5, 16, 64, 8), (6, 16, 64, 8), (7, 16, 32, 8), (33, 16, 64, 36)];
+
 /// The layouts of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees;
 /// nodes that move up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4
 /// and 8.
@@ -110,19 +114,27 @@ struct Spec {
     numbers: Vec<u32>,
     strategy: &'static str,
     shape: [u32; 6],
+    /// Of a bucket table: words a slot.
+    slot_words: u32,
     makes: [u32; 3],
 }
 
 fn specs() -> Vec<Spec> {
-    let spec = |kind, numbers: &[u32], shape| {
+    let spec = |kind, numbers: &[u32], shape: [u32; 6]| {
         let (strategy, makes) = DEFAULT;
-        Spec { kind, numbers: numbers.to_vec(), strategy, shape, makes }
+        let [_, width, ..] = shape;
+        Spec { kind, numbers: numbers.to_vec(), strategy, shape, slot_words: width, makes }
     };
     let of_vectors = |kind, tree, specs: &[Layout]| {
         let spec = |&(width, chunk, line)| spec(kind, &[width, chunk, line], [tree, width, chunk, line, 0, 64]);
         specs.iter().map(spec).collect::<Vec<_>>()
     };
     let mut all = [of_vectors("bucket", 0, BUCKETS), of_vectors("tree", 1, TREES)].concat();
+    let padded = |&(width, chunk, line, slot_words)| Spec {
+        slot_words,
+        ..spec("bucket", &[width, chunk, line, slot_words], [0, width, chunk, line, 0, 64])
+    };
+    all.extend(PADDED.iter().map(padded));
     all.extend(COMPACTS.iter().map(|&(key, slot)| spec("compact", &[key, slot], [0, 2, 8, 64, key, slot])));
     let compact_tree = |&(width, key, slot)| spec("tree_compact", &[width, key, slot], [1, width, 8, 64, key, slot]);
     all.extend(COMPACT_TREES.iter().map(compact_tree));
@@ -156,7 +168,7 @@ fn main() {
     let specs = specs();
     for kind in ["bucket", "tree", "compact", "tree_compact", "strategy"] {
         let (mut declarations, mut list) = (String::new(), String::new());
-        for Spec { numbers, strategy, shape, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
+        for Spec { numbers, strategy, shape, slot_words, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
             let [tree, width, chunk, line, key_bits, slot_bits] = shape;
             let [lanes, pairing, workspace] = makes;
             let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -167,7 +179,8 @@ fn main() {
             let name = format!("warpset_simt_{spec}");
             let file = out.join(format!("{name}.cpp"));
             let source = format!(
-                "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_CHUNK_BYTES {chunk}\n#define \
+                "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_SLOT_WORDS {slot_words}\n#define \
+                 WARPSET_CHUNK_BYTES {chunk}\n#define \
                  WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS {key_bits}\n#define WARPSET_SLOT_BITS {slot_bits}\n#define WARPSET_LANES \
                  {lanes}\n#define WARPSET_PAIRING {pairing}\n#define WARPSET_WORKSPACE {workspace}\n#define WARPSET_SIMT_STRATEGY \
                  \"{strategy}\"\n#define WARPSET_SIMT_NAME {name}\n#include \"table.inl\"\n"

@@ -122,7 +122,7 @@ struct BucketTable {
             u32 main_words = layout.main_bytes() / 4;
             if (layout.has_tail8() && chunk == layout.main_chunks())
                 return use_chunk<u64>(block + layout.tail8_offset() + in_block * 8, pattern, vector, main_words, use);
-            return use_chunk<u32>(block + layout.tail4_offset() + in_block * 4, pattern, vector, layout.width() - 1, use);
+            return use_chunk<u32>(block + layout.tail4_offset() + in_block * 4, pattern, vector, layout.slot_words() - 1, use);
         }
         return with_main(bucket, index, chunk, vector, use);
     }
@@ -160,7 +160,7 @@ struct BucketTable {
         for (u32 chunk = 0; chunk < layout.main_chunks(); ++chunk)
             forbid_class_of<Main>(forbidden, vector, chunk * static_cast<u32>(sizeof(Main) / 4));
         if (layout.has_tail8()) forbid_class_of<u64>(forbidden, vector, layout.main_bytes() / 4);
-        if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.width() - 1);
+        if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.slot_words() - 1);
         return forbidden;
     }
 
@@ -360,13 +360,13 @@ private:
             const Main* chunks = reinterpret_cast<const Main*>(slot);
             const u32 count = layout.main_chunks();
             Main value;
-            vector.read(0, value);
+            read_chunk_of(vector, 0, value);
             // Where another vector is, the first chunk differs.
             if (!(platform::load_relaxed(chunks) == value)) return false;
             bool equal = true;
             WARPSET_UNROLL
             for (u32 chunk = 1; chunk < count; ++chunk) {
-                vector.read(chunk * static_cast<u32>(sizeof(Main) / 4), value);
+                read_chunk_of(vector, chunk * static_cast<u32>(sizeof(Main) / 4), value);
                 equal &= platform::load_relaxed(chunks + chunk) == value;
             }
             for (u32 chunk = count; equal && chunk < layout.chunks(); ++chunk)
@@ -376,6 +376,7 @@ private:
     }
 
     struct Nothing {
+        static constexpr bool is_padded = true;
         WARPSET_FN void read(u32, u32& chunk) const { chunk = 0; }
         WARPSET_FN void read(u32, u64& chunk) const { chunk = 0; }
         WARPSET_FN void read(u32, u128& chunk) const { chunk = {0, 0}; }
@@ -395,13 +396,44 @@ private:
         });
     }
 
+    // The words from `first_word` on, and in a padded slot zeros behind the last one.
+    template <class Chunk, class Vector>
+    WARPSET_FN void read_chunk_of(const Vector& vector, u32 first_word, Chunk& chunk) const
+    {
+        if constexpr (Shape::is_padded) {
+            if constexpr (!Vector::is_padded) {
+                if (first_word + sizeof(Chunk) / 4 > layout.width()) return read_end_of(vector, first_word, chunk);
+            }
+        }
+        vector.read(first_word, chunk);
+    }
+    template <class Vector>
+    WARPSET_FN void read_end_of(const Vector& vector, u32 word, u32& chunk) const
+    {
+        chunk = word < layout.width() ? vector.word(word) : 0;
+    }
+    template <class Vector>
+    WARPSET_FN void read_end_of(const Vector& vector, u32 first_word, u64& chunk) const
+    {
+        u32 even, odd;
+        read_end_of(vector, first_word, even);
+        read_end_of(vector, first_word + 1, odd);
+        chunk = even | static_cast<u64>(odd) << 32;
+    }
+    template <class Vector>
+    WARPSET_FN void read_end_of(const Vector& vector, u32 first_word, u128& chunk) const
+    {
+        read_end_of(vector, first_word, chunk.low);
+        read_end_of(vector, first_word + 2, chunk.high);
+    }
+
     // If the chunk at `first_word` is the EMPTY pattern of some class, that one is forbidden.
     template <class Chunk, class Vector>
     WARPSET_FN void forbid_class_of(Classes& forbidden, const Vector& vector, u32 first_word) const
     {
         u32 would_be = vector.word(first_word) ^ view.empty[0];
         Chunk value, empty;
-        vector.read(first_word, value);
+        read_chunk_of(vector, first_word, value);
         empty_chunk(would_be, empty);
         if (would_be < layout.empty_classes() && value == empty) forbidden.insert(would_be);
     }
@@ -411,7 +443,7 @@ private:
     {
         Chunk empty, value;
         empty_chunk(pattern, empty);
-        vector.read(first_word, value);
+        read_chunk_of(vector, first_word, value);
         return use(reinterpret_cast<Chunk*>(address), empty, value);
     }
 };

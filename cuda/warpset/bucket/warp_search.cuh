@@ -61,8 +61,8 @@ struct WarpSearch {
 
     // A vector in scratch memory starts at a multiple of `stride` bytes: an odd number of 16-byte units, so that 32 lanes that
     // each read their own vector spread over the banks of shared memory.
-    static constexpr u32 stride = layout.width() * 4 < 16 ? power_of_two_at_least(layout.width() * 4)
-                                                          : ((layout.width() * 4 + 15) / 16 | 1) * 16;
+    static constexpr u32 stride = layout.slot_words() * 4 < 16 ? power_of_two_at_least(layout.slot_words() * 4)
+                                                               : ((layout.slot_words() * 4 + 15) / 16 | 1) * 16;
     static constexpr u32 scratch_bytes = Warp::size * stride;
 
 
@@ -78,7 +78,12 @@ struct WarpSearch {
     u32 index = 0;  // of the first slot of the bucket that it has not left
     Probe probe{};
 
-    WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
+    // Nothing else writes behind the words of vectors, so the padding is written once.
+    WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors)
+    {
+        WARPSET_UNROLL
+        for (u32 word = layout.width(); word < layout.slot_words(); ++word) vector_of(Warp::lane())[word] = 0;
+    }
 
     WARPSET_FN u32* vector_of(u32 lane) const { return reinterpret_cast<u32*>(vectors + lane * stride); }
     WARPSET_FN AlignedVector mine() const { return {vector_of(Warp::lane())}; }

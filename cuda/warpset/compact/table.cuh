@@ -347,6 +347,7 @@ struct CompactTable {
 
     struct Layout {
         WARPSET_FN constexpr u32 width() const { return 2; }
+        WARPSET_FN constexpr u32 slot_words() const { return 2; }
         WARPSET_FN constexpr u32 chunks() const { return 1; }
         WARPSET_FN constexpr u32 slots_per_bucket() const { return Main::slots_per_bucket; }
         WARPSET_FN constexpr u32 buckets_per_block() const { return 1; }

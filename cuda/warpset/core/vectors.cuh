@@ -1,7 +1,8 @@
 // Views of a vector in memory, as tables and hash functions read it.
 //
 // A view has `word(i)`, one word; `pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half; and
-// `read(i, chunk)`, as many words from number i on as the chunk holds.
+// `read(i, chunk)`, as many words from number i on as the chunk holds. `is_padded` says whether there are zeros behind its last
+// word, up to the end of a padded slot (core/layout.cuh).
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -10,6 +11,7 @@ namespace warpset {
 
 // A vector somewhere in memory, of any alignment of its words.
 struct WordVector {
+    static constexpr bool is_padded = false;
     const u32* words;
 
     WARPSET_FN u32 word(u32 index) const { return words[index]; }
@@ -21,6 +23,7 @@ struct WordVector {
 
 // A vector whose every chunk is aligned to its own size, as in warp scratch memory.
 struct AlignedVector {
+    static constexpr bool is_padded = true;
     const u32* words;
 
     WARPSET_FN u32 word(u32 index) const { return words[index]; }

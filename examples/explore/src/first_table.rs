@@ -72,7 +72,8 @@ fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
             _ if words <= 2 => words as u64 * 4,
             TableKind::Tree => 8 + nodes,
             TableKind::TreeCompact => 4 + nodes,
-            _ => words as u64 * 4,
+            // Slots may be padded.
+            _ => words.next_multiple_of(4) as u64 * 4,
         }
 }
 
@@ -88,7 +89,7 @@ mod tests {
     fn tables_are_as_large_as_is_useful() {
         let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits));
         assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
-        assert_eq!(slots(20 << 20, TableKind::Bucket, 3, 90), 1 << 20);
+        assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
         // There are no more than 2^10 states.

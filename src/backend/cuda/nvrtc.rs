@@ -84,6 +84,7 @@ impl<'a> Job<'a> {
             "--device-as-default-execution-space".into(),
             format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
             format!("-DWARPSET_WIDTH={}", spec.width()),
+            format!("-DWARPSET_SLOT_WORDS={}", spec.slot_words()),
             format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
             format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
             format!("-DWARPSET_KEY_BITS={key_bits}"),

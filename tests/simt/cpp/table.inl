@@ -134,15 +134,18 @@ void put_back(const PutBack& argument)
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
 #else
+// A vector of zeros.
+struct Nothing {
+    static constexpr bool is_padded = true;
+    void read(u32, u32& chunk) const { chunk = 0; }
+    void read(u32, u64& chunk) const { chunk = 0; }
+    void read(u32, warpset::u128& chunk) const { chunk = {0, 0}; }
+};
+
 // For the tests, outside of any launch: where a chunk of a slot is, and what it holds while it is undecided.
 void chunk_of_slot(const Views& view, u64 slot, u32 chunk, warpset_simt_chunk* result)
 {
     const Table table = Table::of(view_of(view));
-    struct Nothing {
-        void read(u32, u32& chunk) const { chunk = 0; }
-        void read(u32, u64& chunk) const { chunk = 0; }
-        void read(u32, warpset::u128& chunk) const { chunk = {0, 0}; }
-    };
     const u64 bucket = slot / layout.slots_per_bucket();
     const u32 index = static_cast<u32>(slot % layout.slots_per_bucket());
     table.root_table().with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
@@ -175,6 +178,7 @@ extern const warpset_simt_table_kernels WARPSET_SIMT_NAME;
 const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     WARPSET_TREE,
     WARPSET_WIDTH,
+    WARPSET_SLOT_WORDS,
     WARPSET_CHUNK_BYTES,
     WARPSET_LINE_BYTES,
     WARPSET_KEY_BITS,

@@ -14,6 +14,8 @@ include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 pub struct Kernels {
     tree: u32,
     pub width: u32,
+    /// Words that a slot of a bucket table takes: more than the width, if it is padded.
+    padded_words: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
     /// Bits a key of a compact table, or of a tree's compact roots; else 0.
@@ -259,6 +261,7 @@ impl Kernels {
         // SAFETY: a constant text of C++.
         let strategy = unsafe { CStr::from_ptr(self.strategy) }.to_string_lossy();
         match (self.is_tree(), self.is_compact()) {
+            (false, false) if self.padded_words > *width => format!("bucket-{width}-{chunk_bytes}-{line_bytes}-padded"),
             (false, false) => format!("bucket-{width}-{chunk_bytes}-{line_bytes}"),
             (true, false) => format!("tree-{width}-{chunk_bytes}-{line_bytes}{strategy}"),
             (false, true) => format!("compact-{key_bits}-{slot_bits}"),
@@ -504,6 +507,11 @@ impl Table {
             seen.words.extend(cells);
             seen.ranges.push(location.offset as usize..(location.offset + location.bytes) as usize);
         }
+        let padding = seen.words.split_off(self.kernels.slot_words());
+        assert!(
+            !seen.decided[seen.decided.len() - 1] || padding.iter().all(|word| *word == 0),
+            "a padded slot ends in {padding:?}"
+        );
         seen
     }
 
