@@ -169,12 +169,17 @@ impl<'a> Results<'a> {
         self.wanted.references || self.wanted.new_references
     }
 
-    /// Corrects the references of vectors that have been moved since: `now` has where each one is.
-    pub(crate) fn locate_again(&mut self, now: &[Option<Reference>]) {
+    /// Corrects the references of vectors that have been moved since, the first ones: `now` has where each of them is. `new` of
+    /// them were new.
+    pub(crate) fn locate_again(&mut self, now: &[Option<Reference>], new: usize) {
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
         references.iter_mut().zip(now).for_each(|(reference, now)| *reference = bits(now));
+        if new_references.is_empty() {
+            return;
+        }
         // Another call may have removed some: then there are fewer than were new.
+        let new_references = &mut new_references[..new];
         new_references.fill(0);
         let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
         new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
@@ -383,15 +388,21 @@ mod tests {
         let mut results = filled(&mut buffers, Generation::next());
         let now = Generation::next();
         let located = [Some(1), Some(2), Some(1), None, Some(2)].map(|slot| slot.map(|slot| now.reference(slot)));
-        results.locate_again(&located);
+        results.locate_again(&located, 2);
         results.finish(TALLY);
         assert_eq!(buffers.references(), located);
         assert_eq!(buffers.new_references(), [now.reference(1), now.reference(2)]);
         // One of them is removed meanwhile.
         let mut results = filled(&mut buffers, now);
-        results.locate_again(&[None, located[1], None, None, located[4]]);
+        results.locate_again(&[None, located[1], None, None, located[4]], 2);
         results.finish(TALLY);
         assert_eq!(buffers.new_references(), [now.reference(2)]);
+        // Only the first one was put before the growth.
+        let mut results = filled(&mut buffers, now);
+        results.locate_again(&[Some(now.reference(9))], 1);
+        results.finish(TALLY);
+        assert_eq!(buffers.references()[..2], [9, 8].map(|slot| Some(now.reference(slot))));
+        assert_eq!(buffers.new_references(), [9, 7].map(|slot| now.reference(slot)));
     }
 
     #[test]

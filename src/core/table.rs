@@ -197,17 +197,16 @@ impl RawTable {
         // The results of the batch before: also if this one is refused.
         buffers.hide();
         let count = self.validate(words, &request)?;
-        let generation = self.sized().generation;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
         let mut progress = Progress::new(request.progress.take(), count);
-        let Put { tally, limits, mut ended_by } =
+        let Put { tally, limits, mut ended_by, moved, .. } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
         let offered = tally.offered() as usize;
-        // A growth of its own has moved vectors that the batch had put already. If they cannot be found now, their references are
-        // stale, which is an error for whoever uses them, and no reason to keep quiet about outcomes.
-        if results.has_references() && self.retries() && self.sized().generation != generation {
-            match self.locate(&words[..offered * self.width()]) {
-                Ok(now) => results.locate_again(&now),
+        // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
+        // quiet about outcomes.
+        if results.has_references() && self.retries() && moved.offered > 0 {
+            match self.locate(&words[..moved.offered * self.width()]) {
+                Ok(now) => results.locate_again(&now, moved.new),
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
         }
@@ -225,14 +224,17 @@ impl RawTable {
     fn put(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
         let spec = self.spec();
         let count = batch.count(spec);
-        let mut put = Put::default();
+        let mut put = Put::new(self.sized().generation);
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
             let len = if self.options.grows { self.grow_for(left, &mut put.limits) } else { left };
             let mut part = batch.part(&(first..first + len), put.tally.new, spec);
             progress.begin_part(first);
-            let searched = self.ready().and_then(|sized| sized.search(Search::FindOrPut, &mut part, progress));
+            let searched = self.ready().and_then(|sized| {
+                put.moved_to(sized.generation, first);
+                sized.search(Search::FindOrPut, &mut part, progress)
+            });
             let mut of_part = match searched {
                 Ok(counts) => counts.tally(),
                 Err(error) if first > 0 => {
@@ -246,6 +248,8 @@ impl RawTable {
             }
             put.tally += of_part;
             first += of_part.offered() as usize;
+            // Also those that were offered again, which have no references yet.
+            put.moved_to(self.sized().generation, first);
         }
         Ok(put)
     }
@@ -314,12 +318,36 @@ impl RawTable {
 }
 
 /// What putting a batch has come to.
-#[derive(Default)]
 struct Put {
     tally: Tally,
     limits: Limits,
     /// Why not all was offered, if not because the caller wanted so.
     ended_by: Option<Error>,
+    /// Of which the references of all others are.
+    generation: Generation,
+    moved: Moved,
+}
+
+/// The first vectors of a batch, whose references a growth has made stale.
+#[derive(Default)]
+struct Moved {
+    offered: usize,
+    /// Those of them that were new.
+    new: usize,
+}
+
+impl Put {
+    fn new(generation: Generation) -> Self {
+        Self { tally: Tally::default(), limits: Limits::default(), ended_by: None, generation, moved: Moved::default() }
+    }
+
+    /// The table is of this generation when so many have been offered.
+    fn moved_to(&mut self, generation: Generation, offered: usize) {
+        if generation != self.generation {
+            self.generation = generation;
+            self.moved = Moved { offered, new: self.tally.new as usize };
+        }
+    }
 }
 
 /// An error if a key, of two words, has more bits than `key_bits`.
