@@ -62,6 +62,7 @@
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
 mod backend;
+pub mod cluster;
 mod core;
 mod device;
 mod error;

@@ -9,6 +9,8 @@ mod common;
 
 /// In tests/suite/.
 mod suite {
+    pub mod cluster;
+    pub mod cluster_faults;
     pub mod compact_keys;
     pub mod compact_roots;
     pub mod cuckoo;
@@ -48,6 +50,9 @@ use std::time::Duration;
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[
     suite::incremental::TESTS,
+    suite::cluster::TESTS,
+    suite::cluster::cluster_once::TESTS,
+    suite::cluster_faults::TESTS,
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,
