@@ -35,6 +35,8 @@ mod suite {
     pub mod unlucky_patterns;
 
     #[cfg(feature = "cuda")]
+    pub mod cluster_device;
+    #[cfg(feature = "cuda")]
     pub mod device_memory;
     #[cfg(feature = "cuda")]
     pub mod interoperation;
@@ -79,7 +81,8 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
+const GPU_MODULES: &[&[Test]] =
+    &[suite::cluster_device::TESTS, suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

@@ -31,7 +31,7 @@ pub(super) struct Offer<'a> {
 
 /// What comes of it.
 #[derive(Default)]
-pub(super) struct Answers<'a> {
+pub(super) struct Answers {
     pub outcomes: Vec<u8>,
     pub references: Vec<u64>,
     pub owners: Vec<u32>,
@@ -46,15 +46,17 @@ pub(super) struct Answers<'a> {
     /// Whether any rank wants references.
     pub anybody_wants_references: bool,
     /// Where results go to, in the memory of a GPU, instead of to the vectors here.
-    pub device: Option<DeviceResults<'a>>,
+    #[cfg(feature = "cuda")]
+    pub device: Option<DeviceResults>,
 }
 
 /// Addresses in the memory of the rank's GPU, or 0.
-pub(super) struct DeviceResults<'a> {
+#[cfg(feature = "cuda")]
+#[derive(Clone, Copy)]
+pub(super) struct DeviceResults {
     pub outcomes: u64,
     pub references: u64,
     pub owners: u64,
-    pub buffers: std::marker::PhantomData<&'a mut ()>,
 }
 
 /// What ranks do for more room: the same on all.
@@ -85,7 +87,7 @@ impl Engine {
     }
 
     /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
-    pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers<'_>) -> Result<Vec<Record>> {
+    pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
         let (width, me) = (raw.width(), self.link.rank());
         let count = offer.input.count(width);
         let (mut first, mut failed) = (0, offer.refused.clone());
@@ -108,7 +110,7 @@ impl Engine {
                 answers.total = records.iter().map(Record::stored_tally).sum();
                 return Ok(records);
             }
-            let may_grow = offer.search == Search::FindOrPut && raw.options.grows && answers.limit.is_none();
+            let may_grow = offer.operation == Operation::FindOrPut && raw.options.grows && answers.limit.is_none();
             if let Some(room) = room_for(&records, raw).filter(|_| may_grow) {
                 self.make_room(raw, room, answers)?;
             }
@@ -132,7 +134,7 @@ impl Engine {
         rows: &Rows,
         first: usize,
         len: usize,
-        answers: &mut Answers<'_>,
+        answers: &mut Answers,
     ) -> Result<Option<Error>> {
         let Self { link, partition } = self;
         let (search, me) = (offer.search, rows.own);
@@ -178,13 +180,7 @@ impl Engine {
     }
 
     /// Puts vectors, and makes room for those that are rejected as long as that helps; then references are those of now.
-    pub(super) fn find_or_put(
-        &mut self,
-        raw: &RawTable,
-        words: &[u32],
-        offer: &Offer<'_>,
-        answers: &mut Answers<'_>,
-    ) -> Result<()> {
+    pub(super) fn find_or_put(&mut self, raw: &RawTable, words: &[u32], offer: &Offer<'_>, answers: &mut Answers) -> Result<()> {
         answers.make(offer, raw.width());
         let mut records = self.rounds(raw, offer, answers)?;
         let width = raw.width();
@@ -223,7 +219,7 @@ impl Engine {
     }
 
     /// Makes room on all ranks. Gives how many keys were moved, if any. Keeps why a rank could not.
-    fn make_room(&mut self, raw: &RawTable, room: Room, answers: &mut Answers<'_>) -> Result<u64> {
+    fn make_room(&mut self, raw: &RawTable, room: Room, answers: &mut Answers) -> Result<u64> {
         let operation = if room == Room::Relocate { Operation::Relocate } else { Operation::Grow };
         let (size, mut own) = (raw.size(), None);
         let mut moved = 0;
@@ -250,10 +246,10 @@ impl Engine {
     }
 }
 
-impl Answers<'_> {
-    /// Memory for the results of a host batch.
+impl Answers {
+    /// Memory for the results of a batch from the host.
     pub(super) fn make(&mut self, offer: &Offer<'_>, width: usize) {
-        if self.device.is_none() && offer.refused.is_none() {
+        if offer.refused.is_none() {
             let count = offer.input.count(width);
             self.outcomes = vec![0; count];
             if offer.references {
@@ -280,7 +276,7 @@ impl Answers<'_> {
     }
 
     /// Takes what has become of the vectors at these positions, which were offered again.
-    fn take_again(&mut self, positions: &[usize], part: Answers<'_>) {
+    fn take_again(&mut self, positions: &[usize], part: Answers) {
         for (at, position) in positions.iter().enumerate() {
             self.outcomes[*position] = part.outcomes[at];
             if !part.references.is_empty() {
@@ -315,7 +311,7 @@ fn room_for(records: &[Record], raw: &RawTable) -> Option<Room> {
 }
 
 /// What may let rejected vectors in, if anything: as `RawTable::retry_rejected` says of one table.
-fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers<'_>, relocation_helps: bool) -> Option<Room> {
+fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers, relocation_helps: bool) -> Option<Room> {
     if raw.options.is_cuckoo() && relocation_helps {
         return Some(Room::Relocate);
     }

@@ -24,6 +24,7 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
+    #[cfg(feature = "cuda")]
     pub(crate) const ALL: [Self; 6] =
         [Self::Claim, Self::Scatter, Self::GatherPut, Self::GatherFound, Self::WriteStamps, Self::CheckStamps];
 
@@ -258,6 +259,16 @@ impl Rank {
             #[cfg(feature = "cuda")]
             // SAFETY: the caller's.
             Self::Gpu(gpu) => unsafe { gpu.run(kernel, view, view.count) },
+        }
+    }
+
+    /// On which kernels and copies are enqueued, on a GPU.
+    #[cfg(feature = "cuda")]
+    pub(super) fn stream(&self) -> Option<&std::sync::Arc<cudarc::driver::CudaStream>> {
+        match self {
+            #[cfg(feature = "cpu")]
+            Self::Cpu { .. } => None,
+            Self::Gpu(gpu) => Some(&gpu.stream),
         }
     }
 

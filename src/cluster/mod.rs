@@ -83,8 +83,9 @@
 //! Of each rank besides its table, for rounds of r vectors of w words (16 MiB of vectors on a CPU, 512 / n on a GPU, unless
 //! [`Builder::round`] says otherwise) and n ranks: r (4 w + 33) bytes for what it sends, and at most n r (4 w + 9) for
 //! what it gets: as much only if all vectors of all ranks have one owner. On a CPU only what is used of that is ever touched. On
-//! a GPU batches from host memory take another r (4 w + 13). Nothing is allocated while an operation is under way but the results that it returns (and tables that grow), so that a
-//! rank does not run out of memory halfway.
+//! a GPU batches from host memory take another r (4 w + 13). Nothing is allocated while an
+//! operation is under way but the results that it returns (and tables that grow), so that a rank does not run out of memory
+//! halfway.
 //!
 //! # Growth
 //!
@@ -109,6 +110,8 @@
 
 mod batch;
 mod builder;
+#[cfg(feature = "cuda")]
+mod device;
 mod engine;
 mod fetch;
 mod link;
@@ -124,6 +127,8 @@ mod view;
 
 pub use batch::{Batch, Reference, Request};
 pub use builder::{Builder, Shares};
+#[cfg(feature = "cuda")]
+pub use device::DeviceBatch;
 pub use local::Local;
 #[doc(hidden)] // for tests
 pub use local::{Fault, FaultKind};
@@ -131,6 +136,7 @@ pub use stats::{RankStats, Stats, Traffic};
 pub use table::Table;
 pub use transport::{Place, Region, Transport};
 
+#[cfg(feature = "cuda")]
 pub(crate) use memory::{ABI, Kernel};
 
 #[cfg(doc)]

@@ -6,10 +6,13 @@ use super::transport::Region;
 use super::view::{
     COUNTS_AT, LINE_BYTES, PartitionView, Stamp, StampView, TRAILER_BYTES, message_bytes, reply_content, whole_lines,
 };
+#[cfg(feature = "cpu")]
 use crate::core::batch::HostBatch;
 use crate::core::store::Search;
 use crate::core::table::RawTable;
-use crate::core::view::{BatchView, Counts};
+#[cfg(feature = "cuda")]
+use crate::core::view::BatchView;
+use crate::core::view::Counts;
 use crate::{Device, Error, Result};
 
 /// What every stamp begins with.
@@ -112,6 +115,17 @@ impl Array {
     }
 }
 
+/// A run that is to be put, and its reply: addresses in the rank's memory.
+#[derive(Clone, Copy)]
+struct Run {
+    count: u64,
+    vectors: u64,
+    reply: u64,
+    outcomes: u64,
+    /// 0 if they are not wanted.
+    references: u64,
+}
+
 pub(super) struct Partition {
     rank: Rank,
     width: usize,
@@ -138,6 +152,7 @@ pub(super) struct Partition {
     replies_out: Memory,
     replies_in: Memory,
     /// On a GPU: references of what is stored here, if ever asked for.
+    #[cfg(feature = "cuda")]
     fresh: Option<Memory>,
     /// The vectors of the round that is under way, and how many.
     now: (u64, u64),
@@ -174,6 +189,7 @@ impl Partition {
             receive: rank.allocate((n - 1) * r * row + extra)?,
             replies_out: rank.allocate(n * r * 9 + extra)?,
             replies_in: rank.allocate(r * 9 + extra)?,
+            #[cfg(feature = "cuda")]
             fresh: None,
             now: (0, 0),
             first_rows: vec![0; ranks + 1],
@@ -385,67 +401,86 @@ impl Partition {
         let reply = self.replies_out.address() + Self::reply_starts(rows)[rank];
         let outcomes = reply + LINE_BYTES;
         let references = if rows.with_references[rank] { outcomes + whole_lines(count) } else { 0 };
-        if self.rank.is_host() {
-            // SAFETY: the run and the reply have room for `count` rows (`runs` has laid them out by the same numbers), in memory
-            // that this rank alone uses: an exchange that may be under way writes to and reads other messages. They are aligned
-            // to lines, and any bits are words, bytes and numbers.
-            let (vectors, outcomes, references) = unsafe {
-                (
-                    std::slice::from_raw_parts(vectors as *const u32, count as usize * self.width),
-                    std::slice::from_raw_parts_mut(outcomes as *mut u8, count as usize),
-                    (references != 0).then(|| std::slice::from_raw_parts_mut(references as *mut u64, count as usize)),
-                )
-            };
-            let mut none = Vec::new();
-            let wanted = fresh.is_some() && search == Search::FindOrPut;
-            let fresh = fresh.unwrap_or(&mut none);
-            let before = fresh.len();
-            fresh.resize(before + if wanted { count as usize } else { 0 }, 0);
-            let mut batch = HostBatch {
-                outcomes: Some(outcomes),
-                references,
-                new_references: wanted.then(|| &mut fresh[before..]),
-                ..HostBatch::of(vectors)
-            };
-            let counts = raw.search_once(search, &mut batch);
-            let new = counts.as_ref().map_or(0, |counts| counts.new_references);
-            fresh.truncate(before + new as usize);
-            let at = reply - self.replies_out.address() + COUNTS_AT;
-            return self.rank.write(&mut self.replies_out, at, &[counts?]);
+        let run = Run { count, vectors, reply, outcomes, references };
+        match self.rank {
+            #[cfg(feature = "cpu")]
+            Rank::Cpu { .. } => self.search_here(raw, search, run, fresh),
+            #[cfg(feature = "cuda")]
+            Rank::Gpu(_) => self.search_on_gpu(raw, search, run, rank, fresh),
         }
-        #[cfg(feature = "cuda")]
-        if let Rank::Gpu(gpu) = &self.rank {
-            if fresh.is_some() && self.fresh.is_none() {
-                self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
-            }
-            // A part of the buffer for each rank: each run's counts begin at 0.
-            let first = 8 * rank as u64 * self.round as u64;
-            let new_references = match (&fresh, &self.fresh) {
-                (Some(_), Some(memory)) if search == Search::FindOrPut => memory.address() + first,
-                _ => 0,
-            };
-            let batch = BatchView {
-                vectors,
-                count,
-                outcomes,
-                references,
-                new_references,
-                new_capacity: if new_references == 0 { 0 } else { count },
-                // Zeros so far: `write_stamps`.
-                counts: reply + COUNTS_AT,
-                ..BatchView::default()
-            };
-            // SAFETY: as above, in the memory of this GPU; runs are aligned to lines; it all stays until the stream has passed
-            // the kernel, as memory that is freed waits for that.
-            unsafe { raw.enqueue_once(search, &batch, gpu.stream.cu_stream())? };
-            if let (Some(fresh), true) = (fresh, new_references != 0) {
-                let mut counts = [Counts::default()];
-                self.rank.read(&self.replies_out, reply - self.replies_out.address() + COUNTS_AT, &mut counts)?;
-                let before = fresh.len();
-                fresh.resize(before + counts[0].new_references as usize, 0);
-                let memory = self.fresh.as_ref().expect("allocated above");
-                self.rank.read(memory, first, &mut fresh[before..])?;
-            }
+    }
+
+    #[cfg(feature = "cpu")]
+    fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, fresh: Option<&mut Vec<u64>>) -> Result<()> {
+        let count = run.count as usize;
+        // SAFETY: the run and the reply have room for `count` rows (`runs` has laid them out by the same numbers), in memory that
+        // this rank alone uses: an exchange that may be under way writes to and reads other messages. They are aligned to lines,
+        // and any bits are words, bytes and numbers.
+        let (vectors, outcomes, references) = unsafe {
+            (
+                std::slice::from_raw_parts(run.vectors as *const u32, count * self.width),
+                std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count),
+                (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
+            )
+        };
+        let mut none = Vec::new();
+        let wanted = fresh.is_some() && search == Search::FindOrPut;
+        let fresh = fresh.unwrap_or(&mut none);
+        let before = fresh.len();
+        fresh.resize(before + if wanted { count } else { 0 }, 0);
+        let mut batch = HostBatch {
+            outcomes: Some(outcomes),
+            references,
+            new_references: wanted.then(|| &mut fresh[before..]),
+            ..HostBatch::of(vectors)
+        };
+        let counts = raw.search_once(search, &mut batch);
+        let new = counts.as_ref().map_or(0, |counts| counts.new_references);
+        fresh.truncate(before + new as usize);
+        let at = run.reply - self.replies_out.address() + COUNTS_AT;
+        self.rank.write(&mut self.replies_out, at, &[counts?])
+    }
+
+    #[cfg(feature = "cuda")]
+    fn search_on_gpu(
+        &mut self,
+        raw: &RawTable,
+        search: Search,
+        run: Run,
+        rank: usize,
+        fresh: Option<&mut Vec<u64>>,
+    ) -> Result<()> {
+        if fresh.is_some() && self.fresh.is_none() {
+            self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
+        }
+        // A part of the buffer for each rank: each run's counts begin at 0.
+        let first = 8 * rank as u64 * self.round as u64;
+        let new_references = match (&fresh, &self.fresh) {
+            (Some(_), Some(memory)) if search == Search::FindOrPut => memory.address() + first,
+            _ => 0,
+        };
+        let counts_at = run.reply + COUNTS_AT;
+        let batch = BatchView {
+            vectors: run.vectors,
+            count: run.count,
+            outcomes: run.outcomes,
+            references: run.references,
+            new_references,
+            new_capacity: if new_references == 0 { 0 } else { run.count },
+            // Zeros so far: `write_stamps`.
+            counts: counts_at,
+            ..BatchView::default()
+        };
+        let stream = self.rank.stream().expect("the rank is on a GPU");
+        // SAFETY: as in `search_here`, in the memory of this GPU, on the stream of this rank; it all stays until the stream has
+        // passed the kernel, as memory that is freed waits for that.
+        unsafe { raw.enqueue_once(search, &batch, stream.cu_stream())? };
+        if let (Some(fresh), Some(memory), true) = (fresh, &self.fresh, new_references != 0) {
+            let mut counts = [Counts::default()];
+            self.rank.read(&self.replies_out, counts_at - self.replies_out.address(), &mut counts)?;
+            let before = fresh.len();
+            fresh.resize(before + counts[0].new_references as usize, 0);
+            self.rank.read(memory, first, &mut fresh[before..])?;
         }
         Ok(())
     }

@@ -19,11 +19,15 @@ pub(super) enum Operation {
     Grow,
     Relocate,
     Reserve,
+    #[cfg(feature = "cuda")]
+    FindOrPutDevice,
+    #[cfg(feature = "cuda")]
+    FindDevice,
 }
 
 impl Operation {
     fn name(number: u32) -> &'static str {
-        const NAMES: [&str; 12] = [
+        const NAMES: [&str; 14] = [
             "build",
             "reconnect",
             "find_or_put",
@@ -36,6 +40,8 @@ impl Operation {
             "a growth",
             "a relocation",
             "reserve",
+            "find_or_put_device",
+            "find_device",
         ];
         NAMES.get((number as usize).wrapping_sub(1)).copied().unwrap_or("of another version of warpset")
     }

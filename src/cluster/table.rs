@@ -127,7 +127,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(places(&answers.references, &answers.owners))
     }
 
-    fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers<'static>> {
+    fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
         let offer = Offer { references, ..offer(operation, Search::Find, raw, &vectors) };
         let mut answers = Answers::default();

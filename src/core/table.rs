@@ -250,6 +250,7 @@ impl RawTable {
 
     /// Searches once for what is offered, without growth and relocation: for a caller who sees to these. Its vectors were counted
     /// before.
+    #[cfg(feature = "cpu")]
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
         self.ready()?.search(search, batch, &mut Progress::none())
     }
