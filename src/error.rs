@@ -209,6 +209,18 @@ pub enum Error {
         /// All file names that were tried; the message has the shortest.
         searched: Vec<String>,
     },
+    /// A shared library is of a version that lacks what is needed.
+    #[error("{library} {found}, at {path}, is too old: {needed} or later is needed")]
+    LibraryTooOld {
+        /// What it is.
+        library: &'static str,
+        /// The file, by name or path.
+        path: String,
+        /// Its version.
+        found: String,
+        /// The oldest that would do.
+        needed: String,
+    },
     /// There is no such GPU.
     #[error("there is no GPU {ordinal}: {count} found")]
     NoSuchGpu {
@@ -303,6 +315,12 @@ pub enum Error {
         own: String,
         /// What the other was doing.
         other: String,
+    },
+    /// Text that names no place where ranks meet.
+    #[error("there is no rendezvous `{text}`: there are file:PATH and tcp:HOST:PORT")]
+    UnknownRendezvous {
+        /// The text.
+        text: String,
     },
     /// Tables that are to be one set over several ranks do not fit together.
     #[error("the ranks' tables differ in {what}: {own} here, {other} on rank {rank}")]

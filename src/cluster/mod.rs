@@ -117,9 +117,12 @@ mod fetch;
 mod link;
 mod local;
 mod memory;
+#[cfg(all(feature = "nccl", unix))]
+mod nccl;
 mod owners;
 mod partition;
 mod record;
+mod rendezvous;
 mod stats;
 mod table;
 mod transport;
@@ -132,6 +135,9 @@ pub use device::DeviceBatch;
 pub use local::Local;
 #[doc(hidden)] // for tests
 pub use local::{Fault, FaultKind};
+#[cfg(all(feature = "nccl", unix))]
+pub use nccl::Nccl;
+pub use rendezvous::Rendezvous;
 pub use stats::{RankStats, Stats, Traffic};
 pub use table::Table;
 pub use transport::{Place, Region, Transport};
