@@ -171,7 +171,7 @@ impl Config {
     }
 
     fn of(record: &Record) -> Self {
-        let [width, kind, slots, node_slots, round, seed, shares, hash_mask] = record.head.values;
+        let [width, kind, slots, node_slots, round, seed, shares, hash_mask, ..] = record.head.values;
         Self { width, kind, slots, node_slots, round, seed, shares, hash_mask }
     }
 

@@ -60,7 +60,7 @@
 //!
 //! | from each rank to each other | bytes |
 //! |---|---|
-//! | before each round: the record of 2. above | 296 + 8 for each rank |
+//! | before each round: the record of 2. above | 360 + 8 for each rank |
 //! | a run of r distinct vectors of w words | 4 w r, and 144 to 271 for stamps and to fill lines |
 //! | its reply | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
 //! | nothing, if there is no row | 0 |

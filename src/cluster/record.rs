@@ -19,6 +19,7 @@ pub(super) enum Operation {
     Grow,
     Relocate,
     Reserve,
+    Sum,
     #[cfg(feature = "cuda")]
     FindOrPutDevice,
     #[cfg(feature = "cuda")]
@@ -27,7 +28,7 @@ pub(super) enum Operation {
 
 impl Operation {
     fn name(number: u32) -> &'static str {
-        const NAMES: [&str; 14] = [
+        const NAMES: [&str; 15] = [
             "build",
             "reconnect",
             "find_or_put",
@@ -40,6 +41,7 @@ impl Operation {
             "a growth",
             "a relocation",
             "reserve",
+            "sum",
             "find_or_put_device",
             "find_device",
         ];
@@ -69,7 +71,7 @@ pub(super) struct Head {
     pub full: u64,
     pub full_nodes: u64,
     /// What the operation wants to tell besides.
-    pub values: [u64; 8],
+    pub values: [u64; 16],
     text: [u8; 128],
     /// Of all other words, the rows included.
     sum: u64,

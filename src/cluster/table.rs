@@ -214,6 +214,18 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Reserve, self.local.raw.reserve(slots)).map(drop)
     }
 
+    /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around
+    /// where a sum is too large. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`], [`Error::OutOfStep`].
+    pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
+        const { assert!(N <= 16, "a record has room for 16 numbers") };
+        let all = self.gather(Operation::Sum, Ok(own))?;
+        Ok(std::array::from_fn(|at| all.iter().fold(0, |sum: u64, of_rank| sum.wrapping_add(of_rank[at]))))
+    }
+
     /// Numbers of all ranks, by rank.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
         let (values, failed) = own.map_or_else(|error| ([0; N], Some(error)), |values| (values, None));

@@ -404,6 +404,7 @@ fn what_crosses_the_wire(device: &Device) {
     assert_eq!((traffic[2].offered, traffic[2].sent), (3 * count as u64, count as u64 - own));
     let payload = 4 * width as u64 * traffic[2].sent;
     assert!((payload..payload + 3 * 271).contains(&traffic[2].bytes_sent), "{traffic:?}");
+    assert_eq!(set.agreed(|rank, table| table.sum([1, rank as u64, u64::MAX]).unwrap()), [4, 6, 0u64.wrapping_sub(4)]);
     assert!(traffic[2].bytes_sent.is_multiple_of(128) && traffic[2].bytes_received.is_multiple_of(128));
     assert_eq!((traffic[0].offered, traffic[0].sent, traffic[0].rounds), (0, 0, 1));
     assert_eq!(
