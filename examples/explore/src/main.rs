@@ -21,6 +21,7 @@ mod options;
 mod output;
 mod path;
 mod progress;
+mod ranks;
 mod record;
 mod report;
 mod successors;
@@ -199,9 +200,15 @@ impl Task<'_> {
         let Self { options, dve, checks, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
+        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+        if let Some(count) = options.local_ranks {
+            let tables = ranks::build(builder, size, device, count.into())?;
+            time.table += start.elapsed();
+            let outputs = self.outputs;
+            return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
+        }
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
         let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
         let start = Instant::now();
         match engine {
@@ -268,8 +275,8 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted: Interpreted { interpreter, checks }, warnings, outputs } = self;
-        let (model, device) = (interpreter.model(), table.device());
+        let Self { options, table, interpreted, warnings, outputs } = self;
+        let device = table.device();
         let limits = limits(options, device);
         let start = Instant::now();
         let exploration = {
@@ -278,7 +285,38 @@ impl<S: Storage> Run<'_, S> {
         };
         time.explore = start.elapsed();
         let (stats, measurements) = (table.stats()?, explorer.measurements()?);
+        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
+        let ending = Ending { options, interpreted, warnings, outputs, device, spec, stats, measurements, exploration };
+        ending.report(explorer, recorder, limits, engine, time)
+    }
+}
 
+/// What has come of an exploration, to be printed.
+struct Ending<'a> {
+    options: &'a Options,
+    interpreted: &'a Interpreted<'a>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    device: &'a Device,
+    spec: warpset::Spec,
+    stats: warpset::Stats,
+    measurements: Option<report::Measurements>,
+    exploration: &'a engine::Exploration,
+}
+
+impl Ending<'_> {
+    /// Finds the path, and prints all.
+    fn report(
+        self,
+        explorer: &mut impl Explorer,
+        recorder: Option<&Recorder>,
+        limits: Limits,
+        engine: String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, interpreted, warnings, outputs, device, spec, stats, measurements, exploration } = self;
+        let Interpreted { interpreter, checks } = interpreted;
+        let model = interpreter.model();
         let start = Instant::now();
         let finding = exploration.found.as_ref().map(|found| {
             let states = explorer.path(found, limits);
@@ -291,7 +329,6 @@ impl<S: Storage> Run<'_, S> {
             output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
-        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let report =
             Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;

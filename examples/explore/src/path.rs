@@ -85,7 +85,7 @@ pub fn explored_again(end: End) -> Result<()> {
 }
 
 /// A state among those with these references that has this successor.
-fn predecessor<S: Storage, X: Successors>(
+pub fn predecessor<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     level: &[Reference],
