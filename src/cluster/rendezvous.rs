@@ -224,17 +224,16 @@ impl Rendezvous {
         let deadline = Instant::now() + self.timeout;
         let number = rand::rng().next_u64();
         let failed = |error: io::Error| self.failed(0, format!("cannot write {}: {error}", path.display()));
-        // What an earlier run has left, if it has.
-        let remove_all = || {
-            let _ = fs::remove_file(path);
-            (1..ranks).for_each(|rank| drop(fs::remove_file(beside(path, &rank.to_string()))));
-        };
+        // What the others say, of an earlier run too.
+        let remove_marks = || (1..ranks).for_each(|rank| drop(fs::remove_file(beside(path, &rank.to_string()))));
         let mut content = MAGIC.to_vec();
         content.extend(number.to_le_bytes());
         content.extend((ranks as u64).to_le_bytes());
         let written =
             write_bytes(&mut content, self.token.as_bytes()).and_then(|()| write_bytes(&mut content, own)).and_then(|()| {
-                remove_all();
+                remove_marks();
+                // In place of what an earlier run has left: were there no file for a moment, who has read that one would think
+                // that rank 0 has given up.
                 let new = beside(path, &format!("new-{number:016x}"));
                 create(&new, &content).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
             });
@@ -251,7 +250,7 @@ impl Rendezvous {
             return Ok(own.to_vec());
         }
         // What the others have said first: then they know that it came to nothing.
-        (1..ranks).for_each(|rank| drop(fs::remove_file(beside(path, &rank.to_string()))));
+        remove_marks();
         let _ = fs::remove_file(path);
         Err(self.missing(&missing))
     }
