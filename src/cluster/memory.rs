@@ -1,6 +1,8 @@
 //! A rank's device: memory on it, and the kernels of cuda/warpset/cluster/partition.cuh.
 
 use super::transport::{Place, Region};
+#[cfg(feature = "cpu")]
+use super::view::LINE_BYTES;
 use super::view::{PartitionView, Stamp, StampView};
 use crate::Result;
 #[cfg(feature = "cuda")]
@@ -8,7 +10,7 @@ use crate::backend::cuda::{ClusterGpu, DeviceMemory};
 #[cfg(feature = "cpu")]
 use crate::core::memory::zeroed;
 use crate::device::{Device, Machine};
-use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
+use bytemuck::{AnyBitPattern, NoUninit};
 
 /// Sizes of the views that cross, as `warpset_cluster_abi` has them.
 pub(crate) const ABI: [u32; 3] = [size_of::<PartitionView>() as u32, size_of::<Stamp>() as u32, size_of::<StampView>() as u32];
@@ -52,11 +54,6 @@ unsafe extern "C" {
     fn warpset_cpu_cluster_check_stamps(view: *const StampView, thread: u64, threads: u64);
 }
 
-/// A line of 128 bytes: host memory of messages is made of whole ones.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(128))]
-pub(super) struct Line([u8; 128]);
-
 /// Memory of a rank's device. Kernels and transports know it by its address.
 pub(super) enum Memory {
     #[cfg(feature = "cpu")]
@@ -64,7 +61,7 @@ pub(super) enum Memory {
         address: u64,
         bytes: u64,
         /// Not touched by this name, so that whoever has the address is the only one who uses it.
-        _lines: Vec<Line>,
+        _words: Vec<u64>,
     },
     #[cfg(feature = "cuda")]
     Gpu(DeviceMemory),
@@ -124,8 +121,10 @@ impl Rank {
         match self {
             #[cfg(feature = "cpu")]
             Self::Cpu { .. } => {
-                let mut lines = zeroed::<Line>(bytes.div_ceil(size_of::<Line>() as u64).max(1) as usize)?;
-                Ok(Memory::Host { address: lines.as_mut_ptr() as u64, bytes, _lines: lines })
+                // Messages begin at lines. An allocator that is asked for that alignment writes all of the zeros itself.
+                let mut words = zeroed::<u64>((bytes.next_multiple_of(8) + LINE_BYTES) as usize / 8)?;
+                let address = (words.as_mut_ptr() as u64).next_multiple_of(LINE_BYTES);
+                Ok(Memory::Host { address, bytes, _words: words })
             }
             #[cfg(feature = "cuda")]
             Self::Gpu(gpu) => Ok(Memory::Gpu(gpu.allocate(bytes)?)),
