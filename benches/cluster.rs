@@ -3,8 +3,8 @@
 //! Axes: ranks {1, 2, 4, ... as many as there are GPUs} x words a vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
 //! strong: 2^27 vectors in all}. Vectors are random, each is offered twice on average over all ranks, from the memory of each
 //! rank's GPU, into empty bucket tables that they fill to 0.7. Each figure is the median of 5 batches by the wall clock, all
-//! ranks together, the first one left out; beside it the least and the most that a rank has waited for others, how evenly the tables
-//! are filled, and the time that the transport takes for an exchange of as many bytes without anything else.
+//! ranks together, the first one left out; beside it the least and the most that a rank has waited for others, how evenly the
+//! tables are filled, and the time that the transport takes for an exchange of as many bytes without anything else.
 //!
 //! Where there is no GPU, ranks are parts of the CPU, with 2^20 vectors in the host's memory each: that shows that it runs, and
 //! what a round costs, and says nothing of GPUs.
