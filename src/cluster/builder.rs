@@ -75,9 +75,9 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
-    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many
-    /// as take 64 MiB on a CPU, and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](super#memory)). The least that any
-    /// rank wants is what all do.
+    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many as take 64 MiB on a CPU,
+    /// and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](crate::cluster#memory)). The least that any rank wants is
+    /// what all do.
     pub fn round(mut self, vectors: usize) -> Self {
         self.round = Some(vectors.clamp(1, MOST_A_ROUND));
         self
