@@ -112,7 +112,8 @@ fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Tra
         waits.push((table.traffic().waited - before).as_secs_f64());
     }
     let balance = table.stats()?.balance();
-    let sent = table.traffic().bytes_sent / (REPEATS as u64 + 1);
+    // As much on all ranks.
+    let [sent] = table.sum([table.traffic().bytes_sent / (REPEATS as u64 + 1) / ranks as u64])?;
     let transport = transport_alone(connect()?.as_mut(), sent, device)?;
     let put = median(times.split_off(1));
     Ok(Measured { put, waiting: median(waits.split_off(1)) / put, balance, transport })
@@ -124,6 +125,38 @@ fn put(table: &mut Table<Words, Bucket>, input: &Input, count: usize) -> Result<
         Input::Gpu(stream, vectors) => table.find_or_put_device(stream, DeviceBatch::new(vectors, count))?,
     };
     if batch.total.full > 0 { Err(format!("{} vectors were rejected", batch.total.full).into()) } else { Ok(()) }
+}
+
+/// Seconds of a batch of one rank's by a table without a cluster.
+fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
+    let pool = count as u64 / DUPLICATION;
+    let table = BucketTable::builder(width).capacity((pool as f64 / FILL) as u64).build(device)?;
+    let words = draw(0, count, width, pool);
+    let on_gpu = match device.cuda_context() {
+        None => None,
+        Some(context) => {
+            let stream = context.new_stream()?;
+            let vectors = stream.clone_htod(&words)?;
+            let outcomes = stream.alloc_zeros::<u8>(count)?;
+            Some((stream, vectors, outcomes))
+        }
+    };
+    let mut on_gpu = on_gpu;
+    let mut times = Vec::new();
+    for _ in 0..=REPEATS {
+        table.clear()?;
+        let start = Instant::now();
+        match &mut on_gpu {
+            None => drop(table.find_or_put_many(&words)?),
+            Some((stream, vectors, outcomes)) => {
+                let batch = warpset::gpu::DeviceBatch::new(vectors, count).outcomes(outcomes);
+                table.find_or_put_device(stream, batch)?;
+                stream.synchronize()?;
+            }
+        }
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times.split_off(1)))
 }
 
 /// Seconds of one exchange of so many bytes, evenly to all others.
@@ -249,6 +282,8 @@ fn main() -> Result<()> {
     println!("| words | scaling | ranks | G/s | to one rank | waiting | balance | transport alone |");
     println!("|---|---|---|---|---|---|---|---|");
     for width in widths {
+        let rate = (1u64 << log2) as f64 / alone(width, 1 << log2, &device_of(0, 1, gpus)?)? / 1e9;
+        println!("| {width} | a table without a cluster | - | {rate:.3} | - | - | - | - |");
         for weak in [true, false] {
             let mut of_one = None;
             for &ranks in &ranks {
