@@ -57,7 +57,7 @@
 //! |---|---|---|
 //! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
 //! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
-//! | `nccl` | [`cluster::Nccl`]: sets over several GPUs, of one host or several | NCCL 2.14 or later, at run time |
+//! | `nccl` | `cluster::Nccl`: sets over several GPUs, of one host or several | NCCL 2.14 or later, at run time |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the

@@ -76,7 +76,7 @@ fn compile_blocks<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
 fn compile_cluster(capability: (u32, u32)) -> Result<(), Failed> {
     let image = warpset::gpu::compile_cluster_kernels(capability)?;
     let has = |name: &str| image.windows(name.len()).any(|bytes| bytes == name.as_bytes());
-    let kernels = ["claim", "scatter", "gather_put", "gather_found", "write_stamps", "check_stamps"];
+    let kernels = ["claim", "scatter", "gather_put", "gather_found", "write_stamps", "check_stamps", "abi"];
     let missing: Vec<_> = kernels.iter().filter(|kernel| !has(&format!("warpset_cluster_{kernel}"))).collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} are missing").into()) }
 }

@@ -75,8 +75,9 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
-    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: 16 MiB of them on a CPU, and on a
-    /// GPU 512 MiB divided by the number of ranks. The least that any rank wants is what all do.
+    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many as take 64 MiB on a CPU,
+    /// and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](crate::cluster#memory)). The least that any rank wants is
+    /// what all do.
     pub fn round(mut self, vectors: usize) -> Self {
         self.round = Some(vectors.clamp(1, MOST_A_ROUND));
         self
@@ -127,9 +128,20 @@ impl<S: Storage, K: Key> Builder<S, K> {
     }
 }
 
+/// A round takes so many bytes in all: of the host, of which only what is used is touched; of a GPU, at most so many, and one of
+/// so many of its free memory.
+const ROUND_BYTES: u64 = 64 << 20;
+const ROUND_BYTES_ON_GPU: u64 = 4 << 30;
+const ROUND_SHARE_OF_GPU: u64 = 32;
+
 fn default_round(device: &Device, width: usize, ranks: usize) -> usize {
-    let bytes = if device.is_gpu() { (512 << 20) / ranks } else { 16 << 20 };
-    (bytes / (4 * width.max(1))).clamp(1024, MOST_A_ROUND)
+    let bytes = match device.is_gpu() {
+        true => device.free_memory().map_or(ROUND_BYTES, |free| (free / ROUND_SHARE_OF_GPU).min(ROUND_BYTES_ON_GPU)),
+        false => ROUND_BYTES,
+    };
+    // As in the module's chapter on memory.
+    let bytes_a_vector = ((ranks + 1) * (4 * width + 9) + 37) as u64;
+    ((bytes / bytes_a_vector) as usize).clamp(1024, MOST_A_ROUND)
 }
 
 /// What must be the same on all ranks, and slots.

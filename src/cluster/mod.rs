@@ -80,12 +80,11 @@
 //!
 //! # Memory
 //!
-//! Of each rank besides its table, for rounds of r vectors of w words (16 MiB of vectors on a CPU, 512 / n on a GPU, unless
-//! [`Builder::round`] says otherwise) and n ranks: r (4 w + 33) bytes for what it sends, and at most n r (4 w + 9) for
-//! what it gets: as much only if all vectors of all ranks have one owner. On a CPU only what is used of that is ever touched. On
-//! a GPU batches from host memory take another r (4 w + 13). Nothing is allocated while an
-//! operation is under way but the results that it returns (and tables that grow), so that a rank does not run out of memory
-//! halfway.
+//! Of each rank besides its table, for rounds of r vectors of w words and n ranks: r (4 w + 33) bytes for what it sends, at most
+//! n r (4 w + 9) for what it gets (as much only if all vectors of all ranks have one owner), and on a GPU r (4 w + 13) for
+//! batches from host memory. That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free
+//! memory, 4 GiB at most. [`Builder::round`] chooses r instead. Nothing is allocated while an operation is under way but the
+//! results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth
 //!

@@ -14,7 +14,7 @@ use crate::table::key_words as words;
 use crate::{Error, Key, Outcome, Result, Storage};
 use std::fmt;
 
-/// A rank's part of a set that is spread over several ranks; see [the module](self).
+/// A rank's part of a set that is spread over several ranks; see [the module](crate::cluster).
 ///
 /// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the
 /// others to make theirs. Errors that concern all are errors on all. Batches differ from rank to rank, and may be empty.

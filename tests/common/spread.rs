@@ -18,6 +18,11 @@ pub struct Spread<S> {
     luck: Mutex<Random>,
 }
 
+/// With small rounds: several ranks, and several tests, share one GPU's memory.
+pub fn small<S: Storage>(table: TableBuilder<S>) -> Builder<S> {
+    Builder::new(table).round(1 << 16)
+}
+
 /// Builds a rank of a cluster on each of these transports, at once. Ranks that are to fail differ.
 pub fn build<S: Storage, T: Transport + 'static>(
     device: &Device,

@@ -4,7 +4,7 @@ use super::histories::{History, Luck, history};
 use crate::common::checker::{Checked, Checker, OrFail};
 use crate::common::histories::play;
 use crate::common::kinds::{Kind, roomy};
-use crate::common::spread::{Spread, build, on_all};
+use crate::common::spread::{Spread, build, on_all, small};
 use crate::common::vectors::{Pool, distinct, keys};
 use crate::common::{scaled, sized, slots_per_bucket, tests, tests_of_all_kinds};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn histories<S: Kind>(device: &Device) {
     let cases = sized(4, 1, 1);
     let config = Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() };
     // Vectors a round, and the mask of the hash for owners: all to one rank, or to some.
-    let rounds = prop::sample::select(vec![1usize, 7, 300, 1 << 20]);
+    let rounds = prop::sample::select(vec![1usize, 7, 300, 1 << 16]);
     let masks = prop::sample::select(vec![u64::MAX, u64::MAX, u64::MAX, 0, 1 << 63]);
     for width in widths {
         for ranks in RANKS {
@@ -159,7 +159,7 @@ fn full_tables<S: Kind>(device: &Device) {
 /// Any rank reads any vector; stale and invalid references are the error of whoever has given them.
 fn references_of_others<S: Kind>(device: &Device) {
     let (width, count, ranks) = (6, 1000, 3);
-    let set = Spread::new(device, ranks, Builder::new, roomy::<S>(width, 4 * count as u64)).unwrap();
+    let set = Spread::new(device, ranks, small, roomy::<S>(width, 4 * count as u64)).unwrap();
     let words = distinct(width, 0, count);
     let places = set.all(|rank, table| {
         let own = if rank == 0 { &words[..] } else { &[] };
@@ -211,7 +211,7 @@ fn keys_in_compact_slots(device: &Device) {
     }
     // A key that does not fit is refused on its rank; the others hear of it.
     let table = VectorTable::<Root>::builder(2).key_bits(40).slot_bits(32).capacity(1 << 16);
-    let set = Spread::new(device, 2, Builder::new, table).unwrap();
+    let set = Spread::new(device, 2, small, table).unwrap();
     let errors = set.all(|rank, table| table.find_or_put_many(&[1, if rank == 1 { 1 << 8 } else { 0 }]).unwrap_err());
     assert!(matches!(errors[1], Error::KeyTooLarge { position: 0, .. }), "{}", errors[1]);
     assert!(matches!(&errors[0], Error::Rank { rank: 1, reason } if reason.contains("0x10000000001")), "{}", errors[0]);
@@ -261,7 +261,7 @@ fn owners_have_nothing_to_do_with_buckets(device: &Device) {
         let words: Vec<u32> = if numbered { (0..count as u32).collect() } else { distinct(width, 0, count) };
         let capacity = (count / ranks) as u64 * 10 / 7;
         let table = BucketTable::builder(width).capacity(capacity).seed(11);
-        let set = Spread::new(device, ranks, Builder::new, table.clone()).unwrap();
+        let set = Spread::new(device, ranks, small, table.clone()).unwrap();
         set.all(|rank, table| table.find_or_put_many(if rank == 1 { &words } else { &[] }).unwrap().tally);
         let stats = set.agreed(|_, rank| rank.stats().unwrap());
         assert_eq!(stats.stored(), count as u64);
@@ -281,7 +281,7 @@ fn shares_are_as_wanted(device: &Device) {
     let count = scaled(60_000, 6000);
     let words = distinct(2, 0, count);
     let built = build(device, Local::ranks(3), |rank| {
-        Builder::new(BucketTable::builder(2).capacity((count as u64) << rank)).shares(Shares::BySlots)
+        small(BucketTable::builder(2).capacity((count as u64) << rank)).shares(Shares::BySlots)
     });
     let stats = on_all(built, |_, table| {
         let mut table = table.unwrap();
@@ -299,7 +299,7 @@ fn shares_are_as_wanted(device: &Device) {
 
 /// One rank's batch is no batch: it gets its error, the others hear of it, nothing is put, and all may go on.
 fn refused_batches_are_refused_on_all_ranks(device: &Device) {
-    let set = Spread::new(device, 3, Builder::new, BucketTable::builder(3).capacity(100)).unwrap();
+    let set = Spread::new(device, 3, small, BucketTable::builder(3).capacity(100)).unwrap();
     let errors = set.all(|rank, table| table.find_or_put_many(if rank == 2 { &[1, 2] } else { &[1, 2, 3] }).unwrap_err());
     assert_eq!(errors[2], Error::RaggedVectors { words: 2, width: 3 });
     for error in &errors[..2] {
@@ -318,20 +318,19 @@ fn tables_that_do_not_fit_together(device: &Device) {
         }
     };
     let table = |width| BucketTable::builder(width).capacity(1000);
-    differ("words", &|rank| Builder::new(table(2 + rank)));
-    differ("slots", &|rank| Builder::new(table(2).capacity(1000 + 5000 * rank as u64)));
-    differ("grow", &|rank| Builder::new(table(2).grows(rank == 0)));
-    differ("shares", &|rank| Builder::new(table(2)).shares(if rank == 0 { Shares::Equal } else { Shares::BySlots }));
+    differ("words", &|rank| small(table(2 + rank)));
+    differ("slots", &|rank| small(table(2).capacity(1000 + 5000 * rank as u64)));
+    differ("grow", &|rank| small(table(2).grows(rank == 0)));
+    differ("shares", &|rank| small(table(2)).shares(if rank == 0 { Shares::Equal } else { Shares::BySlots }));
     // A rank that cannot even make its table.
-    let failed: Vec<_> =
-        build(device, Local::ranks(3), |rank| Builder::new(table(if rank == 1 { 0 } else { 2 }))).into_iter().collect();
+    let failed: Vec<_> = build(device, Local::ranks(3), |rank| small(table(if rank == 1 { 0 } else { 2 }))).into_iter().collect();
     let failed: Vec<Error> = failed.into_iter().map(|built| built.map(drop).unwrap_err()).collect();
     assert_eq!(failed[1], Error::Width { width: 0 });
     assert!([0, 2].iter().all(|rank| matches!(failed[*rank], Error::Rank { rank: 1, .. })), "{failed:?}");
 }
 
 fn ranks_that_are_out_of_step(device: &Device) {
-    let set = Spread::new(device, 3, Builder::new, BucketTable::builder(1).capacity(100)).unwrap();
+    let set = Spread::new(device, 3, small, BucketTable::builder(1).capacity(100)).unwrap();
     set.all(|_, table| table.find_or_put_many(&[1, 2, 3]).unwrap().tally);
     let errors = set.all(|rank, table| if rank == 0 { table.clear().unwrap_err() } else { table.len().map(drop).unwrap_err() });
     for error in &errors {
@@ -356,7 +355,7 @@ fn ranks_whose_growth_fails(device: &Device) {
     drop(built);
     assert!(calls > 0);
     let table = BucketTable::builder(width).capacity(400).grows(true);
-    let set = Spread::new(device, 2, Builder::new, table).unwrap();
+    let set = Spread::new(device, 2, small, table).unwrap();
     set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words[..600] } else { &[] }).unwrap().tally);
     let before = set.agreed(|_, table| table.local().slots());
     // Calls of rank 1 fail from some number on, until one is found that is in its growth.
@@ -394,7 +393,7 @@ fn ranks_whose_growth_fails(device: &Device) {
 fn what_crosses_the_wire(device: &Device) {
     let (width, count) = (8, 4000);
     let words = distinct(width, 0, count);
-    let set = Spread::new(device, 4, Builder::new, BucketTable::builder(width).capacity(8000)).unwrap();
+    let set = Spread::new(device, 4, small, BucketTable::builder(width).capacity(8000)).unwrap();
     let traffic = set.all(|rank, table| {
         let batch = table.find_or_put_many(&if rank == 2 { words.repeat(3) } else { Vec::new() }).unwrap();
         assert_eq!(batch.total.new, count as u64);

@@ -1,7 +1,7 @@
 //! Ranks whose batches are in the memory of their GPUs.
 
 use crate::common::kinds::{Kind, roomy};
-use crate::common::spread::Spread;
+use crate::common::spread::{Spread, small};
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests_of_all_kinds};
 use warpset::cluster::{Builder, DeviceBatch, Request};
@@ -67,7 +67,7 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
 /// One rank's batch is refused; the others hear of it.
 fn buffers_that_are_too_short_on_a_rank<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
-    let set = Spread::new(device, 2, Builder::new, roomy::<S>(3, 1000)).unwrap();
+    let set = Spread::new(device, 2, small, roomy::<S>(3, 1000)).unwrap();
     let errors = set.all(|rank, table| {
         let stream = context.new_stream().unwrap();
         let vectors = stream.clone_htod(&distinct(3, 0, 10)).unwrap();

@@ -19,7 +19,7 @@ use crate::{Ending, Outputs, limits};
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use warpset::cluster::{self, Builder, Local, Request};
 use warpset::{Device, Error, Outcome, Reference, Stats, Storage, TableBuilder, Words};
 
@@ -32,6 +32,9 @@ const ROUND: usize = 1 << 16;
 /// A table that is fuller grows, if it may.
 const GROW_AT_FILL: f64 = 0.85;
 
+/// Ranks of one process know at once when one is gone. One that is slow is waited for, also if the process was suspended.
+const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The tables of so many ranks, on as many threads.
 pub fn build<S: Storage>(builder: TableBuilder<S>, size: Size, device: &Device, count: usize) -> Result<Vec<Table<S>>> {
     // Each rank's share of the threads; a GPU is everybody's.
@@ -40,7 +43,9 @@ pub fn build<S: Storage>(builder: TableBuilder<S>, size: Size, device: &Device, 
     #[cfg(not(feature = "cpu"))]
     let of_rank = device.clone();
     let slots = size.slots.div_ceil(count as u64);
-    let built = on_all(Local::ranks(count), |transport| Builder::new(builder.clone().capacity(slots)).build(&of_rank, transport));
+    let built = on_all(Local::with_timeout(count, PATIENCE), |transport| {
+        Builder::new(builder.clone().capacity(slots)).build(&of_rank, transport)
+    });
     Ok(first_error(built)?)
 }
 

@@ -87,7 +87,7 @@ fn beem_models_have_their_counts() {
         println!("skipped: WARPSET_BEEM does not name a folder of models");
         return;
     };
-    const MOST_STATES: u64 = 2_000_000;
+    const MOST_STATES: u64 = 500_000;
     let list = std::fs::read_to_string(folder.join("open.csv")).unwrap();
     let mut compared = 0;
     for row in list.lines().skip(1) {

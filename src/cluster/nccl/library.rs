@@ -22,12 +22,14 @@ pub(super) struct Config {
     magic: u32,
     version: u32,
     blocking: c_int,
+    /// Filling, where later versions have a number: undefined, as NCCL says it.
+    filling: c_int,
 }
 
 impl Config {
     /// Calls return at once, and say later what has come of them: so they can be given up after a time-out.
     pub(super) fn nonblocking() -> Self {
-        Self { size: size_of::<Self>(), magic: 0xcafe_beef, version: LEAST, blocking: 0 }
+        Self { size: size_of::<Self>(), magic: 0xcafe_beef, version: LEAST, blocking: 0, filling: c_int::MIN }
     }
 }
 
