@@ -2,6 +2,7 @@
 
 use crate::device::DeviceChoice;
 use crate::exit;
+use crate::language::Format;
 use crate::numbers::{parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -41,8 +42,12 @@ fn after_help() -> String {
 #[derive(Debug, Parser)]
 #[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
-    /// The model, a text in DVE; - is standard input.
+    /// The model; - is standard input.
     pub model: PathBuf,
+
+    /// The language of the model [default: the one of its file's extension, and DVE if that says nothing]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
 
     /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
     /// is written.

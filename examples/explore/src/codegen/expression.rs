@@ -28,7 +28,9 @@ pub fn can_fault(model: &Model, expression: &Expression) -> bool {
         Expression::Unary { operand, .. } => can_fault(model, operand),
         Expression::Binary { operator, operands, .. } => {
             let divides = matches!(operator, Binary::Divide | Binary::Remainder) && range(model, &operands[1]).contains(0);
-            divides || operands.iter().any(|operand| can_fault(model, operand))
+            let inverts =
+                *operator == Binary::Power && range(model, &operands[0]).contains(0) && range(model, &operands[1]).low < 0;
+            divides || inverts || operands.iter().any(|operand| can_fault(model, operand))
         }
     }
 }
@@ -105,6 +107,7 @@ impl Scope<'_> {
             Binary::Remainder if right.low > 0 => infix("%"),
             Binary::Divide => dividing("divide"),
             Binary::Remainder => dividing("remainder"),
+            Binary::Power => dividing("power"),
             Binary::ShiftLeft => call("shift_left"),
             Binary::ShiftRight => call("shift_right"),
             Binary::BitAnd => infix("&"),

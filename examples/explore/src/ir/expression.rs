@@ -55,6 +55,9 @@ pub enum Binary {
     Divide,
     /// Has the sign of the dividend. By zero is a fault; -2^31 % -1 is 0.
     Remainder,
+    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; of 0 that is a fault, as a division by
+    /// zero.
+    Power,
     /// By the low 5 bits of the right side.
     ShiftLeft,
     /// By the low 5 bits of the right side; copies the sign bit.
@@ -97,6 +100,13 @@ impl Binary {
             Self::Divide => left.wrapping_div(right),
             Self::Remainder if right == 0 => return None,
             Self::Remainder => left.wrapping_rem(right),
+            Self::Power if right >= 0 => left.wrapping_pow(right as u32),
+            Self::Power => match left {
+                0 => return None,
+                1 => 1,
+                -1 => 1 - 2 * (right & 1),
+                _ => 0,
+            },
             Self::ShiftLeft => left.wrapping_shl(right as u32),
             Self::ShiftRight => left.wrapping_shr(right as u32),
             Self::BitAnd => left & right,
@@ -112,6 +122,12 @@ impl Binary {
             Self::Or => i32::from(left != 0 || right != 0),
             Self::Imply => i32::from(left == 0 || right != 0),
         })
+    }
+
+    /// Whether it gives 0 or 1 only.
+    pub fn is_truth(self) -> bool {
+        use Binary::*;
+        matches!(self, Less | LessOrEqual | Greater | GreaterOrEqual | Equal | NotEqual | And | Or | Imply)
     }
 
     /// The value if the left side alone decides it, so that the right one must not be evaluated.

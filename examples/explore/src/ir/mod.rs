@@ -213,6 +213,10 @@ impl Type {
     pub const BYTE: Self = Self { bits: 8, signed: false };
     /// -32768 to 32767.
     pub const INT: Self = Self { bits: 16, signed: true };
+    /// All 32 bits.
+    pub const WORD: Self = Self { bits: 32, signed: true };
+    /// 0 and 1. What is stored is 0 or 1 before: its lowest bit is not whether a number is 0.
+    pub const BOOLEAN: Self = Self { bits: 1, signed: false };
 
     /// What a store of `value` leaves in a variable of this type.
     pub fn wrap(self, value: i32) -> i32 {

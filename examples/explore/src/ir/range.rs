@@ -103,6 +103,7 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
         | Binary::Imply => Range::TRUTH,
         Binary::Divide
         | Binary::Remainder
+        | Binary::Power
         | Binary::BitAnd
         | Binary::BitOr
         | Binary::BitXor
