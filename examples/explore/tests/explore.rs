@@ -38,8 +38,9 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 13] = [
+const EVERYWHERE: [OfPlace; 14] = [
     ("own_models_have_their_counts", own_models_have_their_counts),
+    ("models_in_other_languages_have_their_counts", models_in_other_languages_have_their_counts),
     ("violations_come_with_the_shortest_path", violations_come_with_the_shortest_path),
     ("what_holds_is_not_reported", what_holds_is_not_reported),
     ("assertions_are_checked", assertions_are_checked),
@@ -133,10 +134,11 @@ fn main() -> ExitCode {
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
-    let beem = "beem_models_have_their_counts";
-    match std::env::var_os("WARPSET_BEEM").map(PathBuf::from) {
-        Some(folder) => trials.push(trial(beem.into(), Box::new(move || beem_models_have_their_counts(&folder)))),
-        None => trials.push(skipped(beem.into(), "WARPSET_BEEM does not name a folder of models")),
+    for (test, variable, of_folder) in OF_FOLDERS {
+        match std::env::var_os(variable).map(PathBuf::from) {
+            Some(folder) => trials.push(trial(test.into(), Box::new(move || of_folder(&folder)))),
+            None => trials.push(skipped(test.into(), "its variable does not name a folder of models (.ci/run)")),
+        }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some((count, why)) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
@@ -146,7 +148,11 @@ fn main() -> ExitCode {
 }
 
 fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name).with_extension("dve")
+    file(name).with_extension("dve")
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
 }
 
 fn explore_on(device: &str, model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
@@ -208,6 +214,16 @@ const GOLDEN: [(&str, [u64; 4]); 5] = [
     ("readers_writers", [11, 22, 1, 5]),
     ("river", [10, 20, 0, 8]),
 ];
+
+/// The same of models in other languages than DVE, with the widest level.
+const GOLDEN_OF_OTHERS: [(&str, [u64; 5]); 1] = [("vending.slco", [109, 146, 4, 24, 10])];
+
+fn models_in_other_languages_have_their_counts(place: Place) {
+    for (name, expected) in GOLDEN_OF_OTHERS {
+        let (code, report) = place.json(&file(name), &[]);
+        assert_eq!((code, counts(&report), &report["complete"]), (Some(0), expected, &Value::Bool(true)), "{name}");
+    }
+}
 
 fn own_models_have_their_counts(place: Place) {
     for (name, expected) in GOLDEN {
@@ -922,26 +938,56 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     }
 }
 
-/// The columns of the list of models that are compared: states, transitions, deadlocks, levels, the widest level.
-const COLUMNS: [usize; 5] = [1, 2, 3, 4, 6];
+/// A test of models that are not part of this repository: its name, and the variable that names their folder.
+type OfFolder = (&'static str, &'static str, fn(&Path));
 
-/// Models with more states take too long for a test.
+const OF_FOLDERS: [OfFolder; 2] = [
+    ("beem_models_have_their_counts", "WARPSET_BEEM", beem_models_have_their_counts),
+    ("slco_models_have_their_counts", "WARPSET_SLCO", slco_models_have_their_counts),
+];
+
+/// The columns of a list of models that are compared: states, transitions, deadlocks, levels, the widest level.
+const COLUMNS: [&str; 5] = ["states", "transitions", "deadlocks", "levels", "max_frontier"];
+
+/// Models of BEEM with more states take too long for a test.
 const MOST_STATES: u64 = 300_000;
 
 /// Models of the BEEM benchmark against what other tools count: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.
 fn beem_models_have_their_counts(folder: &Path) {
-    let list = std::fs::read_to_string(folder.join("open.csv")).unwrap();
+    have_their_counts(folder, "open", MOST_STATES, |name| with_extension(folder.join("open").join(name), "dve"));
+}
+
+/// `WARPSET_SLCO` names the folder with `open.csv` and `open/`, `constructs.csv` and `constructs/`.
+fn slco_models_have_their_counts(folder: &Path) {
+    for list in ["constructs", "open"] {
+        have_their_counts(folder, list, 1_000_000, |name| with_extension(folder.join(list).join(name), "slco"));
+    }
+}
+
+/// Names of models have dots, so an extension is added, and replaces nothing.
+fn with_extension(path: PathBuf, extension: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{extension}", path.display()))
+}
+
+/// All rows of a list that have a number of states, and no more than so many, with every kind of table.
+fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -> PathBuf) {
+    let list = std::fs::read_to_string(with_extension(folder.join(list), "csv")).unwrap();
+    let header: Vec<&str> = list.lines().next().unwrap().split(',').collect();
+    let columns = COLUMNS.map(|name| header.iter().position(|column| *column == name).unwrap());
     let mut compared = 0;
     for row in list.lines().skip(1) {
         let fields: Vec<&str> = row.split(',').collect();
-        let expected = COLUMNS.map(|column| fields[column].parse::<u64>().ok());
-        if expected[0].is_none_or(|states| states > MOST_STATES) {
+        let expected = columns.map(|column| fields[column].parse::<u64>().ok());
+        if expected[0].is_none_or(|states| states > most) {
             continue;
         }
-        let path = folder.join("open").join(format!("{}.dve", fields[0]));
+        let path = file(fields[0]);
         for table in TABLES {
             let (code, report) = json(&path, &["--table", table]);
-            assert_eq!((code, counts(&report).map(Some)), (Some(0), expected), "{} in a {table} table", fields[0]);
+            let found = counts(&report).map(Some);
+            // What the list does not have is not compared.
+            let agrees = found.iter().zip(&expected).all(|(found, expected)| expected.is_none() || found == expected);
+            assert!(code == Some(0) && agrees, "{} in a {table} table: {found:?}, not {expected:?}", fields[0]);
             compared += 1;
         }
     }
