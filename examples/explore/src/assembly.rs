@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
-use crate::ir::{Action, Assertion, Channel, Layout, Model, Process, Source, Span, Transition, Variable};
+use crate::ir::{Action, Assertion, Channel, Layout, Model, Network, Process, Range, Source, Span, Transition, Variable};
 
 /// Bits that variables and locations may take together: what the widest vectors of a table hold.
 const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
@@ -15,6 +15,7 @@ pub struct Parts {
     pub channels: Vec<Channel>,
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
+    pub network: Option<Network>,
 }
 
 /// The model: who communicates with whom, which variables are written and what they can hold, and where they lie in a state.
@@ -23,7 +24,7 @@ pub struct Parts {
 ///
 /// States take more words than a table's vectors have.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
-    let Parts { mut variables, processes, mut channels, transitions, assertions } = parts;
+    let Parts { mut variables, processes, mut channels, transitions, assertions, network } = parts;
     for (id, transition) in transitions.iter().enumerate() {
         match &transition.action {
             Action::Alone => {}
@@ -36,8 +37,13 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         transition.effects.iter().for_each(|effect| variables[effect.target.variable].is_written = true);
     }
     bounds::bound(&processes, &channels, &transitions, &mut variables);
+    for component in network.iter().flat_map(|network| &network.components) {
+        let (variable, states) = (&mut variables[component.variable], component.table.states());
+        variable.is_written = states > 1;
+        variable.values = Range { low: 0, high: i64::from(states) - 1 };
+    }
     let layout = laid_out(&processes, &variables)?;
-    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, layout })
+    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, network, layout })
 }
 
 /// The layout of states that a table can hold.

@@ -2,11 +2,17 @@
 
 use crate::diagnostic::Located;
 use crate::dve::Dve;
+use crate::input::Input;
 use crate::ir::{Expression, Model, Source};
+use crate::network::{Networks, Reading};
+use crate::output::Identity;
 use crate::slco::Slco;
+use crate::stopping;
 use crate::warnings::Warning;
+use anyhow::Result;
 use clap::ValueEnum;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The languages, by the extensions of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,6 +21,10 @@ pub enum Format {
     Dve,
     /// SLCO 2.0, of GPUexplore 3.0
     Slco,
+    /// EXP, the networks of CADP, with their AUT files
+    Exp,
+    /// AUT, a state space as text
+    Aut,
 }
 
 impl Format {
@@ -30,6 +40,7 @@ impl Format {
 pub enum Text {
     Dve(Dve),
     Slco(Slco),
+    Network(Networks),
 }
 
 impl Text {
@@ -37,18 +48,37 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, and where.
-    pub fn read(format: Format, source: Source) -> Result<Self, Box<Located>> {
+    /// What is wrong with the text, and where; a file that cannot be read.
+    pub fn read(format: Format, input: Input, reading: &Reading) -> Result<Self> {
+        let is_stopped = || stopping::asked().is_some();
+        if format == Format::Aut {
+            let Input { name, path, bytes, reader, .. } = input;
+            return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading, &is_stopped)?));
+        }
+        let path = input.path.clone();
+        let (name, bytes) = input.text()?;
+        let source = Source::of_bytes(name, &bytes);
+        drop(bytes);
         Ok(match format {
-            Format::Dve => Self::Dve(Dve::read(source)?),
             Format::Slco => Self::Slco(Slco::read(source)?),
+            Format::Exp => Self::Network(Networks::read_exp(source, &path, reading, &is_stopped)?),
+            _ => Self::Dve(Dve::read(source)?),
         })
+    }
+
+    /// The files that were read besides the one that was named.
+    pub fn files(&self) -> &[Arc<Identity>] {
+        match self {
+            Self::Network(text) => &text.files,
+            _ => &[],
+        }
     }
 
     pub fn model(&self) -> &Model {
         match self {
             Self::Dve(text) => &text.model,
             Self::Slco(text) => &text.model,
+            Self::Network(text) => &text.model,
         }
     }
 
@@ -57,6 +87,7 @@ impl Text {
         match self {
             Self::Dve(text) => &text.warnings,
             Self::Slco(text) => &text.warnings,
+            Self::Network(_) => &[],
         }
     }
 
@@ -65,10 +96,11 @@ impl Text {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+    pub fn condition(&self, source: &Source) -> std::result::Result<(Expression, Vec<Warning>), Box<Located>> {
         match self {
             Self::Dve(text) => text.condition(source),
             Self::Slco(text) => text.condition(source),
+            Self::Network(text) => text.condition(source),
         }
     }
 }

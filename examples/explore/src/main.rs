@@ -20,6 +20,7 @@ mod input;
 mod interpreter;
 mod ir;
 mod language;
+mod network;
 mod options;
 mod output;
 mod parsing;
@@ -66,6 +67,7 @@ use record::Recorder;
 use report::{Finding, Report, Time};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
@@ -112,17 +114,23 @@ impl Outputs {
         }
         Ok(Self { trace, record, emit })
     }
+
+    /// An error if one of them is one of these files that were read.
+    fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
+        let all: Vec<&Output> = [&self.trace, &self.record, &self.emit].into_iter().flatten().collect();
+        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not(Some(file))))
+    }
 }
 
 /// Reads the model, explores it, prints what was found.
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
-    let input = input::read(&options.model)?;
+    let input = input::open(&options.model)?;
     let outputs = Outputs::open(options, input.identity.as_ref())?;
     let format = options.format.unwrap_or_else(|| Format::of(&options.model));
-    let text = Text::read(format, Source::of_bytes(input.name, &input.bytes))?;
-    drop(input.bytes);
+    let text = Text::read(format, input, &options.reading(format)?)?;
+    outputs.ensure_are_not(text.files())?;
     let mut warnings = Warnings::default();
     let checks = checks(options, &text, &mut warnings)?;
     tell(&warnings, options.strict)?;

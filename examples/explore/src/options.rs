@@ -3,6 +3,7 @@
 use crate::device::DeviceChoice;
 use crate::exit;
 use crate::language::Format;
+use crate::network::Reading;
 use crate::numbers::{parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -48,6 +49,16 @@ pub struct Options {
     /// The language of the model [default: the one of its file's extension, and DVE if that says nothing]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+
+    /// Of a network: labels of this gate take part in nothing, as the hidden label `i`, as CADP has `rate` and `prob` where it is
+    /// told to. May be given several times.
+    #[arg(long, value_name = "GATE")]
+    pub interleave: Vec<String>,
+
+    /// Of a network: labels that are in no vector of a `par using` take place by themselves, as in GPUexplore 1.0. In EXP they do
+    /// not take place.
+    #[arg(long)]
+    pub independent: bool,
 
     /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
     /// is written.
@@ -175,6 +186,14 @@ pub enum ProgressWhen {
 }
 
 impl Options {
+    /// How a network is read. An error if that is said of another language.
+    pub fn reading(&self, format: Format) -> Result<Reading> {
+        let is_network = matches!(format, Format::Exp | Format::Aut);
+        ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
+        ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
+        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+    }
+
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
         let records = self.record.is_some();

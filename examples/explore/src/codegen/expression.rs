@@ -21,7 +21,7 @@ pub struct Scope<'m> {
 /// Whether evaluating it may be a fault.
 pub fn can_fault(model: &Model, expression: &Expression) -> bool {
     match expression {
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } => false,
+        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => false,
         Expression::Element { array, index, .. } => {
             can_fault(model, index) || !range(model, index).is_below(model.variables[*array].initial.len())
         }
@@ -52,6 +52,7 @@ impl Scope<'_> {
             Expression::At { process, location } => {
                 format!("(at_{}({}) == {location})", self.names.process(*process), self.state)
             }
+            Expression::Enabled(label) => format!("is_enabled_label(tables, {label}, {})", self.state),
             Expression::Unary { operator, operand } => self.unary(*operator, operand),
             Expression::Binary { operator, operands, .. } => match self.shared.and_then(|shared| shared.number(expression)) {
                 Some(number) => format!("shared_{number}(from)"),

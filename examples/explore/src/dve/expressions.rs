@@ -136,6 +136,7 @@ impl Scope<'_> {
             Rule::false_value => Ok(Expression::Constant(0)),
             Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
             Rule::reference => self.reference(pair, room),
+            Rule::enabled => self.enabled(pair),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
@@ -150,6 +151,24 @@ impl Scope<'_> {
                 self.of_process(name, by.as_rule(), of_process, parts.next(), room)
             }
         }
+    }
+
+    /// Whether a step has a label, or one of the labels of a gate.
+    fn enabled(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let written = pair.into_inner().next().expect("a label is asked for");
+        let text = written.as_str().trim_end();
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let labels = &self.names.labels;
+        let of_gate = |label: &&str| label.strip_prefix(text).is_some_and(|rest| rest.starts_with(['!', '?', '(', ' ', '\t']));
+        let mut all: Vec<&str> = labels.names();
+        match labels.get(text) {
+            Some(_) => all = vec![text],
+            None => all.retain(of_gate),
+        }
+        let all = all.into_iter().filter_map(|label| labels.get(label)).map(|label| Expression::Enabled(*label)).collect();
+        Expression::joined(all, Binary::Or, at)
+            .ok_or_else(|| parsing::unknown("label of a step", text, span(&written), &labels.names()))
     }
 
     /// `P.state`, or a variable of another process.
@@ -231,7 +250,7 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
 
 fn is_operand(rule: Rule) -> bool {
     use Rule::*;
-    matches!(rule, reference | number | least | parenthesised | true_value | false_value)
+    matches!(rule, reference | enabled | number | least | parenthesised | true_value | false_value)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

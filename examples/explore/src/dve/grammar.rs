@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Words};
+use pest::Parser as _;
 use pest_derive::Parser;
 
 pub use crate::parsing::{join, span};
@@ -43,6 +44,11 @@ fn expected(rules: &[Rule]) -> Vec<String> {
         _ => None,
     });
     keywords.chain(others.map(Into::into)).collect()
+}
+
+/// Whether names cannot be this.
+pub fn is_keyword(word: &str) -> bool {
+    Grammar::parse(Rule::name, word).is_err()
 }
 
 fn keyword(rule: Rule) -> Option<&'static str> {

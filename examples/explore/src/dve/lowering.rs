@@ -383,7 +383,7 @@ impl Lowering {
         let Self { names, variables, processes, channels, transitions, assertions, warnings } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
-        let model = assembled(Parts { variables, processes, channels, transitions, assertions }, source)?;
+        let model = assembled(Parts { variables, processes, channels, transitions, assertions, network: None }, source)?;
         Ok((model, names, warnings))
     }
 }

@@ -1,6 +1,7 @@
 //! What the names of a model stand for.
 
 use crate::buffer::Buffer;
+use crate::ir::network::LabelId;
 use crate::ir::{ChannelId, LocationId, ProcessId, Type, Variable, VariableId};
 pub use crate::parsing::Declared;
 
@@ -14,6 +15,8 @@ pub struct Names {
     pub locals: Vec<Declared<Meaning>>,
     /// By process.
     pub states: Vec<Declared<LocationId>>,
+    /// Of the steps of a network, which conditions ask for.
+    pub labels: Declared<LabelId>,
 }
 
 /// What a name in an expression stands for.

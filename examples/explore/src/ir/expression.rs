@@ -1,5 +1,6 @@
 //! Expressions over a state: 32-bit two's complement integers, truth is "not 0", and comparisons and logic give 0 or 1.
 
+use super::network::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
 /// No expression is nested deeper: they may be walked by recursion. Front ends refuse what is deeper.
@@ -21,6 +22,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
+    /// 1 if a rule of the network with this label has a step, else 0. In conditions only, not in a guard or an effect.
+    Enabled(LabelId),
     Unary {
         operator: Unary,
         operand: Box<Expression>,
@@ -141,6 +144,18 @@ impl Binary {
 }
 
 impl Expression {
+    /// Expressions joined by an operator, evaluated in their order, in a tree that is no deeper than it need be; `None` if there are
+    /// none.
+    pub fn joined(mut all: Vec<Self>, operator: Binary, span: Span) -> Option<Self> {
+        match all.len() {
+            0 | 1 => all.pop(),
+            count => {
+                let right = Self::joined(all.split_off(count / 2), operator, span)?;
+                Some(Self::binary(operator, Self::joined(all, operator, span)?, right, span))
+            }
+        }
+    }
+
     /// Constants are folded.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {

@@ -230,22 +230,6 @@ fn truth(value: Expression, at: Span) -> Expression {
     }
 }
 
-/// All of these conditions, evaluated in their order until one does not hold; `None` if there are none.
-pub fn all_of(conditions: Vec<Expression>, at: Span) -> Option<Expression> {
-    joined(conditions, Binary::And, at)
-}
-
-/// Conditions joined by an operator, in a tree that is no deeper than it need be.
-pub fn joined(mut conditions: Vec<Expression>, operator: Binary, at: Span) -> Option<Expression> {
-    match conditions.len() {
-        0 | 1 => conditions.pop(),
-        count => {
-            let right = joined(conditions.split_off(count / 2), operator, at)?;
-            Some(Expression::binary(operator, joined(conditions, operator, at)?, right, at))
-        }
-    }
-}
-
 fn binary_operator(rule: Rule) -> Binary {
     match rule {
         Rule::or => Binary::Or,

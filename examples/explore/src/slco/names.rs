@@ -1,6 +1,6 @@
 //! What the names of a model stand for, for conditions about it.
 
-use super::expressions::{Meaning, joined};
+use super::expressions::Meaning;
 use super::grammar::{Pair, span};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
@@ -89,7 +89,7 @@ impl MachineNames {
         if let Some(&state) = self.states.get(name.as_str()) {
             let places = [state].into_iter().chain(self.rests[state].iter().copied());
             let at = places.map(|location| Expression::At { process: self.process, location }).collect();
-            let anywhere = joined(at, Binary::Or, span(name)).expect("a state is a location");
+            let anywhere = Expression::joined(at, Binary::Or, span(name)).expect("a state is a location");
             return Ok(Meaning::Place(anywhere));
         }
         match self.variables.get(name.as_str()) {

@@ -67,7 +67,7 @@ impl Received {
             Expression::Binary { operator, operands, span } => {
                 Expression::binary(*operator, self.expression(&operands[0])?, self.expression(&operands[1])?, *span)
             }
-            Expression::Constant(_) | Expression::At { .. } => of.clone(),
+            Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => of.clone(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, Kind};
-use super::expressions::{all_of, converted, joined};
+use super::expressions::converted;
 use super::received::{Received, depth, kept, parts};
 use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
@@ -231,7 +231,7 @@ impl<'a> Steps<'a> {
                     let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
                     let meetings: Vec<usize> = partners.collect();
                     let meetings = meetings.into_iter().map(|other| self.meeting(id, other, other)).collect::<Result<_, _>>()?;
-                    Some(joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
+                    Some(Expression::joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
                 }
             },
             Action::Receive { from, signal, targets, guard } => match self.kind(*from) {
@@ -252,14 +252,14 @@ impl<'a> Steps<'a> {
                         self.spend(&guard, id)?;
                         conditions.push(guard);
                     }
-                    all_of(conditions, at)
+                    Expression::joined(conditions, Binary::And, at)
                 }
                 Some((channel, end, Kind::Synchronous)) => {
                     let partners = self.senders.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
                     let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
                     let meetings: Vec<usize> = partners.collect();
                     let meetings = meetings.into_iter().map(|other| self.meeting(other, id, other)).collect::<Result<_, _>>()?;
-                    Some(joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
+                    Some(Expression::joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
                 }
             },
         })
@@ -283,7 +283,7 @@ impl<'a> Steps<'a> {
             self.spend(&enabled, other)?;
             conditions.push(Expression::unary(Unary::Not, enabled));
         }
-        Ok(all_of(conditions, span))
+        Ok(Expression::joined(conditions, Binary::And, span))
     }
 
     fn spend(&mut self, condition: &Expression, statement: usize) -> Result<(), Diagnostic> {
@@ -305,7 +305,7 @@ impl<'a> Steps<'a> {
         effects: Vec<Assignment>,
     ) -> Result<(), Diagnostic> {
         let Statement { process, from, to, span, .. } = self.statements[id];
-        let guard = match all_of(conditions, span) {
+        let guard = match Expression::joined(conditions, Binary::And, span) {
             Some(Expression::Constant(0)) => return Ok(()),
             Some(Expression::Constant(_)) => None,
             guard => guard,
