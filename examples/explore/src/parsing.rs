@@ -41,6 +41,12 @@ pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
     Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
 
+/// A piece of a text by its byte offsets.
+pub fn span_of(text: &str, start: usize, end: usize) -> Span {
+    let Place { line, column, .. } = place_behind(text, BEGINNING, start);
+    Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
+}
+
 /// From the start of one to the end of another.
 pub fn join(from: Span, to: Span) -> Span {
     Span { end: to.end, ..from }

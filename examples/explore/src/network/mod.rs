@@ -173,7 +173,6 @@ impl Reader<'_> {
         for part in parts(pair) {
             match part.as_rule() {
                 Rule::unit => units.push(self.unit(part, at)?),
-                Rule::foreign_infix => return Err(at.refused(&part)),
                 _ => operators.push(part),
             }
         }
@@ -205,7 +204,6 @@ impl Reader<'_> {
             Rule::hide | Rule::cut => self.hide_or_cut(inner, at),
             Rule::rename => self.rename(inner, at),
             Rule::par => self.par(inner, at),
-            Rule::foreign => Err(at.refused(&inner)),
             _ => self.file(&inner, at),
         }
     }
@@ -485,12 +483,6 @@ impl At<'_> {
             ));
         }
         Ok(Self { nesting: self.nesting - 1, ..self })
-    }
-
-    /// An operator that is not of the part of EXP that is read.
-    fn refused(&self, pair: &Pair) -> anyhow::Error {
-        let message = format!("the operator `{}` is not supported", pair.as_str().trim_end());
-        self.error(span(pair), message, "par, |||, ||, |[ ]|, hide, cut and rename are")
     }
 
     fn too_many(&self, pair: &Pair) -> anyhow::Error {
