@@ -8,7 +8,7 @@ use crate::ir::{
 };
 
 /// What happens at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// A transition by itself, or a sender with its receiver.
     Transition { id: TransitionId, receiver: Option<TransitionId> },

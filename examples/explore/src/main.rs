@@ -13,6 +13,7 @@ mod codegen;
 mod diagnostic;
 mod dve;
 mod engine;
+mod export;
 mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
@@ -55,6 +56,7 @@ use checks::{Checks, Role};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
 use engine::{Counts, Explorer, Limits};
+use export::{Exporter, Form};
 use first_table::Size;
 use interpreter::Interpreter;
 use ir::{Model, Source};
@@ -93,6 +95,7 @@ struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
     emit: Option<Output>,
+    export: Option<Output>,
 }
 
 impl Outputs {
@@ -106,18 +109,19 @@ impl Outputs {
         let trace = open("--trace", &options.trace)?;
         let mut record = open("--record", &options.record)?;
         let emit = open("--emit", &options.emit)?;
+        let export = open("--export", &options.export)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
+        let all: Vec<&Output> = [&trace, &record, &emit, &export].into_iter().flatten().collect();
         for (number, output) in all.iter().enumerate() {
             output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
         }
-        Ok(Self { trace, record, emit })
+        Ok(Self { trace, record, emit, export })
     }
 
     /// An error if one of them is one of these files that were read.
     fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
-        let all: Vec<&Output> = [&self.trace, &self.record, &self.emit].into_iter().flatten().collect();
+        let all: Vec<&Output> = [&self.trace, &self.record, &self.emit, &self.export].into_iter().flatten().collect();
         files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not(Some(file))))
     }
 }
@@ -126,6 +130,7 @@ impl Outputs {
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
+    options.export.as_deref().map(Form::of).transpose()?;
     let input = input::open(&options.model)?;
     let outputs = Outputs::open(options, input.identity.as_ref())?;
     let format = options.format.unwrap_or_else(|| Format::of(&options.model));
@@ -216,7 +221,11 @@ impl Task<'_> {
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
-        let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        let mut run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
+            let mut exporter = Exporter::new(&table, &interpreted, Form::of(path)?, output)?;
+            return run.with(&mut exporter, None, &|| "interpreted".into(), time);
+        }
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
@@ -305,9 +314,22 @@ impl<S: Storage> Run<'_, S> {
             output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
-        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
-        let report =
-            Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
+        let (spec, engine, exploration, exported) = (table.spec(), engine(), &exploration, explorer.exported());
+        let report = Report {
+            model,
+            checks,
+            device,
+            spec,
+            stats,
+            exploration,
+            engine,
+            time,
+            measurements,
+            finding,
+            warnings,
+            recorded,
+            exported,
+        };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())
     }

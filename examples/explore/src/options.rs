@@ -128,6 +128,11 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
+    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets` and
+    /// `targets`. States are numbered in the order of the search, from 0.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
+    pub export: Option<PathBuf>,
+
     /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are
     /// in the order of the search.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
@@ -197,6 +202,11 @@ impl Options {
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
         let records = self.record.is_some();
+        if self.export.is_some() {
+            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "only the interpreter knows what steps are called: --export is for --engine interpreted");
+            return Ok(EngineKind::Interpreted);
+        }
         let engine = match self.engine {
             EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,
             other => other,
