@@ -156,7 +156,9 @@ impl Path {
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         let count = self.steps.len();
         let steps = if count == 1 { "step" } else { "steps" };
-        line(format!("The shortest path has {count} {steps} (lines of {}):", model.source.name));
+        // Steps of a network are in no text.
+        let of = if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() };
+        line(format!("The shortest path has {count} {steps}{of}:"));
         line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
@@ -278,7 +280,8 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
-    list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))))
+    let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
+    if text.is_empty() { "everything is 0".into() } else { text }
 }
 
 /// Variables that differ between two states.
