@@ -1,9 +1,9 @@
 //! Writes a state space to a file: states numbered in the order in which a search meets them, and all transitions.
 //!
-//! This is an engine of its own. Threads find the successors of some states by the interpreter, which knows what steps are called;
-//! the table is offered them in one batch; then one thread gives numbers to those it has not met, in the order of their states and
-//! steps. So the numbers are the same with any number of threads, and those of a search by one thread, state after state. The
-//! table tells where a state is, an array by place its number: 4 bytes a slot, and the words of each state.
+//! This is an engine of its own. Threads find the successors of some states by the interpreter, which knows what steps are
+//! called; the table is offered them in one batch; then one thread gives numbers to those it has not met, in the order of their
+//! states and steps. So the numbers are the same with any number of threads, and those of a search by one thread, state after
+//! state. The table tells where a state is, an array by place its number: 4 bytes a slot, and the words of each state.
 //!
 //! Transitions go to a temporary file as they are found, since how many there are stands in front of them. The file that was
 //! asked for is written once all states are there, and is not touched otherwise.

@@ -13,15 +13,21 @@ use warpset::Device;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
-It is a file, a pipe or - (standard input), and has at most 16 MiB.
+Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files) or one of these by itself (.aut); see --format.
+It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may be of any size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
   explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
 
+  explore crossing.exp --goal 'enabled(i) and gate == 1'    the same of a network: states of components, labels of steps
+  explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
+
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
-C's operators, and `and`, `or`, `not`, `imply`.
+C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
+object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
+(train_1, train_2 if there are two), enabled(PUT) is 1 if a step with that label, or a label of that gate, is possible.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
 search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
@@ -128,8 +134,8 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
-    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets` and
-    /// `targets`. States are numbered in the order of the search, from 0.
+    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets`
+    /// and `targets`. States are numbered in the order of the search, from 0.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 

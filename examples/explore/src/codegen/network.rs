@@ -82,10 +82,10 @@ impl Plan {
 
 /// The words of the tables; none if there is no network.
 ///
-/// Components come first, with 8 words each: the word, the lowest bit and the mask of its state in a packed state; then the places
-/// of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then two words for each rule: the
-/// place of its parts and how many; by label the places of its rules, which come next; the parts, two words each; and what the
-/// components' places are of.
+/// Components come first, with 8 words each: the word, the lowest bit and the mask of its state in a packed state; then the
+/// places of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then two words for each rule:
+/// the place of its parts and how many; by label the places of its rules, which come next; the parts, two words each; and what
+/// the components' places are of.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
     let plan = Plan::of(network);

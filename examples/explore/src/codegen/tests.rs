@@ -127,8 +127,8 @@ fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> a
     }
 }
 
-/// A network with steps of one, two and all components, several transitions of a label, one with a single state, labels in no rule,
-/// and conditions on what is enabled.
+/// A network with steps of one, two and all components, several transitions of a label, one with a single state, labels in no
+/// rule, and conditions on what is enabled.
 fn network() -> (tempfile::TempDir, Text, Checks) {
     let folder = tempfile::tempdir().unwrap();
     let many: String =

@@ -144,8 +144,8 @@ impl Binary {
 }
 
 impl Expression {
-    /// Expressions joined by an operator, evaluated in their order, in a tree that is no deeper than it need be; `None` if there are
-    /// none.
+    /// Expressions joined by an operator, evaluated in their order, in a tree that is no deeper than it need be; `None` if there
+    /// are none.
     pub fn joined(mut all: Vec<Self>, operator: Binary, span: Span) -> Option<Self> {
         match all.len() {
             0 | 1 => all.pop(),

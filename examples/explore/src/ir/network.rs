@@ -1,8 +1,8 @@
 //! Networks: transition systems that take steps together by rules.
 //!
 //! A component is a [`Table`] of labelled transitions and a variable that says in which of its states it is. A rule, a
-//! synchronisation vector, names some components and for each the label that it must have a transition of; all of these take place
-//! in one step, and all other components stay. From a state the steps of a rule are all combinations of its components'
+//! synchronisation vector, names some components and for each the label that it must have a transition of; all of these take
+//! place in one step, and all other components stay. From a state the steps of a rule are all combinations of its components'
 //! transitions of these labels: n components with m each have m^n steps. No component takes a step without a rule.
 //!
 //! # The order of steps

@@ -2,25 +2,26 @@
 //!
 //! # What is read
 //!
-//! Of EXP (EXP.OPEN 2.0, Lang 2005): `par` with gates, interfaces (`G -> B`), `G#2` and synchronisation vectors (`par using`), the
-//! operators `|||`, `||` and `|[G]|`, which are right-associative and all on one level, `hide`, `cut`, `rename`, each with the
-//! modes `gate` (which is what is meant without a mode), `total` and `partial`; files `f.aut` and `f.exp`, which are looked for
-//! beside the file that names them, then in the working directory. Expressions of `total` and `partial` are Unix's basic ones.
-//! Everything else is refused with its name and place.
+//! Of EXP (EXP.OPEN 2.0, Lang 2005): `par` with gates, interfaces (`G -> B`), `G#2` and synchronisation vectors (`par using`),
+//! the operators `|||`, `||` and `|[G]|`, which are right-associative and all on one level, `hide`, `cut`, `rename`, each with
+//! the modes `gate` (which is what is meant without a mode), `total` and `partial`; files `f.aut` and `f.exp`, which are looked
+//! for beside the file that names them, then in the working directory. Expressions of `total` and `partial` are Unix's basic
+//! ones. Everything else is refused with its name and place.
 //!
 //! - The label `i` is the hidden one: it takes part in nothing, and is not renamed, cut or hidden. `exit` is an ordinary label.
 //! - A gate is a label up to its first `!`, `?`, `(` or blank. Labels synchronise only if they are equal with what comes after.
 //! - A gate that the list before `in` and an interface name: those synchronise that have it in their interface, as many of them
 //!   as the list says; all, if it says no number.
-//! - Vectors: visible labels that are in none do not take place, unless `--independent` is given (GPUexplore 1.0). Of two that are
-//!   equal one counts.
-//! - `--interleave GATE`: labels of this gate take part in nothing, as `i` (CADP's `rate` and `prob`, where they are not ordinary).
+//! - Vectors: visible labels that are in none do not take place, unless `--independent` is given (GPUexplore 1.0). Of two that
+//!   are equal one counts.
+//! - `--interleave GATE`: labels of this gate take part in nothing, as `i` (CADP's `rate` and `prob`, where they are not
+//!   ordinary).
 //!
 //! # How it is lowered
 //!
 //! An expression becomes a list of components and one of rules ([`rules`]): that is a [`Network`] as it is. A component is a
-//! variable with the name of its file, with `_1`, `_2` and so on behind it if there are several of a name; its value is its state.
-//! Components of one file share its table.
+//! variable with the name of its file, with `_1`, `_2` and so on behind it if there are several of a name; its value is its
+//! state. Components of one file share its table.
 
 mod aut;
 mod grammar;

@@ -135,7 +135,7 @@ fn operators_are_right_associative_on_one_level() {
 #[test]
 fn some_of_many_meet() {
     let files = Files::new(&[("g", &[(0, "MEET", 1), (1, "PART", 0)])]);
-    let all = vec!["g"; 4].join(" || ");
+    let all = ["g"; 4].join(" || ");
     // Two of four, and each parts alone: 2^n states, n (n - 1) 2^(n - 3) + n 2^(n - 1) transitions.
     assert_eq!(files.explored(&format!("par MEET#2 in {all} end par")).1, 24 + 32);
     // Four at once.
