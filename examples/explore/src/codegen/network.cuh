@@ -29,7 +29,9 @@ EXPLORE_FN u32 first_of(const u32* labels, u32 begin, u32 end, u32 label)
 
 // The transitions of a label that a component has in a state.
 struct Ways {
-    u32 first, count;
+    u32 first = 0, count = 0;
+
+    EXPLORE_FN Ways() {}
 
     template <class State>
     EXPLORE_FN Ways(const u32* tables, const u32* component, u32 label, const State& from)
@@ -49,6 +51,7 @@ struct Cursor {
     const u32* tables;
     u32 component = 0;
     u32 next_label = 0, end = 0;              // its transitions from the next label on
+    Ways own;                                 // those of this label
     u32 next_rule = 0, last_rule = 0;         // rules that it leads with this label
     u32 rule = 0;                             // the one of which the combinations are
     u32 combination = 0, combinations = 0;    // of transitions of the rule's components
@@ -79,13 +82,15 @@ struct Cursor {
             if (next_rule != last_rule) {
                 rule = place_of_rule(tables[leader[led_rules_at] + next_rule++]);
                 combination = 0;
-                combinations = combinations_of(tables, rule, from);
+                combinations = combinations_of_rule(from);
             } else if (next_label != end) {
                 const u32* const labels = tables + leader[labels_at];
                 const u32 label = labels[next_label];
+                own.first = next_label;
                 EXPLORE_NO_UNROLL
                 do ++next_label;
                 while (next_label != end && labels[next_label] == label);
+                own.count = next_label - own.first;
                 next_rule = tables[leader[led_at] + label];
                 last_rule = tables[leader[led_at] + label + 1];
             } else {
@@ -97,7 +102,7 @@ struct Cursor {
         EXPLORE_NO_UNROLL
         for (u32 part = count; part-- > 0;) {
             const u32* const moved = tables + parts[2 * part] * component_words;
-            const Ways ways(tables, moved, parts[2 * part + 1], from);
+            const Ways ways = ways_of(parts + 2 * part, from);
             const u32 target = tables[moved[targets_at] + ways.first + left % ways.count];
             left /= ways.count;
             const u32 word = to.template select<0, state_words>(moved[state_word]);
@@ -107,15 +112,21 @@ struct Cursor {
         return true;
     }
 
-    // Steps of a rule: none unless all its components have a transition for it.
+    // The transitions that a part of the rule has. The leader's are known.
     template <class State>
-    EXPLORE_FN static u32 combinations_of(const u32* tables, u32 rule, const State& from)
+    EXPLORE_FN Ways ways_of(const u32* part, const State& from) const
+    {
+        return part[0] == component ? own : Ways(tables, tables + part[0] * component_words, part[1], from);
+    }
+
+    // Steps of the rule: none unless all its components have a transition for it.
+    template <class State>
+    EXPLORE_FN u32 combinations_of_rule(const State& from) const
     {
         const u32 *const parts = tables + tables[rule], count = tables[rule + 1];
         u32 product = 1;
         EXPLORE_NO_UNROLL
-        for (u32 part = 0; part < count && product != 0; ++part)
-            product *= Ways(tables, tables + parts[2 * part] * component_words, parts[2 * part + 1], from).count;
+        for (u32 part = 0; part < count && product != 0; ++part) product *= ways_of(parts + 2 * part, from).count;
         return product;
     }
 };
@@ -127,8 +138,14 @@ EXPLORE_FN i32 is_enabled_label(const u32* tables, u32 label, const State& from)
     const u32* const offsets = tables + rules_of_labels_at;
     bool found = false;
     EXPLORE_NO_UNROLL
-    for (u32 at = offsets[label]; at < offsets[label + 1] && !found; ++at)
-        found = Cursor::combinations_of(tables, place_of_rule(tables[at]), from) != 0;
+    for (u32 at = offsets[label]; at < offsets[label + 1] && !found; ++at) {
+        const u32 rule = place_of_rule(tables[at]);
+        const u32 *const parts = tables + tables[rule], count = tables[rule + 1];
+        found = true;
+        EXPLORE_NO_UNROLL
+        for (u32 part = 0; part < count && found; ++part)
+            found = Ways(tables, tables + parts[2 * part] * component_words, parts[2 * part + 1], from).count != 0;
+    }
     return found;
 }
 

@@ -8,6 +8,7 @@ use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
 use crate::language::{Format, Text};
 use crate::network::Reading;
+use crate::slco::Slco;
 use crate::successors::{Expansion, Interpreted, Successors};
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -208,6 +209,43 @@ fn compiled_code_knows_all_constructs() {
         checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")).0);
     }
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
+}
+
+/// What only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards of what is received.
+#[test]
+fn compiled_code_knows_what_slco_has() {
+    let text = "
+        model constructs { actions tick classes
+          P { variables Byte i := 3 Integer n := 1 Boolean b Byte[3] a ports X L state machines
+            S { variables Boolean w initial A states B C transitions
+              1: A -> B { [i < 5 and b; i := i + 1; n := n * 70000 + i; b := n; a[i % 3] := i ** 2] }
+              2: A -> A { send m(n, i + 254) to X; w := n ** (i - 4) > 2 }
+              A -> C { tick }
+              B -> A { b := not b xor w; send l(i) to L }
+              C -> A { [i >= 0; i := 3; n := -n; b := i] } }
+            T { initial A transitions A -> A { [n > 100000 or n < 0; n := (n % 7) ** 3] } } }
+          Q { variables Byte v Byte[4] c Boolean d ports Y M state machines
+            R { initial A states B transitions
+              A -> B { receive m(d, c[v % 4] | d and c[v % 4] <> 3) from Y }
+              A -> A { receive m(d, v | not d or v > 200) from Y }
+              B -> A { receive l(v | v % 2 = 0) from M }
+              B -> A { receive l(c[1]) from M; c[1] := c[1] - 9 } } }
+        objects p : P(), q : Q()
+        channels x(Integer, Byte) sync between p.X and q.Y   l(Byte) async[2] lossy from p.L to q.M }";
+    let slco = Slco::read(Source { name: "constructs.slco".into(), text: text.into() });
+    let slco = slco.unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)));
+    let mut checks = Checks { deadlocks: true, ..Checks::of_model(&slco.model) };
+    let condition = Source { name: "condition".into(), text: "not (q.R.B and p.b and q.c[1] > 250)".into() };
+    checks.add(Role::Invariant, condition.text.clone(), slco.condition(&condition).unwrap_or_else(|error| panic!("{error}")).0);
+    let interpreted = Interpreted { interpreter: Interpreter::new(&slco.model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
+    let nothing = Slco::read(Source { name: "nothing".into(), text: "model nothing { }".into() }).unwrap();
+    let interpreted = Interpreted { interpreter: Interpreter::new(&nothing.model), checks: &Checks::default() };
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
