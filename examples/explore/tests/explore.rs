@@ -39,7 +39,8 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 16] = [
+const EVERYWHERE: [OfPlace; 17] = [
+    ("slco_has_faults_and_overflows", slco_has_faults_and_overflows),
     ("networks_have_their_closed_counts", networks_have_their_closed_counts),
     ("networks_are_checked_with_paths", networks_are_checked_with_paths),
     ("own_models_have_their_counts", own_models_have_their_counts),
@@ -490,8 +491,12 @@ fn what_holds_is_not_reported(place: Place) {
 
 /// A model in a file of its own.
 fn written(text: &str) -> (TempDir, PathBuf) {
+    written_as("model.dve", text)
+}
+
+fn written_as(name: &str, text: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("model.dve");
+    let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     (folder, path)
 }
@@ -521,6 +526,31 @@ fn faults_of_a_model_come_with_a_path(place: Place) {
         let (code, report) = place.json(&path, &["--keep-going", "--invariant", condition]);
         assert_eq!((code, report["end"].as_str()), (Some(1), Some("found")), "{condition}");
     }
+}
+
+/// The path to a fault, with its place in the text; and stores that wrap, which are counted.
+fn slco_has_faults_and_overflows(place: Place) {
+    let model = |statements: &str| {
+        format!(
+            "model m {{ classes K {{ variables Byte[3] a Byte i Integer n := 3\n state machines M {{ initial A transitions\n A -> A {{ {statements} }} }} }} objects o : K() }}"
+        )
+    };
+    for (statements, length, message) in [
+        ("[a[i] := 1;\n  i := i + 1]", 3, "model.slco:3:12: the array a has 3 elements, but its index is 3"),
+        ("n := n - 1; i := 6 / n", 5, "model.slco:3:28: division by zero"),
+        ("[n := n - 1; i := 0 ** n]", 3, "division by zero"),
+    ] {
+        let (_folder, path) = written_as("model.slco", &model(statements));
+        let (code, report) = place.json(&path, &[]);
+        let found = report["violation"].as_str().unwrap();
+        assert!(found.ends_with(message), "{statements}: {found}");
+        assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(length)), "{statements}");
+    }
+    let (_folder, path) = written_as("model.slco", &model("i := i - 3"));
+    let (code, report) = place.json(&path, &["--goal", "i = 1"]);
+    assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(85)));
+    let (code, report) = place.json(&path, &[]);
+    assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(3)));
 }
 
 /// A counter that goes on after 3, and back to it: the lowest level of 3 is the third.

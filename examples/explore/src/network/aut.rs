@@ -169,15 +169,17 @@ impl Lines {
         let Some(Header { initial, transitions, states }) = self.header else {
             bail!("{name}:1: the text ends here: des (0, <transitions>, <states>) was expected");
         };
-        let All { sources, labels, targets } = self.all;
+        let Self { line, labels: numbers, texts, all: All { sources, labels, targets }, .. } = self;
+        // The table wants its memory.
+        drop(numbers);
         let found = sources.len();
         ensure!(
             found as u64 == transitions,
             "{name}:{}: the text ends here, after {found} transitions: the first line announces {transitions}",
-            self.line + 1
+            line + 1
         );
-        let table = Table::new(states as u32, self.texts.len() as u32, initial as u32, sources, &labels, &targets);
-        Ok(Aut { table, labels: self.texts })
+        let table = Table::new(states as u32, texts.len() as u32, initial as u32, sources, &labels, &targets);
+        Ok(Aut { table, labels: texts })
     }
 }
 

@@ -132,7 +132,13 @@ impl Networks {
     ///
     /// What is wrong, and where.
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
-        condition(&self.names, &self.model.variables, source)
+        // There may be as many as transitions, and mostly nobody asks for one.
+        let mut names = self.names.clone();
+        for (number, label) in self.model.network.iter().flat_map(|network| &network.labels).enumerate() {
+            // Each is there once.
+            let _ = names.labels.declare(label, number, Span::default());
+        }
+        condition(&names, &self.model.variables, source)
     }
 }
 
@@ -441,10 +447,6 @@ impl Reader<'_> {
         }
         drop(labels);
         let mut names = Names::default();
-        for (number, label) in used.iter().enumerate() {
-            // Each is there once.
-            let _ = names.labels.declare(label, number, Span::default());
-        }
         let mut variables = Vec::new();
         for (name, (_, table)) in unique(components.iter().map(|(name, _)| name)).into_iter().zip(&components) {
             let _ = names.globals.declare(&name, Meaning::Variable(variables.len()), Span::default());
