@@ -185,12 +185,12 @@ impl Reader<'_> {
         }
         let mut right = units.pop().expect("an expression has a unit");
         while let (Some(left), Some(operator)) = (units.pop(), operators.pop()) {
-            let gates: Vec<String> = parts(operator.clone()).map(|label| label_text(&label)).collect();
+            let gates: HashSet<String> = parts(operator.clone()).map(|label| label_text(&label)).collect();
             let together = || Meeting::Together { parts: vec![0, 1], counts: vec![2] };
             let meeting = |label: &str| match operator.as_rule() {
                 Rule::interleaving => Meeting::Alone,
                 Rule::parallel => together(),
-                _ if gates.iter().any(|gate| gate == labels::gate_and_offers(label).0) => together(),
+                _ if gates.contains(labels::gate_and_offers(label).0) => together(),
                 _ => Meeting::Alone,
             };
             right = if operator.as_rule() == Rule::interleaving {
@@ -289,7 +289,7 @@ impl Reader<'_> {
                     }
                 }
                 _ => {
-                    let mut interface = Vec::new();
+                    let mut interface: HashSet<String> = HashSet::new();
                     for part in parts(part) {
                         match part.as_rule() {
                             Rule::interface => interface = parts(part).map(|label| label_text(&label)).collect(),
@@ -314,7 +314,7 @@ impl Reader<'_> {
         }
         let meeting = |label: &str| {
             let name = if by_gate { labels::gate_and_offers(label).0 } else { label };
-            let has = |unit: &usize| interfaces[*unit].iter().any(|gate| gate == name);
+            let has = |unit: &usize| interfaces[*unit].contains(name);
             let everybody = 0..interfaces.len();
             let with: Vec<usize> = everybody.clone().filter(has).collect();
             let is_in_interfaces = !with.is_empty();
@@ -429,7 +429,8 @@ impl Reader<'_> {
     /// A component, and a rule for each of its labels.
     fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
         let component = self.components.len() as u32;
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        // Standard input has none.
+        let stem = path.file_stem().map_or_else(|| "state".into(), |stem| stem.to_string_lossy().into_owned());
         self.components.push((identifier(&stem), table.clone()));
         let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
         labels.iter().enumerate().map(rule).collect()

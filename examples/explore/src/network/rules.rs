@@ -6,7 +6,7 @@
 
 use super::labels::{HIDDEN, Labels, Pattern, gate_and_offers};
 use crate::ir::network::Rule;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Rules, and parts of rules, that a network may have at any time.
 pub const MOST_RULES: usize = 1 << 22;
@@ -94,7 +94,8 @@ impl Composition<'_> {
         let mut all = Vec::new();
         for (part, rules) in parts.iter().enumerate() {
             // What takes part in nothing, and what no vector names, if it is independent.
-            let named: HashSet<&str> = vectors.iter().filter_map(|vector| vector.elements[part].as_deref()).collect();
+            let of_vectors = vectors.iter().filter(|_| self.independent);
+            let named: HashSet<&str> = of_vectors.filter_map(|vector| vector.elements[part].as_deref()).collect();
             let is_free = |rule: &Rule| {
                 let text = self.labels.text(rule.label as u32);
                 let named_by = if by_gate { gate_and_offers(text).0 } else { text };
@@ -103,24 +104,28 @@ impl Composition<'_> {
             all.extend(rules.iter().filter(|rule| is_free(rule)).cloned());
         }
         let mut size = size(&all);
+        // By part and what a vector names them by, the numbers of its rules, with their offers.
+        let mut named: Vec<HashMap<&str, Vec<(&str, usize)>>> = Vec::with_capacity(parts.len());
+        let labels = self.labels.clone();
+        for rules in parts {
+            let mut of_part: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
+            for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| !self.is_aloof(rule.label)) {
+                let text = labels.text(rule.label as u32);
+                let (name, offers) = if by_gate { gate_and_offers(text) } else { (text, "") };
+                of_part.entry(name).or_default().push((offers.trim_start(), number));
+            }
+            named.push(of_part);
+        }
         // Two vectors with equal parts and results are one.
         let mut seen: HashSet<(Vec<(usize, usize)>, usize)> = HashSet::new();
         for vector in vectors {
             // By offers, which must be equal, the rules of each part that has a place.
-            let mut by_offers: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
-            let places: Vec<usize> = (0..parts.len()).filter(|part| vector.elements[*part].is_some()).collect();
-            for (place, part) in places.iter().enumerate() {
-                let element = vector.elements[*part].as_deref().unwrap_or_default();
-                for (number, rule) in parts[*part].iter().enumerate() {
-                    if self.is_aloof(rule.label) {
-                        continue;
-                    }
-                    let text = self.labels.text(rule.label as u32);
-                    let (gate, offers) = if by_gate { gate_and_offers(text) } else { (text, "") };
-                    if gate == element {
-                        let offers = offers.trim_start().to_string();
-                        by_offers.entry(offers).or_insert_with(|| vec![Vec::new(); places.len()])[place].push(number);
-                    }
+            let mut by_offers: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+            let places: Vec<(usize, &str)> =
+                vector.elements.iter().enumerate().filter_map(|(part, name)| Some((part, name.as_deref()?))).collect();
+            for (place, (part, name)) in places.iter().enumerate() {
+                for (offers, number) in named[*part].get(name).into_iter().flatten() {
+                    by_offers.entry(offers).or_insert_with(|| vec![Vec::new(); places.len()])[place].push(*number);
                 }
             }
             for (offers, ready) in by_offers {
@@ -134,7 +139,7 @@ impl Composition<'_> {
                 for combination in 0..count {
                     let mut left = combination;
                     let mut chosen = Vec::with_capacity(places.len());
-                    for (numbers, part) in ready.iter().zip(&places).rev() {
+                    for (numbers, (part, _)) in ready.iter().zip(&places).rev() {
                         chosen.push((*part, numbers[left % numbers.len()]));
                         left /= numbers.len();
                     }
