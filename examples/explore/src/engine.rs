@@ -5,6 +5,7 @@
 //! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
 use crate::checks::Violation;
+use crate::export::Exported;
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
@@ -131,6 +132,11 @@ pub trait Explorer {
 
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
+
+    /// What the last exploration has written to a file, if it was to.
+    fn exported(&self) -> Option<Exported> {
+        None
+    }
 }
 
 /// What has come of making the table larger.

@@ -6,23 +6,30 @@
 //! cargo run --release -p warpset-explore -- --help
 //! ```
 
+mod assembly;
+mod buffer;
 mod checks;
 mod codegen;
 mod diagnostic;
 mod dve;
 mod engine;
+mod export;
 mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
 mod input;
 mod interpreter;
 mod ir;
+mod language;
+mod network;
 mod options;
 mod output;
+mod parsing;
 mod path;
 mod progress;
 mod record;
 mod report;
+mod slco;
 mod successors;
 mod switching;
 mod threads;
@@ -48,11 +55,12 @@ use anyhow::{Context, Error, Result};
 use checks::{Checks, Role};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
-use dve::Dve;
 use engine::{Counts, Explorer, Limits};
+use export::{Exporter, Form};
 use first_table::Size;
 use interpreter::Interpreter;
-use ir::Source;
+use ir::{Model, Source};
+use language::{Format, Text};
 use options::{EngineKind, Options, TableKind};
 use output::Output;
 use program::Ended;
@@ -61,6 +69,7 @@ use record::Recorder;
 use report::{Finding, Report, Time};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
@@ -86,6 +95,7 @@ struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
     emit: Option<Output>,
+    export: Option<Output>,
 }
 
 impl Outputs {
@@ -99,13 +109,20 @@ impl Outputs {
         let trace = open("--trace", &options.trace)?;
         let mut record = open("--record", &options.record)?;
         let emit = open("--emit", &options.emit)?;
+        let export = open("--export", &options.export)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
+        let all: Vec<&Output> = [&trace, &record, &emit, &export].into_iter().flatten().collect();
         for (number, output) in all.iter().enumerate() {
             output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
         }
-        Ok(Self { trace, record, emit })
+        Ok(Self { trace, record, emit, export })
+    }
+
+    /// An error if one of them is one of these files that were read.
+    fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
+        let all: Vec<&Output> = [&self.trace, &self.record, &self.emit, &self.export].into_iter().flatten().collect();
+        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not(Some(file))))
     }
 }
 
@@ -113,15 +130,17 @@ impl Outputs {
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
-    let input = input::read(&options.model)?;
+    options.export.as_deref().map(Form::of).transpose()?;
+    let input = input::open(&options.model)?;
     let outputs = Outputs::open(options, input.identity.as_ref())?;
-    let dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
-    drop(input.bytes);
+    let format = options.format.unwrap_or_else(|| Format::of(&options.model));
+    let text = Text::read(format, input, &options.reading(format)?)?;
+    outputs.ensure_are_not(text.files())?;
     let mut warnings = Warnings::default();
-    let checks = checks(options, &dve, &mut warnings)?;
+    let checks = checks(options, &text, &mut warnings)?;
     tell(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
-        return emit(options, &dve, &checks, file);
+        return emit(options, text.model(), &checks, file);
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
@@ -129,9 +148,9 @@ fn run(options: &Options) -> Result<u8> {
     let start = Instant::now();
     let device = options.device.open()?;
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
-    let words = dve.model.layout.words;
-    let size = first_table::size(options, &dve.model.layout, &device)?;
-    let task = Task { options, dve: &dve, checks: &checks, warnings: &warnings, outputs, device: &device };
+    let words = text.model().layout.words;
+    let size = first_table::size(options, &text.model().layout, &device)?;
+    let task = Task { options, model: text.model(), checks: &checks, warnings: &warnings, outputs, device: &device };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
@@ -150,9 +169,9 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
 
 /// Writes what is compiled for a GPU.
 #[cfg(feature = "cuda")]
-fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u8> {
-    codegen::ensure_fits(&dve.model)?;
-    file.write_text(&gpu::source(&dve.model, checks, options.cycles))?;
+fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+    codegen::ensure_fits(model)?;
+    file.write_text(&gpu::source(model, checks, options.cycles))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
@@ -162,21 +181,21 @@ fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u
 }
 
 #[cfg(not(feature = "cuda"))]
-fn emit(_: &Options, _: &Dve, _: &Checks, _: Output) -> Result<u8> {
+fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
     anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
 
 /// What the model asserts, and the command line asks for.
-fn checks(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Checks> {
+fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
     let severity = if options.strict { Severity::Error } else { Severity::Warning };
     let color = std::io::stderr().is_terminal();
-    warnings.add(&dve.model.source, &dve.warnings, severity, color);
-    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(&dve.model) };
+    warnings.add(&text.model().source, text.warnings(), severity, color);
+    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(text.model()) };
     let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
     for (role, name, texts) in conditions {
-        for text in texts {
-            let source = Source { name: name.into(), text: text.clone() };
-            let (condition, of_condition) = dve.condition(&source)?;
+        for condition in texts {
+            let source = Source { name: name.into(), text: condition.clone() };
+            let (condition, of_condition) = text.condition(&source)?;
             warnings.add(&source, &of_condition, severity, color);
             checks.add(role, source.text, condition);
         }
@@ -187,7 +206,7 @@ fn checks(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Check
 /// What is to be explored, and what is to become of it.
 struct Task<'a> {
     options: &'a Options,
-    dve: &'a Dve,
+    model: &'a Model,
     checks: &'a Checks,
     warnings: &'a Warnings,
     outputs: Outputs,
@@ -196,13 +215,17 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, dve, checks, device, .. } = self;
+        let Self { options, model, checks, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        let mut run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
+            let mut exporter = Exporter::new(&table, &interpreted, Form::of(path)?, output)?;
+            return run.with(&mut exporter, None, &|| "interpreted".into(), time);
+        }
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
@@ -291,9 +314,22 @@ impl<S: Storage> Run<'_, S> {
             output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
-        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
-        let report =
-            Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
+        let (spec, engine, exploration, exported) = (table.spec(), engine(), &exploration, explorer.exported());
+        let report = Report {
+            model,
+            checks,
+            device,
+            spec,
+            stats,
+            exploration,
+            engine,
+            time,
+            measurements,
+            finding,
+            warnings,
+            recorded,
+            exported,
+        };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())
     }

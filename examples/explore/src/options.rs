@@ -2,6 +2,8 @@
 
 use crate::device::DeviceChoice;
 use crate::exit;
+use crate::language::Format;
+use crate::network::Reading;
 use crate::numbers::{parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -11,15 +13,21 @@ use warpset::Device;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
-It is a file, a pipe or - (standard input), and has at most 16 MiB.
+Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files) or one of these by itself (.aut); see --format.
+It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may be of any size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
   explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
 
+  explore crossing.exp --goal 'enabled(i) and gate == 1'    the same of a network: states of components, labels of steps
+  explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
+
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
-C's operators, and `and`, `or`, `not`, `imply`.
+C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
+object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
+(train_1, train_2 if there are two), enabled(PUT) is 1 if a step with that label, or a label of that gate, is possible.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
 search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
@@ -41,8 +49,22 @@ fn after_help() -> String {
 #[derive(Debug, Parser)]
 #[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
-    /// The model, a text in DVE; - is standard input.
+    /// The model; - is standard input.
     pub model: PathBuf,
+
+    /// The language of the model [default: the one of its file's extension, and DVE if that says nothing]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+
+    /// Of a network: labels of this gate take part in nothing, as the hidden label `i`, as CADP has `rate` and `prob` where it is
+    /// told to. May be given several times.
+    #[arg(long, value_name = "GATE")]
+    pub interleave: Vec<String>,
+
+    /// Of a network: labels that are in no vector of a `par using` take place by themselves, as in GPUexplore 1.0. In EXP they do
+    /// not take place.
+    #[arg(long)]
+    pub independent: bool,
 
     /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
     /// is written.
@@ -112,6 +134,11 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
+    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets`
+    /// and `targets`. States are numbered in the order of the search, from 0.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
+    pub export: Option<PathBuf>,
+
     /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are
     /// in the order of the search.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
@@ -170,9 +197,22 @@ pub enum ProgressWhen {
 }
 
 impl Options {
+    /// How a network is read. An error if that is said of another language.
+    pub fn reading(&self, format: Format) -> Result<Reading> {
+        let is_network = matches!(format, Format::Exp | Format::Aut);
+        ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
+        ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
+        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+    }
+
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
         let records = self.record.is_some();
+        if self.export.is_some() {
+            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "only the interpreter knows what steps are called: --export is for --engine interpreted");
+            return Ok(EngineKind::Interpreted);
+        }
         let engine = match self.engine {
             EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,
             other => other,

@@ -10,6 +10,7 @@
 use crate::checks::{Checks, Violation};
 use crate::engine::{Counts, End, Engine, Found, Limits};
 use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::ir::network::RuleId;
 use crate::ir::{Action, Model, Process, Span, TransitionId};
 use crate::successors::{Expansion, Successors};
 use anyhow::{Context, Result, bail, ensure};
@@ -155,12 +156,13 @@ impl Path {
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         let count = self.steps.len();
         let steps = if count == 1 { "step" } else { "steps" };
-        line(format!("The shortest path has {count} {steps} (lines of {}):", model.source.name));
+        // Steps of a network are in no text.
+        let of = if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() };
+        line(format!("The shortest path has {count} {steps}{of}:"));
         line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
-            let moves = transitions(*step).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ");
-            line(format!("  {}. {moves}", number + 1));
+            line(format!("  {}. {}", number + 1, describe_step(model, *step)));
             let changes = changes(model, from, to);
             if !changes.is_empty() {
                 line(format!("       {}", list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")))));
@@ -172,7 +174,7 @@ impl Path {
 
     pub fn json(&self, model: &Model, checks: &Checks) -> Value {
         let steps = self.steps.iter().enumerate().map(|(number, step)| {
-            let moves: Vec<Value> = transitions(*step).map(|id| transition_json(model, id)).collect();
+            let moves = step_json(model, *step);
             let changes = changes(model, &self.states[number], &self.states[number + 1]).into_iter();
             let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
             json!({ "moves": moves, "changes": changes })
@@ -189,8 +191,41 @@ impl Path {
 }
 
 /// The leader, then the receiver.
-fn transitions(step: Step) -> impl Iterator<Item = TransitionId> {
-    std::iter::once(step.transition).chain(step.receiver)
+fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Iterator<Item = TransitionId> {
+    std::iter::once(leader).chain(receiver)
+}
+
+/// What happens in a step, in words: its transitions; of a network, the label and who takes part.
+pub fn describe_step(model: &Model, step: Step) -> String {
+    match step {
+        Step::Transition { id, receiver } => {
+            transitions(id, receiver).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ")
+        }
+        Step::Rule(rule) => format!("{} ({})", label(model, rule), list(participants(model, rule).map(String::from))),
+    }
+}
+
+fn step_json(model: &Model, step: Step) -> Vec<Value> {
+    match step {
+        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| transition_json(model, id)).collect(),
+        Step::Rule(rule) => {
+            vec![json!({ "label": label(model, rule), "components": participants(model, rule).collect::<Vec<_>>() })]
+        }
+    }
+}
+
+/// What a rule of the network is called.
+pub fn label(model: &Model, rule: RuleId) -> &str {
+    model.network.as_ref().map_or("", |network| &network.labels[network.rules[rule].label])
+}
+
+/// The components that a rule moves.
+fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
+    let network = model.network.iter();
+    network.flat_map(move |network| {
+        let parts = network.rules[rule].parts.iter();
+        parts.map(|(component, _)| &*model.variables[network.components[*component as usize].variable].name)
+    })
 }
 
 /// `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
@@ -245,7 +280,8 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
-    list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))))
+    let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
+    if text.is_empty() { "everything is 0".into() } else { text }
 }
 
 /// Variables that differ between two states.

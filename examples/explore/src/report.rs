@@ -3,6 +3,7 @@
 use crate::checks::Checks;
 use crate::engine::{Counts, End, Exploration, Found};
 use crate::exit;
+use crate::export::Exported;
 use crate::ir::Model;
 use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
@@ -30,6 +31,7 @@ pub struct Report<'a> {
     pub finding: Option<Finding<'a>>,
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
+    pub exported: Option<Exported>,
 }
 
 /// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
@@ -178,6 +180,7 @@ impl Report<'_> {
         report["warning_count"] = self.warnings.count.into();
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
+        report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
         report["error"] = Value::Null;
         report["exit_code"] = self.exit_code().into();
         report
@@ -208,6 +211,9 @@ impl Report<'_> {
         let overflows: Vec<String> = overflows.collect();
         if !overflows.is_empty() {
             rows.push(("overflows", overflows.join("; ")));
+        }
+        if let Some(Exported { bytes }) = self.exported {
+            rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
         }
         if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
             let more =

@@ -1,7 +1,7 @@
 //! Where successors come from, and what is found on the way.
 
 use crate::checks::{Checks, Violation};
-use crate::interpreter::{Interpreter, Scratch};
+use crate::interpreter::{Interpreter, Scratch, Step};
 
 /// Finds the successors of states and checks the states: by interpretation, or by compiled code.
 pub trait Successors: Sync {
@@ -60,6 +60,13 @@ impl Successors for Interpreted<'_> {
     }
 
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        self.expand_with(states, scratch, expansion, |_| {});
+    }
+}
+
+impl Interpreted<'_> {
+    /// The same, and calls `visit` with the step to each successor, those too that are removed again for a fault.
+    pub fn expand_with(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion, mut visit: impl FnMut(Step)) {
         for (number, state) in states.chunks_exact(self.width()).enumerate() {
             for (at, condition) in self.checks.conditions.iter().enumerate() {
                 match self.interpreter.value(&condition.must_hold, state) {
@@ -69,7 +76,8 @@ impl Successors for Interpreted<'_> {
                 }
             }
             let before = (expansion.parents.len(), expansion.successors.len());
-            let steps = self.interpreter.steps(state, scratch, |_, successor| {
+            let steps = self.interpreter.steps(state, scratch, |step, successor| {
+                visit(step);
                 expansion.parents.push(number as u32);
                 expansion.successors.extend_from_slice(successor);
             });

@@ -56,8 +56,9 @@ u64 explore_most_steps()
 }
 
 // The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault.
-// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too.
-void explore_expand(const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
+// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too. `tables` are
+// those of the model's network.
+void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
 {
     using namespace explore;
     *counts = {0, 0, 0, 0, none, none, 0};
@@ -66,13 +67,15 @@ void explore_expand(const State* states, u64 count, State* successors, explore::
     for (u64 at = 0; at < count && room - row >= most; ++at) {
         const State from = states[at];
         Notes notes;
-        if (violated(from, notes) != conditions && counts->violating == none) counts->violating = at;
+        if (violated(tables, from, notes) != conditions && counts->violating == none) counts->violating = at;
         for (u32 unit = 0; unit < units; ++unit) {
             const u32 end = choices(unit);
+            Cursor cursor(tables);
             for (u32 choice = 0; choice < end; ++choice) {
                 successors[row] = from;
                 sources[row] = static_cast<u32>(at);
-                row += step(unit, choice, from, successors[row], notes);
+                row += step(unit, choice, cursor, from, successors[row], notes);
+                if (unit >= first_component && !cursor.more()) break;
             }
         }
         if (notes.fault != 0) {

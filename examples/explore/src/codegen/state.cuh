@@ -56,6 +56,22 @@ EXPLORE_FN i32 remainder(i32 a, i32 b, u32 transition, Notes& notes)
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
+// a to the power of b, and 1 over that of -b, truncated.
+EXPLORE_FN i32 power(i32 a, i32 b, u32 transition, Notes& notes)
+{
+    if (b < 0) {
+        if (a == 0) note_fault(notes, fault_division, transition);
+        return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+    }
+    u32 result = 1, factor = static_cast<u32>(a);
+    EXPLORE_NO_UNROLL
+    for (u32 left = static_cast<u32>(b); left != 0; left >>= 1) {
+        if (left & 1) result *= factor;
+        factor *= factor;
+    }
+    return static_cast<i32>(result);
+}
+
 // The value of `bits` bits of a word from `shift` on.
 template <u32 bits, bool is_signed>
 EXPLORE_FN i32 extract(u32 word, u32 shift)

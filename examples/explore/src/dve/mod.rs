@@ -29,12 +29,14 @@ pub mod random;
 mod tests;
 
 use crate::diagnostic::Located;
-use crate::ir::{Expression, Model, Source};
+use crate::ir::{Expression, Model, Source, Variable};
 use crate::warnings::Warning;
 use expressions::Scope;
 use grammar::Rule;
-use names::Names;
 use std::cell::RefCell;
+
+pub use grammar::is_keyword;
+pub use names::{Meaning, Names};
 
 /// A model with the names that its text declares, for conditions about it.
 #[derive(Clone, Debug)]
@@ -65,13 +67,22 @@ impl Dve {
     ///
     /// As [`read`](Self::read).
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
-        let warnings = RefCell::default();
-        let scope = Scope { names: &self.names, variables: &self.model.variables, process: None, warnings: &warnings };
-        let read = || {
-            let pair = grammar::parse(Rule::condition, &source.text)?;
-            scope.expression(pair.into_inner().next().expect("a condition is an expression"))
-        };
-        let expression = read().map_err(|error| Box::new(error.of(source)))?;
-        Ok((expression, warnings.into_inner()))
+        condition(&self.names, &self.model.variables, source)
     }
+}
+
+/// Reads a condition over names of any model; and what of it is not computed as it is written.
+///
+/// # Errors
+///
+/// As [`Dve::read`].
+pub fn condition(names: &Names, variables: &[Variable], source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+    let warnings = RefCell::default();
+    let scope = Scope { names, variables, process: None, warnings: &warnings };
+    let read = || {
+        let pair = grammar::parse(Rule::condition, &source.text)?;
+        scope.expression(pair.into_inner().next().expect("a condition is an expression"))
+    };
+    let expression = read().map_err(|error| Box::new(error.of(source)))?;
+    Ok((expression, warnings.into_inner()))
 }

@@ -240,20 +240,20 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
 // One choice of a process in the thread's state; `give` gets the successor, if there is one. Gives 1 then, else 0. There is none,
 // nor are there later ones, from a fault on. All threads of the block call it.
 template <class Give>
-EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, SharedStates& state, Notes& notes, Give& give)
+EXPLORE_FN u32 try_choice(u32 unit, u32 choice, Cursor& cursor, bool has_state, SharedStates& state, Notes& notes, Give& give)
 {
     const bool may_step = has_state && notes.fault == 0;
     if constexpr (in_registers) {
         RegisterState from;
         copy(state, from);
         RegisterState to = from;
-        const bool steps = may_step && step(unit, choice, from, to, notes) && notes.fault == 0;
+        const bool steps = may_step && step(unit, choice, cursor, from, to, notes) && notes.fault == 0;
         give(steps, from, to);
         return steps;
     } else {
         // Beside the state is its copy, which a step changes; then it is made a copy again.
         SharedStates to = copy_of(state);
-        const bool changes = may_step && step(unit, choice, state, to, notes);
+        const bool changes = may_step && step(unit, choice, cursor, state, to, notes);
         const bool steps = changes && notes.fault == 0;
         give(steps, state, to);
         if (changes) copy(state, to);
@@ -305,6 +305,7 @@ struct HandOver {
 // What the threads of a block share.
 struct Engine {
     const Table& table;
+    const u32* tables;  // of the model's network
     Cache cache;
     SharedStates state;  // of this thread
     u64* order;
@@ -348,15 +349,17 @@ struct Engine {
         bool violates = false;
         if (has_state) {
             set_state(fetch(table, reference), state);
-            if constexpr (conditions > 0) violates = violated(state, notes) != conditions;
+            if constexpr (conditions > 0) violates = violated(tables, state, notes) != conditions;
         }
         HandOver hand_over{cache, reference};
         watch.lap(&search->fetching);
         u32 free_rows = 0, steps = 0;  // free_rows: of the cache, at least; the same for all threads
         u32 unit = 0, choice = 0;
+        Cursor cursor(tables);
 #pragma unroll 1
         while (true) {
-            if (choice == choices(unit)) {
+            // The same for all threads: a component of a network is done with when it is so in all their states.
+            if (choice == choices(unit) || (unit >= first_component && choice != 0 && !__syncthreads_or(cursor.more()))) {
                 choice = 0;
                 if (++unit >= units) break;
                 continue;
@@ -372,7 +375,7 @@ struct Engine {
             }
             if (first >= last) return;
             free_rows -= Chosen::threads;
-            steps += try_choice(unit, choice, has_state, state, notes, hand_over);
+            steps += try_choice(unit, choice, cursor, has_state, state, notes, hand_over);
             ++choice;
         }
         watch.lap(&search->generating);
@@ -480,7 +483,7 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 // references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
 // Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
+find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
                  explore::u64 level)
 {
     using namespace explore;
@@ -495,10 +498,14 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
         if (has_state) set_state(fetch(table, reference), state);
         Comparison comparison{path + (level + 1) * state_words, false};
         Notes notes;
+        Cursor cursor(tables);
 #pragma unroll 1
         for (u32 unit = 0; unit < units; ++unit)
 #pragma unroll 1
-            for (u32 choice = 0; choice < choices(unit); ++choice) try_choice(unit, choice, has_state, state, notes, comparison);
+            for (u32 choice = 0; choice < choices(unit); ++choice) {
+                if (unit >= first_component && choice != 0 && !Warp::any(cursor.more())) break;
+                try_choice(unit, choice, cursor, has_state, state, notes, comparison);
+            }
         // Relaxed: any of them will do, and the host reads what it writes when the kernel has ended.
         if (comparison.found && warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
             for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
@@ -511,14 +518,14 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
 // `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch
 // left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
+search_levels(warpset::View view, const unsigned* tables, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
               explore::Limits limits)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, Cache(shared), state, order, starts, counts, search, limits, {}};
+    Engine engine{table, tables, Cache(shared), state, order, starts, counts, search, limits, {}};
     const u64 started = Engine::nanoseconds();
     engine.cache.clear();
     engine.watch.start();

@@ -8,7 +8,7 @@
 mod table_alone;
 
 use crate::checks::Checks;
-use crate::codegen::{ensure_fits, generate};
+use crate::codegen::{ensure_fits, generate, tables};
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, grow_within};
 use crate::ir::Model;
 use crate::path::explored_again;
@@ -125,6 +125,8 @@ pub struct Engine<'a, S: Storage> {
     /// What is compiled.
     text: String,
     timed: bool,
+    /// Of the model's network; one word if there is none.
+    tables: CudaSlice<u32>,
     kernel: Kernel,
     stream: Arc<CudaStream>,
     /// The last exploration, until its path is looked for.
@@ -194,7 +196,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
         let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
-        Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
+        let mut tables = tables(interpreted.interpreter.model());
+        tables.resize(tables.len().max(1), 0);
+        let tables = stream.clone_htod(&tables)?;
+        Ok(Self { table, interpreted, text, timed, tables, kernel, stream, last: None })
     }
 
     fn model(&self) -> &'a Model {
@@ -299,9 +304,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
         let starts_at = starts.as_ref().map_or(0, |(address, _)| *address);
         let mut launch = self.stream.launch_builder(&self.kernel.function);
-        launch.arg(&view).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
+        launch.arg(&view).arg(&self.tables).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
+        // - `tables` are those of the model that was compiled, and nobody writes them;
         // - `order` has room for as many states as the table has slots, and each is appended once;
         // - `starts` is null, or has room for as many levels as are begun (`levels`);
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -346,9 +352,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         let starts = starts.context("the beginnings of levels are wanted")?;
         for level in (1..found.level).rev() {
             let mut launch = self.stream.launch_builder(&function);
-            launch.arg(&view).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
             // SAFETY:
             // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
+            // - `tables` are those of the model that was compiled;
             // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
             // - `path` has room for the states of all levels, `places` for a reference of each but the last;
             // - the view is valid: the table does not grow meanwhile.
