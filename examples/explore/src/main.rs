@@ -17,6 +17,7 @@ mod gpu;
 mod input;
 mod interpreter;
 mod ir;
+mod liveness;
 mod options;
 mod output;
 mod path;
@@ -45,14 +46,15 @@ mod program;
 mod stopping;
 
 use anyhow::{Context, Error, Result};
-use checks::{Checks, Role};
+use checks::{Checks, Role, Violation};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
 use dve::Dve;
-use engine::{Counts, Explorer, Limits};
+use engine::{Counts, Explorer, Found, Limits};
 use first_table::Size;
 use interpreter::Interpreter;
 use ir::Source;
+use liveness::check::Question;
 use options::{EngineKind, Options, TableKind};
 use output::Output;
 use program::Ended;
@@ -115,10 +117,14 @@ fn run(options: &Options) -> Result<u8> {
     let start = Instant::now();
     let input = input::read(&options.model)?;
     let outputs = Outputs::open(options, input.identity.as_ref())?;
-    let dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
+    let mut dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
     drop(input.bytes);
     let mut warnings = Warnings::default();
-    let checks = checks(options, &dve, &mut warnings)?;
+    let question = liveness::ask::question(options, &mut dve, &mut warnings)?;
+    let checks = match (&question, &dve.model.property) {
+        (Some(question), Some(property)) => question.checks(property),
+        _ => checks(options, &dve, &mut warnings)?,
+    };
     tell(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
         return emit(options, &dve, &checks, file);
@@ -131,7 +137,8 @@ fn run(options: &Options) -> Result<u8> {
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let words = dve.model.layout.words;
     let size = first_table::size(options, &dve.model.layout, &device)?;
-    let task = Task { options, dve: &dve, checks: &checks, warnings: &warnings, outputs, device: &device };
+    let (question, warnings) = (question.as_ref(), &warnings);
+    let task = Task { options, dve: &dve, checks: &checks, question, warnings, outputs, device: &device };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
@@ -189,6 +196,7 @@ struct Task<'a> {
     options: &'a Options,
     dve: &'a Dve,
     checks: &'a Checks,
+    question: Option<&'a Question>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -196,13 +204,14 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, dve, checks, device, .. } = self;
+        let Self { options, dve, checks, question, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
         let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        let run =
+            Run { options, table: &table, interpreted: &interpreted, question, warnings: self.warnings, outputs: self.outputs };
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
@@ -246,6 +255,7 @@ struct Run<'a, S: Storage> {
     options: &'a Options,
     table: &'a VectorTable<S>,
     interpreted: &'a Interpreted<'a>,
+    question: Option<&'a Question>,
     warnings: &'a Warnings,
     outputs: Outputs,
 }
@@ -256,7 +266,8 @@ impl<S: Storage> Run<'_, S> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
-        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref() };
+        let automaton = self.question.and_then(Question::to_watch);
+        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref(), automaton, found: None };
         self.with(&mut threads, recorder.as_ref(), engine, time)
     }
 
@@ -268,32 +279,58 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted: Interpreted { interpreter, checks }, warnings, outputs } = self;
+        let Self { options, table, interpreted: Interpreted { interpreter, checks }, question, warnings, outputs } = self;
         let (model, device) = (interpreter.model(), table.device());
         let limits = limits(options, device);
         let start = Instant::now();
         let exploration = {
             let progress = Progress::new(options.progress);
-            explorer.explore(limits, &|counts: &Counts| progress.set(counts, table))?
+            explorer.explore(limits, &|counts: &Counts| {
+                progress.set(counts, table);
+                true
+            })?
         };
         time.explore = start.elapsed();
         let (stats, measurements) = (table.stats()?, explorer.measurements()?);
 
+        let conclusion = match question {
+            Some(question) => {
+                let progress = Progress::new(options.progress);
+                progress.working("searching for accepting cycles");
+                Some((question, question.conclude(explorer, interpreter, &exploration, limits)?))
+            }
+            None => None,
+        };
         let start = Instant::now();
-        let finding = exploration.found.as_ref().map(|found| {
+        let is_told = |found: &&Found| question.is_none() || matches!(found.violation, Violation::Fault(_));
+        let finding = exploration.found.as_ref().filter(is_told).map(|found| {
             let states = explorer.path(found, limits);
             let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
-        if let (Some(output), Some(path)) = (outputs.trace, path) {
-            output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
+        let run = conclusion.as_ref().and_then(|(question, conclusion)| conclusion.run_json(model, question));
+        if let (Some(output), Some(path)) = (outputs.trace, path.map(|path| path.json(model, checks)).or(run)) {
+            output.write_text(&format!("{path:#}\n"))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
-        let report =
-            Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
+        let report = Report {
+            model,
+            checks,
+            device,
+            spec,
+            stats,
+            exploration,
+            engine,
+            time,
+            measurements,
+            finding,
+            conclusion,
+            warnings,
+            recorded,
+        };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())
     }

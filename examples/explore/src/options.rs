@@ -61,6 +61,11 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
+    /// Leaves the property process of the model out: only the states of the other processes are explored, and what else is asked
+    /// for is checked of them.
+    #[arg(long, help_heading = "Checks")]
+    pub no_property: bool,
+
     /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the
     /// exploration, and is then what the path leads to.
     #[arg(long, help_heading = "Checks")]

@@ -96,6 +96,14 @@ const WITH_REPLAY: [WithReplay; 2] = [
     ("recordings_that_reached_their_limit_can_be_replayed", recordings_that_reached_their_limit_can_be_replayed),
 ];
 
+/// A test of the models in a folder, by its name.
+type OfFolder = (&'static str, fn(&Path));
+
+const OF_BEEM: [OfFolder; 2] = [
+    ("beem_models_have_their_counts", beem_models_have_their_counts),
+    ("beem_properties_have_their_verdicts", beem_properties_have_their_verdicts),
+];
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let trial = |name: String, test: Box<dyn FnOnce() + Send>| {
@@ -133,10 +141,11 @@ fn main() -> ExitCode {
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
-    let beem = "beem_models_have_their_counts";
-    match std::env::var_os("WARPSET_BEEM").map(PathBuf::from) {
-        Some(folder) => trials.push(trial(beem.into(), Box::new(move || beem_models_have_their_counts(&folder)))),
-        None => trials.push(skipped(beem.into(), "WARPSET_BEEM does not name a folder of models")),
+    for (name, test) in OF_BEEM {
+        match std::env::var_os("WARPSET_BEEM").map(PathBuf::from) {
+            Some(folder) => trials.push(trial(name.into(), Box::new(move || test(&folder)))),
+            None => trials.push(skipped(name.into(), "WARPSET_BEEM does not name a folder of models")),
+        }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some((count, why)) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
@@ -944,6 +953,49 @@ fn beem_models_have_their_counts(folder: &Path) {
             assert_eq!((code, counts(&report).map(Some)), (Some(0), expected), "{} in a {table} table", fields[0]);
             compared += 1;
         }
+    }
+    assert!(compared > 0, "no model of {} is small enough", folder.display());
+}
+
+/// Products with more states take too long for a test.
+const MOST_PRODUCT_STATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+
+/// Rows of a list with a comma in one of its columns, which is the second.
+fn fields_of(row: &str) -> Vec<&str> {
+    let (model, rest) = row.split_once(',').expect("a row has columns");
+    let mut last: Vec<&str> = rest.rsplitn(8, ',').collect();
+    last.push(model);
+    last.reverse();
+    last
+}
+
+/// Models with a property process against an oracle's counts, verdicts and classes: in the folder `ltl` of `WARPSET_BEEM`.
+fn beem_properties_have_their_verdicts(folder: &Path) {
+    let list = std::fs::read_to_string(folder.join("ltl").join("ltl.csv")).unwrap();
+    let mut compared = 0;
+    for row in list.lines().skip(1) {
+        let fields = fields_of(row);
+        let [states, transitions, accepting] = [2, 3, 4].map(|column| fields[column].parse::<u64>().unwrap());
+        let (verdict, automaton) = (fields[5], fields[7]);
+        if states > MOST_PRODUCT_STATES {
+            continue;
+        }
+        let path = folder.join("ltl").join(format!("{}.dve", fields[0]));
+        for table in TABLES {
+            let (code, report) = json(&path, &["--table", table, "--keep-going"]);
+            let name = format!("{} in a {table} table", fields[0]);
+            let counted = ["states", "transitions", "accepting"].map(|count| report[count].as_u64());
+            assert_eq!(counted, [states, transitions, accepting].map(Some), "{name}");
+            assert_eq!((report["verdict"].as_str(), report["automaton"].as_str()), (Some(verdict), Some(automaton)), "{name}");
+            assert_eq!(
+                (code, report["lasso"].is_object()),
+                (Some((verdict == "violated").into()), verdict == "violated"),
+                "{name}"
+            );
+            compared += 1;
+        }
+        let (_, report) = json(&path, &[]);
+        assert_eq!(report["verdict"].as_str(), Some(verdict), "{} until something is found", fields[0]);
     }
     assert!(compared > 0, "no model of {} is small enough", folder.display());
 }

@@ -98,14 +98,16 @@ fn beem_models() -> Vec<PathBuf> {
         println!("skipped: WARPSET_BEEM does not name the models");
         return Vec::new();
     };
-    let files = std::fs::read_dir(Path::new(&folder).join("open")).expect("WARPSET_BEEM has a folder `open`");
-    files.map(|file| file.expect("a file").path()).collect()
+    let files = ["open", "ltl"]
+        .into_iter()
+        .flat_map(|kind| std::fs::read_dir(Path::new(&folder).join(kind)).expect("WARPSET_BEEM has folders `open` and `ltl`"));
+    files.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
 }
 
 /// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the
 /// environment, all.
 fn some_beem_models() -> Vec<PathBuf> {
-    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
+    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3", "rether.1.prop2"];
     let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
     let all = std::env::var_os("WARPSET_BEEM_ALL").is_some();
     beem_models().into_iter().filter(|path| all || is_one(path)).collect()

@@ -1,8 +1,9 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
 //! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped
-//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). Refused
-//! with a reason: accepting states, property processes, `system sync`, probabilistic transitions.
+//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). A
+//! property process (`system async property NAME`, `accept`) is an automaton beside the others (`ir::property`). Refused with a
+//! reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, probabilistic transitions.
 //!
 //! # How it is lowered
 //!

@@ -9,8 +9,9 @@ mod table_alone;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, if_it_fits};
 use crate::ir::Model;
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch};
 use crate::path::explored_again;
 use crate::report::{Cycles, Measurements};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -152,7 +153,7 @@ struct Progress {
 }
 
 impl<S: Storage> Explorer for Engine<'_, S> {
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let mut progress = self.begin(None)?;
         let exploration = self.search(&mut progress, limits, observer)?;
         self.last = Some((progress, exploration.clone()));
@@ -167,6 +168,19 @@ impl<S: Storage> Explorer for Engine<'_, S> {
             _ => Err("not all states were found".into()),
         };
         Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        self.cycle_search(automaton, limits).run(u64::MAX)
+    }
+
+    fn lasso(&mut self, automaton: &Automaton, residue: Residue, limits: Limits) -> Result<(Vec<Vec<u32>>, usize)> {
+        self.last = None; // its memory is wanted
+        self.cycle_search(automaton, limits).lasso(&self.model().initial_state(), &residue)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        self.cycle_search(automaton, Limits::NONE).count_accepting().map(Some)
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
@@ -197,12 +211,20 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
     }
 
+    /// The search for accepting cycles by threads, over the table on the GPU.
+    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> CycleSearch<'b, S, Interpreted<'a>>
+    where
+        'a: 'b,
+    {
+        CycleSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
+    }
+
     fn model(&self) -> &'a Model {
         self.interpreted.interpreter.model()
     }
 
     /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
-    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &dyn Fn(&Counts)) -> Result<Exploration> {
+    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let mut found: Option<Found> = None;
         let mut may_grow = true;
         let mut list_bytes = 0;
@@ -226,7 +248,7 @@ impl<'a, S: Storage> Engine<'a, S> {
                 waiting: search.last - search.first,
                 overflows: search.overflows,
             };
-            observer(&counts);
+            let goes_on = observer(&counts);
             if search.faulty != NONE {
                 // It ends the search in its level; what else was found may be of any level of the launch.
                 let fault = self.look_at(search.faulty, search.levels - 1)?;
@@ -249,6 +271,9 @@ impl<'a, S: Storage> Engine<'a, S> {
             }
             if offers.full == 0 && states >= limits.states {
                 return done(End::States, found);
+            }
+            if !goes_on {
+                return done(End::Observer, found);
             }
             if let Some(stop) = (limits.stop)() {
                 return done(End::Stopped(stop), found);
@@ -321,7 +346,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             self.table.clear()?;
             let slots = self.table.slots();
             let mut progress = self.begin(Some(level + 1))?;
-            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| {})?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true)?;
             explored_again(exploration.end)?;
             // A table that was large enough before may be so by chance: places depend on the order of what is put.
             if self.table.slots() == slots {

@@ -47,10 +47,12 @@
 pub mod bounds;
 pub mod expression;
 pub mod layout;
+pub mod property;
 pub mod range;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
+pub use property::Property;
 pub use range::Range;
 
 /// Index of a process in [`Model::processes`].
@@ -79,6 +81,8 @@ pub struct Model {
     /// Process by process, in the order of the source.
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
+    /// The automaton of runs that must not be, if there is one: then states are [product states](property).
+    pub property: Option<Property>,
     pub layout: Layout,
 }
 

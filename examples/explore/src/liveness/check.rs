@@ -1,0 +1,209 @@
+//! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
+
+use super::lasso::{Lasso, close, replay};
+use super::residue::{Automaton, Residue};
+use crate::checks::{Checks, Role, Violation};
+use crate::engine::{End, Exploration, Explorer, Limits};
+use crate::exit;
+use crate::interpreter::Interpreter;
+use crate::ir::expression::Binary;
+use crate::ir::property::Kind;
+use crate::ir::{Expression, Model, Property, Span};
+use crate::stopping::Stop;
+use anyhow::Result;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The product states of a model's property, and what decides about them.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The formula, or where the automaton is from.
+    pub text: String,
+    pub kind: Kind,
+    pub automaton: Automaton,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Holds,
+    Violated,
+    /// Something ended it before.
+    Unknown,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Violated => "violated",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What has come of it.
+pub struct Conclusion {
+    pub verdict: Verdict,
+    /// Of the states found, how many are accepting; `None` if they were not counted.
+    pub accepting: Option<u64>,
+    /// How often all states, or all that were left, have been expanded.
+    pub passes: u64,
+    /// Why the search for cycles ended before the verdict.
+    pub end: Option<End>,
+    /// The run that violates it; or why there is none to be shown.
+    pub lasso: Option<Result<Lasso>>,
+    /// To search for cycles.
+    pub search: Duration,
+    /// To find the run.
+    pub run: Duration,
+}
+
+impl Question {
+    /// About a model with a property.
+    pub fn of(model: &Model, text: String) -> Self {
+        let property = model.property.as_ref().expect("the model has a property");
+        let kind = property.kind(model.processes[property.process].initial);
+        Self { text, kind, automaton: Automaton::of(model) }
+    }
+
+    /// What is searched for accepting cycles while states are found: nothing, where an accepting state is enough.
+    pub fn to_watch(&self) -> Option<&Automaton> {
+        Some(&self.automaton).filter(|_| self.kind != Kind::Terminal)
+    }
+
+    /// What is to be looked for in states: accepting ones, if each is a violation.
+    pub fn checks(&self, property: &Property) -> Checks {
+        let mut checks = Checks::default();
+        if self.kind == Kind::Terminal {
+            let at = |location: usize| Expression::At { process: property.process, location };
+            let accepting = (0..property.accepting.len()).filter(|location| property.accepting[*location]).map(at);
+            let either = |left, right| Expression::binary(Binary::Or, left, right, Span::default());
+            let accepting = accepting.reduce(either).unwrap_or(Expression::Constant(0));
+            checks.add(Role::Goal, self.text.clone(), accepting);
+        }
+        checks
+    }
+
+    /// The verdict, when the exploration has ended.
+    pub fn conclude(
+        &self,
+        explorer: &mut impl Explorer,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Result<Conclusion> {
+        let start = Instant::now();
+        let has_fault = matches!(exploration.found.as_ref().map(|found| &found.violation), Some(Violation::Fault(_)));
+        let mut conclusion = Conclusion {
+            verdict: Verdict::Unknown,
+            accepting: None,
+            passes: 1,
+            end: None,
+            lasso: None,
+            search: Duration::ZERO,
+            run: Duration::ZERO,
+        };
+        if has_fault {
+            return Ok(conclusion);
+        }
+        if self.kind == Kind::Terminal {
+            conclusion.verdict = match (&exploration.found, exploration.end) {
+                (Some(_), _) => Verdict::Violated,
+                (None, End::Complete) => Verdict::Holds,
+                _ => Verdict::Unknown,
+            };
+            // None was found, or they are counted before the table is used for the path.
+            conclusion.accepting = match &exploration.found {
+                Some(_) => explorer.count_accepting(&self.automaton)?,
+                None => Some(0),
+            };
+            conclusion.search = start.elapsed();
+            let start = Instant::now();
+            conclusion.lasso = exploration.found.as_ref().map(|found| {
+                let mut states = explorer.path(found, limits)?;
+                let begins = close(interpreter, &self.automaton, &mut states)?;
+                replay(interpreter, &self.automaton, states, begins, true)
+            });
+            conclusion.run = start.elapsed();
+            return Ok(conclusion);
+        }
+        let residue: Residue = explorer.residue(&self.automaton, limits)?;
+        conclusion.accepting = Some(residue.accepting);
+        conclusion.passes += residue.passes;
+        conclusion.end = residue.end;
+        conclusion.verdict = match exploration.end {
+            _ if residue.has_cycle() => Verdict::Violated,
+            End::Complete if residue.end.is_none() => Verdict::Holds,
+            _ => Verdict::Unknown,
+        };
+        conclusion.search = start.elapsed();
+        if residue.has_cycle() {
+            let start = Instant::now();
+            let is_shortest = exploration.end == End::Complete;
+            let lasso = explorer.lasso(&self.automaton, residue, limits);
+            let lasso = lasso.and_then(|(states, begins)| replay(interpreter, &self.automaton, states, begins, is_shortest));
+            conclusion.lasso = Some(lasso);
+            conclusion.run = start.elapsed();
+        }
+        Ok(conclusion)
+    }
+}
+
+impl Conclusion {
+    /// The program's exit code, if nothing else was found.
+    pub fn exit_code(&self) -> u8 {
+        match (self.verdict, self.end) {
+            (Verdict::Holds, _) => 0,
+            (Verdict::Violated, _) => exit::FOUND,
+            (Verdict::Unknown, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
+            (Verdict::Unknown, _) => exit::INCOMPLETE,
+        }
+    }
+
+    /// Rows of the report.
+    pub fn rows(&self, question: &Question) -> Vec<(&'static str, String)> {
+        let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
+        let states = if locations == 1 { "1 state".into() } else { format!("{locations} states") };
+        let mut rows = vec![("property", question.text.clone()), ("automaton", format!("{states}, {kind}"))];
+        if let Some(accepting) = self.accepting {
+            rows.push(("accepting states", HumanCount(accepting).to_string()));
+        }
+        rows.push(("passes", self.passes.to_string()));
+        let verdict = match self.verdict {
+            Verdict::Holds => "the property HOLDS",
+            Verdict::Violated => "the property is VIOLATED",
+            Verdict::Unknown => "UNKNOWN: the search ended before there was a verdict",
+        };
+        rows.push(("verdict", verdict.into()));
+        rows
+    }
+
+    /// The run; or why there is none to be shown.
+    pub fn text(&self, model: &Model) -> Option<String> {
+        self.lasso.as_ref().map(|lasso| match lasso {
+            Ok(lasso) => format!("\n{}", lasso.text(model)),
+            Err(error) => format!("\nThere is no run to be shown: {error:#}\n"),
+        })
+    }
+
+    /// The run, for other programs.
+    pub fn run_json(&self, model: &Model, question: &Question) -> Option<Value> {
+        self.lasso.as_ref().and_then(|lasso| lasso.as_ref().ok()).map(|lasso| lasso.json(model, &question.text))
+    }
+
+    /// Adds to the report's object.
+    pub fn add_to(&self, report: &mut Value, question: &Question, model: &Model) {
+        let lasso = self.lasso.as_ref();
+        report["property"] = question.text.clone().into();
+        report["verdict"] = self.verdict.word().into();
+        report["automaton"] = question.kind.word().into();
+        report["automaton_states"] = question.automaton.accepting.len().into();
+        report["accepting"] = json!(self.accepting);
+        report["passes"] = self.passes.into();
+        report["seconds_search"] = self.search.as_secs_f64().into();
+        report["seconds_path"] = self.run.as_secs_f64().into();
+        report["lasso"] = json!(self.run_json(model, question));
+        report["no_lasso"] = json!(lasso.and_then(|lasso| lasso.as_ref().err()).map(|error| format!("{error:#}")));
+    }
+}

@@ -1,0 +1,10 @@
+//! What runs do for ever: formulas, automata, and the search for accepting cycles.
+
+pub mod ask;
+pub mod check;
+pub mod components;
+pub mod lasso;
+pub mod product;
+pub mod residue;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;

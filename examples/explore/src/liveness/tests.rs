@@ -1,0 +1,288 @@
+//! Verdicts against another algorithm, over a graph that the interpreter makes; every table, interpreted and compiled.
+
+use super::check::{Conclusion, Question, Verdict};
+use super::residue::{Automaton, MOST_COUNT, Search};
+use crate::checks::Checks;
+use crate::codegen::on_cpu::Compiled;
+use crate::dve::{Dve, random};
+use crate::engine::{End, Exploration, Explorer, Limits};
+use crate::interpreter::{Interpreter, Scratch};
+use crate::ir::Source;
+use crate::ir::property::Kind;
+use crate::successors::{Interpreted, Successors};
+use crate::threads::Threads;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::HashMap;
+use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
+
+pub fn read(text: &str) -> Dve {
+    Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A product as a graph in memory.
+pub struct Graph {
+    pub accepting: Vec<bool>,
+    successors: Vec<Vec<usize>>,
+    transitions: u64,
+}
+
+/// The plainest search; `None` at a fault, or after so many states.
+pub fn graph(dve: &Dve, most: usize) -> Option<Graph> {
+    let interpreter = Interpreter::new(&dve.model);
+    let property = dve.model.property.as_ref().unwrap();
+    let mut states = vec![dve.model.initial_state()];
+    let mut numbers: HashMap<Vec<u32>, usize> = HashMap::from([(states[0].clone(), 0)]);
+    let mut graph = Graph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
+    while graph.successors.len() < states.len() {
+        let state = states[graph.successors.len()].clone();
+        let mut successors = Vec::new();
+        let visit = |_, successor: &[u32]| {
+            let next = numbers.len();
+            let number = *numbers.entry(successor.to_vec()).or_insert(next);
+            if number == next {
+                states.push(successor.to_vec());
+            }
+            successors.push(number);
+        };
+        interpreter.product_steps(&state, &mut Scratch::default(), visit).ok()?;
+        graph.accepting.push(property.accepting[dve.model.location(&state, property.process)]);
+        graph.transitions += successors.len() as u64;
+        graph.successors.push(successors);
+        if states.len() > most {
+            return None;
+        }
+    }
+    Some(graph)
+}
+
+/// Nested depth-first search (Courcoubetis, Vardi, Wolper, Yannakakis 1992).
+pub fn has_accepting_cycle(graph: &Graph) -> bool {
+    let count = graph.successors.len();
+    let (mut first, mut second) = (vec![false; count], vec![false; count]);
+    let mut path = vec![(0, 0)];
+    first[0] = true;
+    while let Some((state, next)) = path.pop() {
+        if let Some(successor) = graph.successors[state].get(next) {
+            path.push((state, next + 1));
+            if !std::mem::replace(&mut first[*successor], true) {
+                path.push((*successor, 0));
+            }
+        } else if graph.accepting[state] {
+            let mut waiting = vec![state];
+            while let Some(from) = waiting.pop() {
+                for successor in &graph.successors[from] {
+                    if *successor == state {
+                        return true;
+                    }
+                    if !std::mem::replace(&mut second[*successor], true) {
+                        waiting.push(*successor);
+                    }
+                }
+            }
+        }
+    }
+    false
+}
+
+/// What the checker says, with all limits' places given.
+pub fn check_with<S: Storage, X: Successors>(
+    dve: &Dve,
+    question: &Question,
+    source: &X,
+    limits: Limits,
+    slots: u64,
+) -> (Exploration, Conclusion) {
+    let table = VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+    let initial = dve.model.initial_state();
+    let automaton = question.to_watch();
+    let mut threads = Threads { table: &table, source, initial, recorder: None, automaton, found: None };
+    let exploration = threads.explore(limits, &|_| true).unwrap();
+    let interpreter = Interpreter::new(&dve.model);
+    let conclusion = question.conclude(&mut threads, &interpreter, &exploration, limits).unwrap();
+    (exploration, conclusion)
+}
+
+fn check<S: Storage>(dve: &Dve, limits: Limits) -> (Exploration, Conclusion) {
+    let question = Question::of(&dve.model, "test".into());
+    let checks = question.checks(dve.model.property.as_ref().unwrap());
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    check_with::<S, _>(dve, &question, &source, limits, 64)
+}
+
+/// The verdict, the counts and the run are right.
+fn compare(dve: &Dve, graph: &Graph, (exploration, conclusion): &(Exploration, Conclusion), is_complete: bool) {
+    let violated = has_accepting_cycle(graph);
+    let expected = if violated { Verdict::Violated } else { Verdict::Holds };
+    assert_eq!(conclusion.verdict, expected, "{}", dve.model.source.text);
+    if is_complete || !violated {
+        let accepting = graph.accepting.iter().filter(|accepting| **accepting).count() as u64;
+        let counts = (exploration.counts.states, exploration.counts.transitions, conclusion.accepting);
+        assert_eq!(counts, (graph.accepting.len() as u64, graph.transitions, Some(accepting)), "{}", dve.model.source.text);
+        assert_eq!(exploration.end, End::Complete);
+    }
+    match &conclusion.lasso {
+        Some(lasso) => assert!(violated && lasso.is_ok(), "{:?}\n{}", lasso.as_ref().err(), dve.model.source.text),
+        None => assert!(!violated),
+    }
+}
+
+const KEEP_GOING: Limits = Limits::NONE;
+const EARLY: Limits = Limits { keep_going: false, ..Limits::NONE };
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn verdicts_are_those_of_a_nested_search(text in random::product()) {
+        let dve = read(&text);
+        let Some(graph) = graph(&dve, 20_000) else { return Ok(()) };
+        compare(&dve, &graph, &check::<Bucket>(&dve, KEEP_GOING), true);
+        compare(&dve, &graph, &check::<Tree>(&dve, KEEP_GOING), true);
+        compare(&dve, &graph, &check::<CompactTree>(&dve, EARLY), false);
+        // Counts that stay at 1 or 2 cost rounds, and change nothing.
+        let checks = Checks::default();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+        let initial = dve.model.initial_state();
+        let mut threads = Threads { table: &table, source: &source, initial, recorder: None, automaton: None, found: None };
+        threads.explore(KEEP_GOING, &|_| true).unwrap();
+        let automaton = Automaton::of(&dve.model);
+        for most_count in [1, 2, MOST_COUNT] {
+            let search = Search { table: &table, source: &source, automaton: &automaton, limits: KEEP_GOING, most_count };
+            let residue = search.run(u64::MAX).unwrap();
+            prop_assert_eq!(residue.has_cycle(), has_accepting_cycle(&graph), "at most {}", most_count);
+        }
+    }
+}
+
+/// The compiled functions find the same; a compiler takes a second each, so there are few.
+#[test]
+fn compiled_products_are_the_interpreters() {
+    let mut runner = TestRunner::deterministic();
+    let mut compared = 0;
+    while compared < 6 {
+        let dve = read(&random::product().new_tree(&mut runner).unwrap().current());
+        let Some(graph) = graph(&dve, 20_000).filter(|graph| graph.accepting.len() > 20) else { continue };
+        let question = Question::of(&dve.model, "test".into());
+        let checks = question.checks(dve.model.property.as_ref().unwrap());
+        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let compiled = match Compiled::unoptimised(&interpreted) {
+            Ok(compiled) => compiled,
+            Err(error) if error.to_string().starts_with("no C++ compiler") => return println!("skipped: {error}"),
+            Err(error) => panic!("{error:#}"),
+        };
+        compare(&dve, &graph, &check_with::<Tree, _>(&dve, &question, &compiled, KEEP_GOING, 64), true);
+        compare(&dve, &graph, &check_with::<Bucket, _>(&dve, &question, &compiled, EARLY, 64), false);
+        compared += 1;
+    }
+}
+
+#[test]
+fn random_products_are_of_every_kind_and_verdict() {
+    let mut runner = TestRunner::deterministic();
+    let mut met: HashMap<(&str, bool), u32> = HashMap::new();
+    for _ in 0..600 {
+        let dve = read(&random::product().new_tree(&mut runner).unwrap().current());
+        let Some(graph) = graph(&dve, 5_000).filter(|graph| graph.accepting.len() > 3) else { continue };
+        let kind = Question::of(&dve.model, String::new()).kind;
+        *met.entry((kind.word(), has_accepting_cycle(&graph))).or_default() += 1;
+    }
+    for kind in [Kind::Terminal, Kind::Weak, Kind::General] {
+        for violated in [false, true] {
+            assert!(met.get(&(kind.word(), violated)).is_some_and(|times| *times >= 5), "{met:?}");
+        }
+    }
+}
+
+/// A ring of states, all accepting but the last that is found, where it closes.
+fn ring(length: u32, closes: bool) -> Dve {
+    let last = if closes { "x == LAST" } else { "false" };
+    read(&format!(
+        "const int LAST = {length}; int x; process P {{ state s; init s; trans
+            s -> s {{ guard x < LAST; effect x = x + 1; }}, s -> s {{ guard {last}; effect x = 0; }}; }}
+         process Runs {{ state q, r; init q; accept q; trans q -> q {{ guard x != 7; }}, q -> r {{ guard x == 7; }}, r -> q {{}}; }}
+         system async property Runs;"
+    ))
+}
+
+#[test]
+fn a_run_has_the_fewest_steps() {
+    // The automaton leaves its accepting state for one step at 7, and comes back.
+    let dve = ring(20, true);
+    let (_, conclusion) = check::<Bucket>(&dve, KEEP_GOING);
+    let lasso = conclusion.lasso.unwrap().unwrap();
+    assert_eq!((conclusion.verdict, lasso.begins, lasso.steps.len(), lasso.is_shortest), (Verdict::Violated, 0, 21, true));
+    let (_, conclusion) = check::<Bucket>(&ring(20, false), KEEP_GOING);
+    // It stays at 20 for ever, where there is no step.
+    let lasso = conclusion.lasso.unwrap().unwrap();
+    assert_eq!((lasso.begins, lasso.steps.len()), (20, 21));
+    assert_eq!(lasso.steps[20].system, None);
+    assert!(lasso.text(&ring(20, false).model).contains("21. no step is possible: the run stays here"));
+}
+
+#[test]
+fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
+    let dve = ring(30_000, true);
+    for (bytes, states) in [(u64::MAX, 1000), (1 << 18, u64::MAX)] {
+        let (exploration, conclusion) = check::<Bucket>(&dve, Limits { states, bytes, ..EARLY });
+        assert_eq!((conclusion.verdict, conclusion.lasso.is_some()), (Verdict::Unknown, false), "{:?}", exploration.end);
+    }
+    // There is a loop at once, and a long way besides.
+    let dve = read(
+        "int x; process P { state s, t; init s; trans s -> s { effect x = x + 1; }, s -> t {}, t -> t {}; }
+         process Runs { state q; init q; accept q; trans q -> q {}; } system async property Runs;",
+    );
+    assert_eq!(Question::of(&dve.model, String::new()).kind, Kind::Terminal);
+    let weak = read(&dve.model.source.text.replace("q -> q {}", "q -> q { guard P.s or P.t; }"));
+    for dve in [&dve, &weak] {
+        let (exploration, conclusion) = check::<Bucket>(dve, Limits { states: 1000, ..EARLY });
+        assert_eq!(conclusion.verdict, Verdict::Violated);
+        assert!(exploration.counts.states < 2000);
+    }
+    // Nobody set a limit, but a cycle shows itself on the way.
+    let (exploration, conclusion) = check::<Tree>(&weak, EARLY);
+    assert_eq!((exploration.end, conclusion.verdict), (End::Observer, Verdict::Violated));
+    assert!(exploration.counts.states < 40_000 && !conclusion.lasso.unwrap().unwrap().is_shortest);
+}
+
+#[test]
+fn a_stop_leaves_it_unknown() {
+    let stop = || Some(crate::stopping::Stop::Interrupted);
+    let (_, conclusion) = check::<Bucket>(&ring(1000, true), Limits { stop, ..EARLY });
+    assert_eq!((conclusion.verdict, conclusion.exit_code()), (Verdict::Unknown, crate::exit::INTERRUPTED));
+}
+
+#[test]
+fn faults_of_guards_are_faults_of_the_model() {
+    let dve = read(&ring(20, true).model.source.text.replace("guard x != 7", "guard 7 / (x - 9) < 100 and x != 7"));
+    let (exploration, conclusion) = check::<Bucket>(&dve, KEEP_GOING);
+    let found = exploration.found.unwrap();
+    assert!(matches!(found.violation, crate::checks::Violation::Fault(_)) && found.level == 9, "{found:?}");
+    assert_eq!(conclusion.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn classes_are_by_syntax() {
+    let kind = |accept: &str, moves: &str| {
+        let dve = read(&format!(
+            "byte x; process P {{ state s; init s; }} process Runs {{ state q, r, u; init q; accept {accept}; trans {moves}; }}
+             system async property Runs;"
+        ));
+        Question::of(&dve.model, String::new())
+    };
+    for (accept, moves, expected, components) in [
+        ("r", "q -> q {}, q -> r { guard x == 1; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
+        ("r", "q -> q {}, q -> r {}, r -> r { guard x == 1; }", Kind::Weak, [0, 1, 0]),
+        ("r", "q -> r {}, r -> q {}", Kind::General, [1, 1, 0]),
+        ("q, r", "q -> r { guard x; }, r -> q {}", Kind::Weak, [1, 1, 0]),
+        // What is not reached does not count; nor do accepting states without a move.
+        ("q, u", "q -> q {}, u -> r {}, r -> u {}", Kind::Terminal, [1, 0, 0]),
+        ("u", "q -> q {}, q -> u {}", Kind::Weak, [0, 0, 0]),
+        ("r, u", "q -> u {}, u -> r { guard true; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
+    ] {
+        let question = kind(accept, moves);
+        assert_eq!((question.kind, &question.automaton.components[..]), (expected, &components[..]), "{accept}: {moves}");
+    }
+}
