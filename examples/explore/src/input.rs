@@ -1,5 +1,6 @@
 //! Reads the model: from a file, a pipe or standard input, and never more of it than a model has.
 
+use crate::ir::Source;
 use crate::output::Identity;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanBytes, HumanCount};
@@ -17,6 +18,12 @@ pub struct Input {
     pub bytes: Vec<u8>,
     /// Which file it is, whatever its name; of standard input, what it is.
     pub identity: Option<Identity>,
+}
+
+/// Reads a text that is not the model.
+pub fn read_text(path: &Path) -> Result<Source> {
+    let Input { name, bytes, .. } = read(path)?;
+    Ok(Source::of_bytes(name, &bytes))
 }
 
 /// Reads the model; `-` is standard input.

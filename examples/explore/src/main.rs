@@ -88,6 +88,7 @@ struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
     emit: Option<Output>,
+    emit_buchi: Option<Output>,
 }
 
 impl Outputs {
@@ -101,13 +102,14 @@ impl Outputs {
         let trace = open("--trace", &options.trace)?;
         let mut record = open("--record", &options.record)?;
         let emit = open("--emit", &options.emit)?;
+        let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
+        let all: Vec<&Output> = [&trace, &record, &emit, &emit_buchi].into_iter().flatten().collect();
         for (number, output) in all.iter().enumerate() {
             output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
         }
-        Ok(Self { trace, record, emit })
+        Ok(Self { trace, record, emit, emit_buchi })
     }
 }
 
@@ -120,14 +122,18 @@ fn run(options: &Options) -> Result<u8> {
     let mut dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
     drop(input.bytes);
     let mut warnings = Warnings::default();
-    let question = liveness::ask::question(options, &mut dve, &mut warnings)?;
-    let checks = match (&question, &dve.model.property) {
-        (Some(question), Some(property)) => question.checks(property),
+    let asked = liveness::ask::question(options, &mut dve, &mut warnings)?;
+    let checks = match (&asked, &dve.model.property) {
+        (Some(asked), Some(property)) => asked.question.checks(property),
         _ => checks(options, &dve, &mut warnings)?,
     };
     tell(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
         return emit(options, &dve, &checks, file);
+    }
+    if let Some(file) = outputs.emit_buchi {
+        let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
+        return asked.emit(options, file);
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
@@ -137,7 +143,7 @@ fn run(options: &Options) -> Result<u8> {
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let words = dve.model.layout.words;
     let size = first_table::size(options, &dve.model.layout, &device)?;
-    let (question, warnings) = (question.as_ref(), &warnings);
+    let (question, warnings) = (asked.as_ref().map(|asked| &asked.question), &warnings);
     let task = Task { options, dve: &dve, checks: &checks, question, warnings, outputs, device: &device };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),

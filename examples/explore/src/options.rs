@@ -61,9 +61,24 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
+    /// A formula of linear temporal logic that every run must satisfy; a run that violates it is shown as a path and a loop. In
+    /// place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
+    pub ltl: Option<String>,
+
+    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are conditions.
+    /// In place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FILE", help_heading = "Runs")]
+    pub buchi: Option<PathBuf>,
+
+    /// Writes the automaton of the runs that must not be, and does nothing else: in the HOA format, or for Graphviz if the name
+    /// ends with .dot.
+    #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
+    pub emit_buchi: Option<PathBuf>,
+
     /// Leaves the property process of the model out: only the states of the other processes are explored, and what else is asked
     /// for is checked of them.
-    #[arg(long, help_heading = "Checks")]
+    #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub no_property: bool,
 
     /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the

@@ -59,6 +59,15 @@ impl Dve {
         }
     }
 
+    /// Whether the model has a global variable or constant of that name.
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.names.globals.get(name).is_some()
+    }
+
+    pub fn has_process(&self, name: &str) -> bool {
+        self.names.processes.get(name).is_some()
+    }
+
     /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over
     /// states and variables of processes as `P.name`. Also gives what of it is not computed as it is written.
     ///

@@ -1,26 +1,202 @@
-//! What is asked of runs: by the model's own property, or by the command line.
+//! What is asked of runs: by the model's own property process, by a formula or by an automaton in a file.
 
+use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
 use super::check::Question;
+use super::formula::{Formula, Names, parse};
+use super::hoa::{self, Named};
+use super::translate::translate;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::dve::Dve;
+use crate::input;
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::property::Move;
+use crate::ir::{Expression, Source, Span};
 use crate::options::Options;
+use crate::output::Output;
+use crate::program;
 use crate::warnings::Warnings;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use std::io::IsTerminal;
 
-/// The question, and the model with its automaton; `None` if nothing is asked of runs.
-pub fn question(options: &Options, dve: &mut Dve, _warnings: &mut Warnings) -> Result<Option<Question>> {
+/// The question, and its automaton as it is written down.
+pub struct Asked {
+    pub question: Question,
+    automaton: Named,
+}
+
+/// What is asked, with the model changed accordingly; `None` if nothing is asked of runs.
+pub fn question(options: &Options, dve: &mut Dve, warnings: &mut Warnings) -> Result<Option<Asked>> {
     if options.no_property {
         ensure!(dve.model.property.is_some(), "--no-property: the model has no property process");
         dve.model.remove_property();
     }
-    let Some(property) = &dve.model.property else { return Ok(None) };
+    let asked = if let Some(text) = &options.ltl {
+        let source = Source { name: "--ltl".into(), text: text.clone() };
+        Some((text.clone(), set_formula(options, dve, warnings, &source)?))
+    } else if let Some(path) = &options.buchi {
+        let source = input::read_text(path).context("--buchi")?;
+        let named = hoa::read(&source).map_err(|error| Box::new(error.of(&source)))?;
+        let conditions = conditions(options, dve, warnings, &source, &named.propositions, &named.spans)?;
+        Some((format!("no run of {}", source.name), set(dve, named, &conditions)?))
+    } else {
+        dve.model.property.as_ref().map(|property| {
+            let name = &dve.model.processes[property.process].name;
+            (format!("no run of process {name}"), of_process(dve))
+        })
+    };
+    let Some((text, automaton)) = asked else { return Ok(None) };
     let others =
         [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
     for (name, is_given) in others {
-        ensure!(
-            !is_given,
-            "{name} is about states, and the model has a property, which is about runs: ask for one at a time (--no-property leaves the property out)"
-        );
+        let how = if options.ltl.is_some() || options.buchi.is_some() {
+            ""
+        } else {
+            " (--no-property leaves the model's property out)"
+        };
+        ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
     }
-    let name = &dve.model.processes[property.process].name;
-    Ok(Some(Question::of(&dve.model, format!("process {name} accepts no run"))))
+    Ok(Some(Asked { question: Question::of(&dve.model, text), automaton }))
+}
+
+/// Gives the model the automaton of the runs that violate a formula.
+fn set_formula(options: &Options, dve: &mut Dve, warnings: &mut Warnings, source: &Source) -> Result<Named> {
+    let names = Names { is_variable: &|name| dve.has_variable(name), is_process: &|name| dve.has_process(name) };
+    let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
+    if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
+        let message = format!("the formula has {} propositions, and {MOST_PROPOSITIONS} are possible", propositions.len());
+        return Err(Box::new(Diagnostic::new(first.span, message, "one too many").of(source)).into());
+    }
+    let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
+    let propositions: Vec<String> = spans.iter().map(|span| source.piece(*span).into()).collect();
+    let conditions = conditions(options, dve, warnings, source, &propositions, &spans)?;
+    let formula = formula.with(&|number| match conditions[number] {
+        Expression::Constant(value) => Formula::Constant(value != 0),
+        _ => Formula::Proposition(number),
+    });
+    let buchi = translate(&formula.not()).context("--ltl")?;
+    let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
+    set(dve, Named { buchi, propositions, spans, states }, &conditions)
+}
+
+/// What propositions mean, which stand in the source where it says.
+fn conditions(
+    options: &Options,
+    dve: &Dve,
+    warnings: &mut Warnings,
+    source: &Source,
+    propositions: &[String],
+    spans: &[Span],
+) -> Result<Vec<Expression>> {
+    let severity = if options.strict { Severity::Error } else { Severity::Warning };
+    let mut conditions = Vec::new();
+    for (text, span) in propositions.iter().zip(spans) {
+        // The condition alone, at its place: so errors say where it is. A text with escapes is shown by itself.
+        let is_written = source.piece(*span) == text;
+        let before = &source.text[..span.start as usize];
+        let blank = |c: char| if c == '\n' { "\n".into() } else { " ".repeat(c.len_utf8()) };
+        let before: String = if is_written { before.chars().map(blank).collect() } else { String::new() };
+        let alone = Source { name: source.name.clone(), text: before + text };
+        let shown = if is_written { source } else { &alone };
+        let (condition, of_condition) = dve.condition(&alone).map_err(|mut error| {
+            error.source = shown.clone();
+            error
+        })?;
+        warnings.add(shown, &of_condition, severity, std::io::stderr().is_terminal());
+        conditions.push(condition);
+    }
+    Ok(conditions)
+}
+
+/// Gives the model this automaton, the propositions of which mean this. Gives the automaton back.
+fn set(dve: &mut Dve, named: Named, conditions: &[Expression]) -> Result<Named> {
+    let buchi = &named.buchi;
+    let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
+    let moves = moves.map(|(from, label, to)| Move { from, to, guard: guard(label, conditions), span: Span::default() });
+    let moves = moves.filter(|of| of.guard != Some(Expression::Constant(0))).collect();
+    dve.model.set_property("automaton".into(), named.states.clone(), buchi.initial, buchi.accepting.clone(), moves)?;
+    Ok(named)
+}
+
+/// `None` if it is true.
+fn guard(label: &Label, conditions: &[Expression]) -> Option<Expression> {
+    let literal = |number: usize, cube: &Cube| match (cube.positive >> number & 1, cube.negative >> number & 1) {
+        (1, _) => Some(conditions[number].clone()),
+        (_, 1) => Some(Expression::unary(Unary::Not, conditions[number].clone())),
+        _ => None,
+    };
+    let cube = |cube: &Cube| {
+        let literals = (0..conditions.len()).filter_map(|number| literal(number, cube)).collect();
+        balanced(literals, Binary::And).unwrap_or(Expression::Constant(1))
+    };
+    balanced(label.0.iter().map(cube).collect(), Binary::Or).filter(|guard| !matches!(guard, Expression::Constant(1)))
+}
+
+/// All of them with the operator between, no deeper than need be.
+fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> {
+    if parts.len() <= 1 {
+        return parts.pop();
+    }
+    let right = balanced(parts.split_off(parts.len() / 2), operator)?;
+    Some(Expression::binary(operator, balanced(parts, operator)?, right, Span::default()))
+}
+
+/// The model's own automaton: each guard is a proposition.
+fn of_process(dve: &Dve) -> Named {
+    let model = &dve.model;
+    let property = model.property.as_ref().expect("it was asked for");
+    let process = &model.processes[property.process];
+    let mut named =
+        Named { states: process.locations.iter().map(|location| location.name.clone()).collect(), ..Named::default() };
+    named.buchi = Buchi {
+        initial: process.initial,
+        accepting: property.accepting.clone(),
+        edges: vec![Vec::new(); process.locations.len()],
+    };
+    for of in &property.moves {
+        let cube = if of.is_unguarded() {
+            Cube::TRUE
+        } else {
+            let text = guard_text(model.source.piece(of.span));
+            let known = named.propositions.iter().position(|known| *known == text);
+            Cube::of(
+                known.unwrap_or_else(|| {
+                    named.propositions.push(text);
+                    named.propositions.len() - 1
+                }) % MOST_PROPOSITIONS,
+                true,
+            )
+        };
+        named.buchi.edges[of.from].push((Label::of([cube]), of.to));
+    }
+    named
+}
+
+/// What stands between `guard` and `;` of a transition's text.
+fn guard_text(transition: &str) -> String {
+    let guard = transition.split_once("guard").map_or("", |(_, guard)| guard);
+    guard.split_once(';').map_or(guard, |(guard, _)| guard).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Asked {
+    /// Writes the automaton.
+    pub fn emit(&self, options: &Options, file: Output) -> Result<u8> {
+        let count = self.automaton.propositions.len();
+        ensure!(
+            count <= MOST_PROPOSITIONS,
+            "--emit-buchi: the property has {count} guards, and {MOST_PROPOSITIONS} are possible"
+        );
+        let path = options.emit_buchi.as_deref().context("a file was opened")?;
+        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
+        // A formula's automaton is that of its negation.
+        let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
+        file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
+        if options.json {
+            let done = serde_json::json!({
+                "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
+                "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0
+            });
+            program::print(&format!("{done}\n"))?;
+        }
+        Ok(0)
+    }
 }
