@@ -6,7 +6,8 @@
 //! other two are searches of the residue that an elimination has left (`residue`), in memory: 4 bytes a step, and 12 a state.
 //!
 //! Of a terminal automaton's product no residue is known. There the path is the one to the first accepting state; from that on
-//! the run stays in accepting states, whatever it does, until it is where it has been.
+//! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, the path
+//! alone is shown: every way to go on violates the property.
 
 use super::components::components;
 use super::product::ProductStep;
@@ -25,8 +26,8 @@ use warpset::{Reference, Storage};
 /// States that a thread takes at a time.
 const PIECE: usize = 4096;
 
-/// States that are looked at for a shorter cycle where one is known.
-const PATIENCE: usize = 1 << 20;
+/// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
+const PATIENCE: usize = 1 << 16;
 
 /// A path, replayed by the interpreter and the automaton.
 #[derive(Clone, Debug)]
@@ -34,7 +35,8 @@ pub struct Lasso {
     /// One more than there are steps; the last is the one in which the loop begins.
     pub states: Vec<Vec<u32>>,
     pub steps: Vec<ProductStep>,
-    /// The number of the state in which the loop begins: an accepting one.
+    /// The number of the state in which the loop begins: an accepting one. The last state's if the run violates the property
+    /// however it goes on.
     pub begins: usize,
     /// Whether path and loop are shortest ones in the sense above.
     pub is_shortest: bool,
@@ -191,7 +193,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
     }
 }
 
-/// Lengthens a path to an accepting state of a terminal automaton by a run in accepting states. Gives where the loop begins.
+/// Lengthens a path to an accepting state of a terminal automaton by a run in accepting states. Gives where the loop begins; if
+/// there is none after many steps, the path is as it was, and that is its end.
 pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<Vec<u32>>) -> Result<usize> {
     let first = states.len() - 1;
     let mut numbers = HashMap::from([(states[first].clone(), first)]);
@@ -208,6 +211,10 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
         all
     };
     let begins = loop {
+        if states.len() - first > PATIENCE {
+            states.truncate(first + 1);
+            return Ok(first);
+        }
         let successors = accepting_successors(&states[states.len() - 1]);
         let next = successors
             .into_iter()
@@ -255,7 +262,7 @@ pub fn replay(
 ) -> Result<Lasso> {
     let replay = || -> Result<Vec<ProductStep>> {
         ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
-        ensure!(begins + 1 < states.len() && states.last() == states.get(begins), "its loop is not closed");
+        ensure!(begins < states.len() && states.last() == states.get(begins), "its loop is not closed");
         ensure!(automaton.is_accepting(&states[begins]), "its loop does not begin in an accepting state");
         let mut scratch = Scratch::default();
         let mut steps = Vec::new();
@@ -286,12 +293,8 @@ impl Lasso {
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         let count = |number: usize| format!("{number} {}", if number == 1 { "step" } else { "steps" });
         let (before, inside) = (self.begins, self.steps.len() - self.begins);
-        line(format!(
-            "A run that violates it: {}, then a loop of {} (lines of {}):",
-            count(before),
-            count(inside),
-            model.source.name
-        ));
+        let then = if inside == 0 { String::new() } else { format!(", then a loop of {}", count(inside)) };
+        line(format!("A run that violates it: {}{then} (lines of {}):", count(before), model.source.name));
         line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
         for (number, step) in self.steps.iter().enumerate() {
             if number == self.begins {
@@ -304,7 +307,11 @@ impl Lasso {
                 line(if at == 0 { format!("  {}. {part}{moved}", number + 1) } else { format!("       {part}") });
             }
         }
-        line(format!("There the state is that of step {} again.", self.begins));
+        if inside == 0 {
+            line("However it goes on, it violates the property; no short loop was found.".into());
+        } else {
+            line(format!("There the state is that of step {} again.", self.begins));
+        }
         if !self.is_shortest {
             line("It was found before all states were: there may be a shorter one (--keep-going looks at all).".into());
         }
@@ -325,12 +332,13 @@ impl Lasso {
             json["automaton"] = json!(self.moved(model, number).map(|(from, to)| [from, to]));
             json
         });
+        let is_closed = self.begins < self.steps.len();
         json!({
             "model": model.source.name,
             "violation": { "kind": "cycle", "text": property },
             "length": self.steps.len(),
-            "loop_begins": self.begins,
-            "loop_length": self.steps.len() - self.begins,
+            "loop_begins": is_closed.then_some(self.begins),
+            "loop_length": is_closed.then_some(self.steps.len() - self.begins),
             "shortest": self.is_shortest,
             "initial": state_json(model, &self.states[0]),
             "steps": steps.collect::<Vec<_>>(),
