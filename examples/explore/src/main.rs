@@ -224,7 +224,7 @@ impl Task<'_> {
             EngineKind::Gpu => {
                 let progress = Progress::new(options.progress);
                 progress.working("compiling for the GPU");
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles)?;
+                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, question.and_then(Question::to_watch))?;
                 drop(progress);
                 time.compile = start.elapsed();
                 run.with(&mut engine, None, &|| "compiled for the GPU".into(), time)

@@ -257,7 +257,11 @@ fn nvrtc_takes_the_kernels() {
     use crate::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
     let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path));
-    for dve in files.chain([large(super::parts::FEW + 100, 2, "sync c!x;")]) {
+    let property = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P_0.critical; }, r -> r {}, r -> q {}, r -> r {}, r -> q {};
+        }\nsystem async property Runs;";
+    let product = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("models/peterson.dve")).expect("a model");
+    let product = read("product", product.replace("system async;", property));
+    for dve in files.chain([product, large(super::parts::FEW + 100, 2, "sync c!x;")]) {
         let name = &dve.model.source.name;
         let width = dve.model.layout.words;
         let checks = Checks::of_model(&dve.model);

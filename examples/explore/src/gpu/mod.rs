@@ -5,13 +5,14 @@
 //! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
 //! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
 
+mod cycles;
 mod table_alone;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate};
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, if_it_fits};
 use crate::ir::Model;
-use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch};
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
 use crate::path::explored_again;
 use crate::report::{Cycles, Measurements};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -103,7 +104,8 @@ unsafe impl DeviceRepr for KernelLimits {}
 
 /// The text that is compiled to explore: for a table of the model's states, and any GPU.
 pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
-    text(model, checks, timed, false)
+    let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+    text(model, checks, timed, false) + &with_cycles
 }
 
 /// The text that is compiled to go back from a state to the initial one.
@@ -128,12 +130,16 @@ pub struct Engine<'a, S: Storage> {
     timed: bool,
     kernel: Kernel,
     stream: Arc<CudaStream>,
+    /// The automaton of a product that is to be searched for accepting cycles on the way, and what such a search has found.
+    automaton: Option<&'a Automaton>,
+    found: Option<cycles::OnGpu>,
     /// The last exploration, until its path is looked for.
     last: Option<(Progress, Exploration)>,
 }
 
 /// The text, compiled for tables of one spec.
 struct Kernel {
+    module: Arc<CudaModule>,
     function: CudaFunction,
     read_states: CudaFunction,
     launch: LaunchConfig,
@@ -171,7 +177,12 @@ impl<S: Storage> Explorer for Engine<'_, S> {
     }
 
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
-        self.cycle_search(automaton, limits).run(u64::MAX)
+        self.last = None; // its memory is wanted
+        let residue = match self.found.take() {
+            Some(found) => found,
+            None => self.residue_on_gpu(automaton, limits, u64::MAX)?,
+        };
+        self.download(residue)
     }
 
     fn lasso(&mut self, automaton: &Automaton, residue: Residue, limits: Limits) -> Result<(Vec<Vec<u32>>, usize)> {
@@ -202,13 +213,18 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// # Errors
     ///
     /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
-    pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, timed: bool) -> Result<Self> {
+    pub fn new(
+        table: &'a VectorTable<S>,
+        interpreted: &'a Interpreted<'a>,
+        timed: bool,
+        automaton: Option<&'a Automaton>,
+    ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
         let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
-        Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
+        Ok(Self { table, interpreted, text, timed, kernel, stream, automaton, found: None, last: None })
     }
 
     /// The search for accepting cycles by threads, over the table on the GPU.
@@ -227,6 +243,8 @@ impl<'a, S: Storage> Engine<'a, S> {
     fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let mut found: Option<Found> = None;
         let mut may_grow = true;
+        let mut watch = Watch::default();
+        let watched = self.automaton.filter(|_| !limits.keep_going);
         let mut list_bytes = 0;
         loop {
             let bytes = progress.order.num_bytes() as u64;
@@ -248,7 +266,11 @@ impl<'a, S: Storage> Engine<'a, S> {
                 waiting: search.last - search.first,
                 overflows: search.overflows,
             };
-            let goes_on = observer(&counts);
+            let mut goes_on = observer(&counts);
+            if let Some(automaton) = watched.filter(|_| goes_on && watch.is_due(states)) {
+                self.found = self.cycle_on_the_way(automaton, limits)?;
+                goes_on = self.found.is_none();
+            }
             if search.faulty != NONE {
                 // It ends the search in its level; what else was found may be of any level of the launch.
                 let fault = self.look_at(search.faulty, search.levels - 1)?;
@@ -490,7 +512,7 @@ impl Kernel {
         let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { function, read_states, launch, spec: table.spec() })
+        Ok(Self { module, function, read_states, launch, spec: table.spec() })
     }
 }
 

@@ -70,6 +70,17 @@ impl Automaton {
         Self { field: model.layout.locations[property.process], accepting, components, is_weak }
     }
 
+    /// Whether no more rounds are needed: none would remove anything.
+    pub fn decides(&self, round: Decision) -> bool {
+        round.after == round.before || (self.is_weak && !round.has_most)
+    }
+
+    /// By location: the number of its component, doubled, and 1 more if it is accepting.
+    #[cfg(feature = "cuda")]
+    pub fn about_locations(&self) -> Vec<u32> {
+        self.components.iter().zip(&self.accepting).map(|(component, accepting)| 2 * component + u32::from(*accepting)).collect()
+    }
+
     pub fn is_accepting(&self, state: &[u32]) -> bool {
         self.accepting[self.location(state)]
     }
@@ -139,6 +150,36 @@ enum Stopped {
 /// The most that a count is by itself.
 pub const MOST_COUNT: u16 = COUNT;
 
+/// The flags of a state with one predecessor more; one outside the residue stays as it is. A count of `most` stays for ever.
+/// The same is in gpu/residue.cuh.
+pub fn counted(before: u16, most: u16) -> u16 {
+    if before & IN == 0 {
+        return before;
+    }
+    let count = before & COUNT;
+    (before & !COUNT) | REACHED | if count < most { count + 1 } else { count }
+}
+
+/// The flags with one predecessor less: the last one takes the state out of the residue. The same is in gpu/residue.cuh.
+pub fn uncounted(before: u16, most: u16) -> u16 {
+    let count = before & COUNT;
+    if before & IN == 0 || count == 0 || count >= most {
+        return before;
+    }
+    if count == 1 { 0 } else { before - 1 }
+}
+
+/// What a round has come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision {
+    /// States in the residue before it.
+    pub before: u64,
+    /// And after it.
+    pub after: u64,
+    /// Whether the count of one of them is at its most.
+    pub has_most: bool,
+}
+
 impl Residue {
     /// Whether it is known that there is an accepting cycle.
     pub fn has_cycle(&self) -> bool {
@@ -177,36 +218,16 @@ impl Residue {
 
     /// Counts a predecessor. True if the state is reached for the first time.
     fn count(&self, reference: Reference, most: u16) -> bool {
-        let flag = self.flag(reference);
-        let mut before = flag.load(Ordering::Relaxed);
-        loop {
-            if before & IN == 0 {
-                return false;
-            }
-            let count = (before & COUNT).saturating_add(1).min(most);
-            let after = (before & !COUNT) | REACHED | count;
-            match flag.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return before & REACHED == 0,
-                Err(now) => before = now,
-            }
-        }
+        let change = |before| Some(counted(before, most)).filter(|after| *after != before);
+        let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        changed.is_ok_and(|before| before & REACHED == 0)
     }
 
-    /// Takes a predecessor away. True if that was the last one.
+    /// Takes a predecessor away. True if that was the last one, and the state is out of the residue.
     fn uncount(&self, reference: Reference, most: u16) -> bool {
-        let flag = self.flag(reference);
-        let mut before = flag.load(Ordering::Relaxed);
-        loop {
-            let count = before & COUNT;
-            // At the most it is not known how many there are.
-            if before & IN == 0 || count == most || count == 0 {
-                return false;
-            }
-            match flag.compare_exchange_weak(before, before - 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return count == 1,
-                Err(now) => before = now,
-            }
-        }
+        let change = |before| Some(uncounted(before, most)).filter(|after| *after != before);
+        let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        changed.is_ok_and(|before| before & COUNT == 1)
     }
 }
 
@@ -239,9 +260,10 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             }
             rounds += 1;
             // Relaxed: as in `contains`.
-            let at_most = |of: &Reference| residue.flag(*of).load(Ordering::Relaxed) & COUNT == self.most_count;
-            let is_exact = self.automaton.is_weak && !residue.members.par_iter().any(at_most);
-            if residue.members.len() == before || is_exact {
+            let is_most = |of: &Reference| residue.flag(*of).load(Ordering::Relaxed) & COUNT >= self.most_count;
+            let has_most = residue.members.par_iter().any(is_most);
+            let (before, after) = (before as u64, residue.members.len() as u64);
+            if self.automaton.decides(Decision { before, after, has_most }) {
                 break;
             }
             accepting.retain(|reference| residue.contains(*reference));
@@ -323,8 +345,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         residue.passes += 1;
         let has_none = |of: &&Reference| residue.flag(**of).load(Ordering::Relaxed) & COUNT == 0;
         let mut frontier: Vec<Reference> = members.par_iter().filter(has_none).copied().collect();
+        frontier.par_iter().for_each(|of| residue.flag(*of).store(0, Ordering::Relaxed));
         while !frontier.is_empty() {
-            frontier.par_iter().for_each(|of| residue.flag(*of).store(0, Ordering::Relaxed));
             match self.expand(&frontier, |_, to| residue.uncount(to, self.most_count))? {
                 Ok(next) => frontier = next,
                 Err(stopped) => return Ok(Err(stopped)),

@@ -286,3 +286,34 @@ fn classes_are_by_syntax() {
         assert_eq!((question.kind, &question.automaton.components[..]), (expected, &components[..]), "{accept}: {moves}");
     }
 }
+
+/// What kernels do with a state's flags is what threads do with them: for all flags.
+#[cfg(feature = "cuda")]
+#[test]
+fn flags_change_on_gpus_as_here() {
+    use super::residue::{counted, uncounted};
+    use std::process::Command;
+    let folder = tempfile::tempdir().unwrap();
+    let [source, library] = ["flags.cpp", "flags.so"].map(|name| folder.path().join(name));
+    let functions = "extern \"C\" unsigned short up(unsigned short flags, unsigned most) { return explore::counted(flags, most); }\n\
+        extern \"C\" unsigned short down(unsigned short flags, unsigned most) { return explore::uncounted(flags, most); }\n";
+    std::fs::write(&source, format!("#define RESIDUE_FN inline\n{}\n{functions}", include_str!("../gpu/residue.cuh"))).unwrap();
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let compiled = Command::new(compiler).args(["-std=c++17", "-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    match compiled {
+        Err(error) if std::env::var_os("WARPSET_REQUIRE_CXX").is_none() => return println!("skipped: no C++ compiler ({error})"),
+        compiled => assert!(compiled.unwrap().success()),
+    }
+    type Change = unsafe extern "C" fn(u16, u32) -> u16;
+    // SAFETY: it is what was just compiled; both functions have these types, and compute with their arguments only.
+    unsafe {
+        let library = libloading::Library::new(&library).unwrap();
+        let (up, down) = (library.get::<Change>(b"up").unwrap(), library.get::<Change>(b"down").unwrap());
+        for most in [1, 2, 1000, MOST_COUNT] {
+            for flags in 0..=u16::MAX {
+                let expected = (counted(flags, most), uncounted(flags, most));
+                assert_eq!((up(flags, most.into()), down(flags, most.into())), expected, "{flags:#x}, {most}");
+            }
+        }
+    }
+}
