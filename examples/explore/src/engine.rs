@@ -5,6 +5,7 @@
 //! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
 use crate::checks::Violation;
+use crate::interpreter::Interpreter;
 use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
 use crate::report::Measurements;
@@ -141,8 +142,15 @@ pub trait Explorer {
     /// What of a product may be on accepting cycles: of all states that were found.
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
 
-    /// The states of a run through the residue, and where its loop begins.
-    fn lasso(&mut self, automaton: &Automaton, residue: Residue, limits: Limits) -> Result<(Vec<Vec<u32>>, usize)>;
+    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None` if
+    /// there is none.
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>>;
 
     /// How many of a product's states that were found are accepting; `None` if that is not counted.
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
@@ -150,6 +158,9 @@ pub trait Explorer {
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 }
+
+/// The states of a run that ends in a loop, and the number of the state in which that begins, which is the last one, too.
+pub type Run = (Vec<Vec<u32>>, usize);
 
 /// What has come of making the table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -446,7 +457,7 @@ mod tests {
     use super::*;
     use crate::checks::Checks;
     use crate::dve::{Dve, random};
-    use crate::interpreter::{Interpreter, Scratch};
+    use crate::interpreter::Scratch;
     use crate::ir::{Layout, Range, Source};
     use crate::successors::Interpreted;
     use proptest::prelude::*;

@@ -71,6 +71,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
+    /// Asks only about runs that are fair to every process: `weak`, a process that can move for ever moves again and again.
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
+    pub fair: Option<Fairness>,
+
     /// Writes the automaton of the runs that must not be, and does nothing else: in the HOA format, or for Graphviz if the name
     /// ends with .dot.
     #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
@@ -172,6 +176,13 @@ pub enum TableKind {
     Tree,
     /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
     TreeCompact,
+}
+
+/// Which runs are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fairness {
+    /// A process that is enabled for ever moves infinitely often.
+    Weak,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! The engine on threads of this machine, whatever the table's device.
 
-use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer};
+use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer, Run};
+use crate::interpreter::Interpreter;
 use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
 use crate::path::walk_back;
 use crate::record::Recorder;
@@ -62,8 +63,14 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         }
     }
 
-    fn lasso(&mut self, automaton: &Automaton, residue: Residue, limits: Limits) -> Result<(Vec<Vec<u32>>, usize)> {
-        self.search(automaton, limits).lasso(&self.initial, &residue)
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
+        self.search(automaton, limits).run_through(fair, &self.initial, &residue)
     }
 
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {

@@ -10,7 +10,8 @@ mod table_alone;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, Run, if_it_fits};
+use crate::interpreter::Interpreter;
 use crate::ir::Model;
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
 use crate::path::explored_again;
@@ -185,9 +186,15 @@ impl<S: Storage> Explorer for Engine<'_, S> {
         self.download(residue)
     }
 
-    fn lasso(&mut self, automaton: &Automaton, residue: Residue, limits: Limits) -> Result<(Vec<Vec<u32>>, usize)> {
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
         self.last = None; // its memory is wanted
-        self.cycle_search(automaton, limits).lasso(&self.model().initial_state(), &residue)
+        self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
     }
 
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {

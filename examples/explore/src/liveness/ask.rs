@@ -44,7 +44,10 @@ pub fn question(options: &Options, dve: &mut Dve, warnings: &mut Warnings) -> Re
             (format!("no run of process {name}"), of_process(dve))
         })
     };
-    let Some((text, automaton)) = asked else { return Ok(None) };
+    let Some((text, automaton)) = asked else {
+        ensure!(options.fair.is_none(), "--fair is about runs, and nothing is asked about these: --ltl or --buchi does");
+        return Ok(None);
+    };
     let others =
         [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
     for (name, is_given) in others {
@@ -55,7 +58,7 @@ pub fn question(options: &Options, dve: &mut Dve, warnings: &mut Warnings) -> Re
         };
         ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
     }
-    Ok(Some(Asked { question: Question::of(&dve.model, text), automaton }))
+    Ok(Some(Asked { question: Question::of(&dve.model, text, options.fair.is_some()), automaton }))
 }
 
 /// Gives the model the automaton of the runs that violate a formula.

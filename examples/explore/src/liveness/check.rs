@@ -1,5 +1,6 @@
 //! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
 
+use super::fairness::is_fair;
 use super::lasso::{Lasso, close, replay};
 use super::residue::{Automaton, Residue};
 use crate::checks::{Checks, Role, Violation};
@@ -10,7 +11,7 @@ use crate::ir::expression::Binary;
 use crate::ir::property::Kind;
 use crate::ir::{Expression, Model, Property, Span};
 use crate::stopping::Stop;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ pub struct Question {
     pub text: String,
     pub kind: Kind,
     pub automaton: Automaton,
+    /// Only runs are asked about that are weakly fair to every process.
+    pub is_fair: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,10 @@ impl Verdict {
     }
 }
 
+const EARLY: &str = "It was found before all states were: there may be a shorter one (--keep-going looks at all).";
+
+const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
+
 /// What has come of it.
 pub struct Conclusion {
     pub verdict: Verdict,
@@ -61,21 +68,26 @@ pub struct Conclusion {
 
 impl Question {
     /// About a model with a property.
-    pub fn of(model: &Model, text: String) -> Self {
+    pub fn of(model: &Model, text: String, is_fair: bool) -> Self {
         let property = model.property.as_ref().expect("the model has a property");
         let kind = property.kind(model.processes[property.process].initial);
-        Self { text, kind, automaton: Automaton::of(model) }
+        Self { text, kind, automaton: Automaton::of(model), is_fair }
+    }
+
+    /// Whether an accepting state is enough. With fairness it were, too, but the run that is shown must be fair.
+    fn is_decided_by_states(&self) -> bool {
+        self.kind == Kind::Terminal && !self.is_fair
     }
 
     /// What is searched for accepting cycles while states are found: nothing, where an accepting state is enough.
     pub fn to_watch(&self) -> Option<&Automaton> {
-        Some(&self.automaton).filter(|_| self.kind != Kind::Terminal)
+        Some(&self.automaton).filter(|_| !self.is_decided_by_states() && !self.is_fair)
     }
 
     /// What is to be looked for in states: accepting ones, if each is a violation.
     pub fn checks(&self, property: &Property) -> Checks {
         let mut checks = Checks::default();
-        if self.kind == Kind::Terminal {
+        if self.is_decided_by_states() {
             let at = |location: usize| Expression::At { process: property.process, location };
             let accepting = (0..property.accepting.len()).filter(|location| property.accepting[*location]).map(at);
             let either = |left, right| Expression::binary(Binary::Or, left, right, Span::default());
@@ -107,7 +119,7 @@ impl Question {
         if has_fault {
             return Ok(conclusion);
         }
-        if self.kind == Kind::Terminal {
+        if self.is_decided_by_states() {
             conclusion.verdict = match (&exploration.found, exploration.end) {
                 (Some(_), _) => Verdict::Violated,
                 (None, End::Complete) => Verdict::Holds,
@@ -123,7 +135,7 @@ impl Question {
             conclusion.lasso = exploration.found.as_ref().map(|found| {
                 let mut states = explorer.path(found, limits)?;
                 let begins = close(interpreter, &self.automaton, &mut states)?;
-                replay(interpreter, &self.automaton, states, begins, true)
+                replay(interpreter, &self.automaton, states, begins, None)
             });
             conclusion.run = start.elapsed();
             return Ok(conclusion);
@@ -140,11 +152,32 @@ impl Question {
         conclusion.search = start.elapsed();
         if residue.has_cycle() {
             let start = Instant::now();
-            let is_shortest = exploration.end == End::Complete;
-            let lasso = explorer.lasso(&self.automaton, residue, limits);
-            let lasso = lasso.and_then(|(states, begins)| replay(interpreter, &self.automaton, states, begins, is_shortest));
-            conclusion.lasso = Some(lasso);
+            let why_longer = match exploration.end {
+                _ if self.is_fair => Some(FAIR),
+                End::Complete => None,
+                _ => Some(EARLY),
+            };
+            let fair = Some(interpreter).filter(|_| self.is_fair);
+            let run = explorer.lasso(&self.automaton, residue, fair, limits);
             conclusion.run = start.elapsed();
+            match run {
+                Ok(Some((states, begins))) => {
+                    let lasso = replay(interpreter, &self.automaton, states, begins, why_longer)?;
+                    ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
+                    conclusion.lasso = Some(Ok(lasso));
+                }
+                // There are cycles, but no fair one.
+                Ok(None) => {
+                    let is_all = exploration.end == End::Complete;
+                    conclusion.verdict = if is_all { Verdict::Holds } else { Verdict::Unknown };
+                }
+                Err(error) => {
+                    conclusion.lasso = Some(Err(error));
+                    if self.is_fair {
+                        conclusion.verdict = Verdict::Unknown;
+                    }
+                }
+            }
         }
         Ok(conclusion)
     }
@@ -165,7 +198,8 @@ impl Conclusion {
     pub fn rows(&self, question: &Question) -> Vec<(&'static str, String)> {
         let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
         let states = if locations == 1 { "1 state".into() } else { format!("{locations} states") };
-        let mut rows = vec![("property", question.text.clone()), ("automaton", format!("{states}, {kind}"))];
+        let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
+        let mut rows = vec![("property", format!("{}{fair}", question.text)), ("automaton", format!("{states}, {kind}"))];
         if let Some(accepting) = self.accepting {
             rows.push(("accepting states", HumanCount(accepting).to_string()));
         }
@@ -196,6 +230,7 @@ impl Conclusion {
     pub fn add_to(&self, report: &mut Value, question: &Question, model: &Model) {
         let lasso = self.lasso.as_ref();
         report["property"] = question.text.clone().into();
+        report["fair"] = if question.is_fair { "weak".into() } else { Value::Null };
         report["verdict"] = self.verdict.word().into();
         report["automaton"] = question.kind.word().into();
         report["automaton_states"] = question.automaton.accepting.len().into();

@@ -12,6 +12,7 @@
 use super::components::components;
 use super::product::ProductStep;
 use super::residue::{Automaton, Residue, Search, Workspace};
+use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::Model;
 use crate::path::{predecessor, state_json, state_text, step_json, step_lines};
@@ -38,8 +39,8 @@ pub struct Lasso {
     /// The number of the state in which the loop begins: an accepting one. The last state's if the run violates the property
     /// however it goes on.
     pub begins: usize,
-    /// Whether path and loop are shortest ones in the sense above.
-    pub is_shortest: bool,
+    /// Why path and loop are not shortest ones in the sense above, if they are not.
+    pub why_longer: Option<&'static str>,
 }
 
 /// The residue's states and the steps between them.
@@ -81,8 +82,16 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// The states of a run through the residue, and where its loop begins. Uses up the residue's flags.
-    pub fn lasso(&self, initial: &[u32], residue: &Residue) -> Result<(Vec<Vec<u32>>, usize)> {
+    /// The states of a run through the residue, and where its loop begins: with an interpreter a weakly fair one, if there is one.
+    /// Uses up the residue's flags.
+    pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
+        match fair {
+            Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
+            None => self.lasso(initial, residue).map(Some),
+        }
+    }
+
+    fn lasso(&self, initial: &[u32], residue: &Residue) -> Result<Run> {
         residue.forget();
         let graph = self.graph(residue)?;
         let component = components(residue.members.len(), |at| graph.successors(at));
@@ -154,7 +163,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
     }
 
     /// The states of a shortest path to one on a cycle, and which that is.
-    fn path_to_cycle(&self, initial: &[u32], residue: &Residue) -> Result<(Vec<Vec<u32>>, Reference)> {
+    pub(super) fn path_to_cycle(&self, initial: &[u32], residue: &Residue) -> Result<(Vec<Vec<u32>>, Reference)> {
         let width = self.source.width();
         let first = self.table.locate_many(initial)?[0].context("the initial state is stored")?;
         residue.visit(first);
@@ -258,7 +267,7 @@ pub fn replay(
     automaton: &Automaton,
     states: Vec<Vec<u32>>,
     begins: usize,
-    is_shortest: bool,
+    why_longer: Option<&'static str>,
 ) -> Result<Lasso> {
     let replay = || -> Result<Vec<ProductStep>> {
         ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
@@ -283,7 +292,7 @@ pub fn replay(
         Ok(steps)
     };
     let steps = replay().context("the run cannot be replayed: please report this as a bug")?;
-    Ok(Lasso { states, steps, begins, is_shortest })
+    Ok(Lasso { states, steps, begins, why_longer })
 }
 
 impl Lasso {
@@ -312,8 +321,8 @@ impl Lasso {
         } else {
             line(format!("There the state is that of step {} again.", self.begins));
         }
-        if !self.is_shortest {
-            line("It was found before all states were: there may be a shorter one (--keep-going looks at all).".into());
+        if let Some(why) = self.why_longer {
+            line(why.into());
         }
         text
     }
@@ -339,7 +348,7 @@ impl Lasso {
             "length": self.steps.len(),
             "loop_begins": is_closed.then_some(self.begins),
             "loop_length": is_closed.then_some(self.steps.len() - self.begins),
-            "shortest": self.is_shortest,
+            "shortest": self.why_longer.is_none(),
             "initial": state_json(model, &self.states[0]),
             "steps": steps.collect::<Vec<_>>(),
             "final": state_json(model, self.states.last().expect("a path has a state")),

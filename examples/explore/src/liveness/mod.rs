@@ -4,6 +4,7 @@ pub mod ask;
 pub mod buchi;
 pub mod check;
 pub mod components;
+pub mod fairness;
 pub mod formula;
 pub mod hoa;
 pub mod lasso;

@@ -105,7 +105,7 @@ pub fn check_with<S: Storage, X: Successors>(
 }
 
 fn check<S: Storage>(dve: &Dve, limits: Limits) -> (Exploration, Conclusion) {
-    let question = Question::of(&dve.model, "test".into());
+    let question = Question::of(&dve.model, "test".into(), false);
     let checks = question.checks(dve.model.property.as_ref().unwrap());
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     check_with::<S, _>(dve, &question, &source, limits, 64)
@@ -157,6 +157,79 @@ proptest! {
     }
 }
 
+/// Whether there is a weakly fair accepting cycle: by copies of the product, one to wait in for each process (Choueka 1974).
+fn has_fair_cycle(dve: &Dve, most: usize) -> Option<bool> {
+    let interpreter = Interpreter::new(&dve.model);
+    let property = dve.model.property.as_ref().unwrap();
+    let (transitions, processes) = (&dve.model.transitions, dve.model.processes.len());
+    let mut states = vec![(dve.model.initial_state(), 0)];
+    let mut numbers = HashMap::from([(states[0].clone(), 0)]);
+    let mut graph = Graph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
+    while graph.successors.len() < states.len() {
+        let (state, copy) = states[graph.successors.len()].clone();
+        let accepting = property.accepting[dve.model.location(&state, property.process)];
+        let mut steps = Vec::new();
+        let visit = |step: super::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
+        interpreter.product_steps(&state, &mut Scratch::default(), visit).ok()?;
+        let moves = |system: &Option<crate::interpreter::Step>, process: usize| {
+            let movers = system.iter().flat_map(|step| std::iter::once(step.transition).chain(step.receiver));
+            movers.into_iter().any(|id| transitions[id].process == process)
+        };
+        let mut successors = Vec::new();
+        for (system, successor) in &steps {
+            let passes = match copy {
+                0 => accepting,
+                waits_for => moves(system, waits_for - 1) || !steps.iter().any(|(other, _)| moves(other, waits_for - 1)),
+            };
+            let node = (successor.clone(), if passes { (copy + 1) % (processes + 1) } else { copy });
+            let next = numbers.len();
+            let number = *numbers.entry(node.clone()).or_insert(next);
+            if number == next {
+                states.push(node);
+            }
+            successors.push(number);
+        }
+        graph.accepting.push(accepting && copy == 0);
+        graph.successors.push(successors);
+        if states.len() > most {
+            return None;
+        }
+    }
+    Some(has_accepting_cycle(&graph))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fair_verdicts_are_those_of_copies(text in random::product()) {
+        let dve = read(&text);
+        let Some(violated) = has_fair_cycle(&dve, 20_000) else { return Ok(()) };
+        let question = Question::of(&dve.model, "test".into(), true);
+        let checks = question.checks(dve.model.property.as_ref().unwrap());
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let (_, conclusion) = check_with::<Tree, _>(&dve, &question, &source, EARLY, 64);
+        let expected = if violated { Verdict::Violated } else { Verdict::Holds };
+        prop_assert_eq!(conclusion.verdict, expected, "{}", text);
+        // What is shown has been replayed, its fairness too.
+        prop_assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated);
+    }
+}
+
+/// Fairness makes a difference.
+#[test]
+fn random_products_are_violated_unfairly_only_too() {
+    let mut runner = TestRunner::deterministic();
+    let products = (0..600).map(|_| read(&random::product().new_tree(&mut runner).unwrap().current()));
+    let verdicts = products.filter_map(|dve| Some((has_accepting_cycle(&graph(&dve, 2000)?), has_fair_cycle(&dve, 20_000)?)));
+    let verdicts: Vec<_> = verdicts.collect();
+    for verdict in [(true, true), (true, false), (false, false)] {
+        let times = verdicts.iter().filter(|other| **other == verdict).count();
+        assert!(times >= 3, "{verdict:?}: {times} of {}", verdicts.len());
+    }
+    assert!(!verdicts.contains(&(false, true)));
+}
+
 /// The compiled functions find the same; a compiler takes a second each, so there are few.
 #[test]
 fn compiled_products_are_the_interpreters() {
@@ -165,7 +238,7 @@ fn compiled_products_are_the_interpreters() {
     while compared < 6 {
         let dve = read(&random::product().new_tree(&mut runner).unwrap().current());
         let Some(graph) = graph(&dve, 20_000).filter(|graph| graph.accepting.len() > 20) else { continue };
-        let question = Question::of(&dve.model, "test".into());
+        let question = Question::of(&dve.model, "test".into(), false);
         let checks = question.checks(dve.model.property.as_ref().unwrap());
         let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
         let compiled = match Compiled::unoptimised(&interpreted) {
@@ -186,7 +259,7 @@ fn random_products_are_of_every_kind_and_verdict() {
     for _ in 0..600 {
         let dve = read(&random::product().new_tree(&mut runner).unwrap().current());
         let Some(graph) = graph(&dve, 5_000).filter(|graph| graph.accepting.len() > 3) else { continue };
-        let kind = Question::of(&dve.model, String::new()).kind;
+        let kind = Question::of(&dve.model, String::new(), false).kind;
         *met.entry((kind.word(), has_accepting_cycle(&graph))).or_default() += 1;
     }
     for kind in [Kind::Terminal, Kind::Weak, Kind::General] {
@@ -213,7 +286,7 @@ fn a_run_has_the_fewest_steps() {
     let dve = ring(20, true);
     let (_, conclusion) = check::<Bucket>(&dve, KEEP_GOING);
     let lasso = conclusion.lasso.unwrap().unwrap();
-    assert_eq!((conclusion.verdict, lasso.begins, lasso.steps.len(), lasso.is_shortest), (Verdict::Violated, 0, 21, true));
+    assert_eq!((conclusion.verdict, lasso.begins, lasso.steps.len(), lasso.why_longer), (Verdict::Violated, 0, 21, None));
     let (_, conclusion) = check::<Bucket>(&ring(20, false), KEEP_GOING);
     // It stays at 20 for ever, where there is no step.
     let lasso = conclusion.lasso.unwrap().unwrap();
@@ -234,7 +307,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
         "int x; process P { state s, t; init s; trans s -> s { effect x = x + 1; }, s -> t {}, t -> t {}; }
          process Runs { state q; init q; accept q; trans q -> q {}; } system async property Runs;",
     );
-    assert_eq!(Question::of(&dve.model, String::new()).kind, Kind::Terminal);
+    assert_eq!(Question::of(&dve.model, String::new(), false).kind, Kind::Terminal);
     let weak = read(&dve.model.source.text.replace("q -> q {}", "q -> q { guard P.s or P.t; }"));
     for dve in [&dve, &weak] {
         let (exploration, conclusion) = check::<Bucket>(dve, Limits { states: 1000, ..EARLY });
@@ -244,7 +317,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
     // Nobody set a limit, but a cycle shows itself on the way.
     let (exploration, conclusion) = check::<Tree>(&weak, EARLY);
     assert_eq!((exploration.end, conclusion.verdict), (End::Observer, Verdict::Violated));
-    assert!(exploration.counts.states < 40_000 && !conclusion.lasso.unwrap().unwrap().is_shortest);
+    assert!(exploration.counts.states < 40_000 && conclusion.lasso.unwrap().unwrap().why_longer.is_some());
 }
 
 #[test]
@@ -270,7 +343,7 @@ fn classes_are_by_syntax() {
             "byte x; process P {{ state s; init s; }} process Runs {{ state q, r, u; init q; accept {accept}; trans {moves}; }}
              system async property Runs;"
         ));
-        Question::of(&dve.model, String::new())
+        Question::of(&dve.model, String::new(), false)
     };
     for (accept, moves, expected, components) in [
         ("r", "q -> q {}, q -> r { guard x == 1; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
