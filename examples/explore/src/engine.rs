@@ -6,6 +6,7 @@
 
 use crate::checks::Violation;
 use crate::interpreter::Interpreter;
+use crate::liveness::possible::{Outcome as Answer, Possible};
 use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
 use crate::report::Measurements;
@@ -151,6 +152,9 @@ pub trait Explorer {
         fair: Option<&Interpreter>,
         limits: Limits,
     ) -> Result<Option<Run>>;
+
+    /// The answer to a question about where states can lead.
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Answer;
 
     /// How many of a product's states that were found are accepting; `None` if that is not counted.
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;

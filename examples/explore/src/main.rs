@@ -55,6 +55,7 @@ use first_table::Size;
 use interpreter::Interpreter;
 use ir::Source;
 use liveness::check::Question;
+use liveness::possible::Possible;
 use options::{EngineKind, Options, TableKind};
 use output::Output;
 use program::Ended;
@@ -123,7 +124,9 @@ fn run(options: &Options) -> Result<u8> {
     drop(input.bytes);
     let mut warnings = Warnings::default();
     let asked = liveness::ask::question(options, &mut dve, &mut warnings)?;
+    let possible = liveness::ask::possible(options, &dve, &mut warnings)?;
     let checks = match (&asked, &dve.model.property) {
+        _ if possible.is_some() => Checks::default(),
         (Some(asked), Some(property)) => asked.question.checks(property),
         _ => checks(options, &dve, &mut warnings)?,
     };
@@ -144,7 +147,8 @@ fn run(options: &Options) -> Result<u8> {
     let words = dve.model.layout.words;
     let size = first_table::size(options, &dve.model.layout, &device)?;
     let (question, warnings) = (asked.as_ref().map(|asked| &asked.question), &warnings);
-    let task = Task { options, dve: &dve, checks: &checks, question, warnings, outputs, device: &device };
+    let task =
+        Task { options, dve: &dve, checks: &checks, question, possible: possible.as_ref(), warnings, outputs, device: &device };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
@@ -203,6 +207,7 @@ struct Task<'a> {
     dve: &'a Dve,
     checks: &'a Checks,
     question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -210,14 +215,21 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, dve, checks, question, device, .. } = self;
+        let Self { options, dve, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
         let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let run =
-            Run { options, table: &table, interpreted: &interpreted, question, warnings: self.warnings, outputs: self.outputs };
+        let run = Run {
+            options,
+            table: &table,
+            interpreted: &interpreted,
+            question,
+            possible,
+            warnings: self.warnings,
+            outputs: self.outputs,
+        };
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
@@ -262,6 +274,7 @@ struct Run<'a, S: Storage> {
     table: &'a VectorTable<S>,
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
 }
@@ -285,7 +298,8 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted: Interpreted { interpreter, checks }, question, warnings, outputs } = self;
+        let Self { options, table, interpreted: Interpreted { interpreter, checks }, question, possible, warnings, outputs } =
+            self;
         let (model, device) = (interpreter.model(), table.device());
         let limits = limits(options, device);
         let start = Instant::now();
@@ -307,6 +321,7 @@ impl<S: Storage> Run<'_, S> {
             }
             None => None,
         };
+        let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, &exploration, limits)));
         let start = Instant::now();
         let is_told = |found: &&Found| question.is_none() || matches!(found.violation, Violation::Fault(_));
         let finding = exploration.found.as_ref().filter(is_told).map(|found| {
@@ -314,6 +329,16 @@ impl<S: Storage> Run<'_, S> {
             let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
+        // What was asked about where states can lead has its own condition, and its path already.
+        let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
+        let lost = lost.map(|(possible, (found, states))| {
+            let path = path::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
+            (&possible.checks, Finding { found, path })
+        });
+        let (checks, finding) = match lost {
+            Some((checks, lost)) => (checks, finding.or(Some(lost))),
+            None => (*checks, finding),
+        };
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
         let run = conclusion.as_ref().and_then(|(question, conclusion)| conclusion.run_json(model, question));
@@ -334,6 +359,7 @@ impl<S: Storage> Run<'_, S> {
             measurements,
             finding,
             conclusion,
+            answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
             warnings,
             recorded,
         };

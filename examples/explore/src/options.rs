@@ -71,6 +71,15 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
+    /// A condition that must stay reachable from everywhere. If it does not, the shortest path to where it is lost is shown.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
+    pub ef: Option<String>,
+
+    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path to
+    /// one.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    pub livelock: Option<String>,
+
     /// Asks only about runs that are fair to every process: `weak`, a process that can move for ever moves again and again.
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
     pub fair: Option<Fairness>,

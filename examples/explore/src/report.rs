@@ -4,7 +4,8 @@ use crate::checks::Checks;
 use crate::engine::{Counts, End, Exploration, Found};
 use crate::exit;
 use crate::ir::Model;
-use crate::liveness::check::{Conclusion, Question};
+use crate::liveness::check::{Conclusion, Question, Verdict};
+use crate::liveness::possible::{Outcome, Possible};
 use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
 use crate::record::Recorded;
@@ -31,6 +32,8 @@ pub struct Report<'a> {
     pub finding: Option<Finding<'a>>,
     /// Of a product, what was asked and what has come of it.
     pub conclusion: Option<(&'a Question, Conclusion)>,
+    /// Where states can lead: what was asked, and the answer.
+    pub answer: Option<(&'a Possible, &'a Outcome)>,
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
 }
@@ -128,7 +131,7 @@ impl Report<'_> {
                 self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
             }
             (Some(_), _) => exit::FOUND,
-            (None, End::Complete) => 0,
+            (None, End::Complete) if self.answer.is_none_or(|(_, outcome)| outcome.verdict == Verdict::Holds) => 0,
             (None, _) => exit::INCOMPLETE,
         }
     }
@@ -181,6 +184,9 @@ impl Report<'_> {
         });
         if let Some((question, conclusion)) = &self.conclusion {
             conclusion.add_to(&mut report, question, model);
+        }
+        if let Some((possible, outcome)) = self.answer {
+            possible.add_to(&mut report, outcome);
         }
         report["overflows_of_text"] = self.warnings.values.into();
         report["warnings"] = self.warnings.json();
@@ -264,6 +270,10 @@ impl Report<'_> {
         if let Some((question, conclusion)) = &self.conclusion {
             rows.push(("", String::new()));
             rows.extend(conclusion.rows(question));
+        }
+        if let Some((possible, outcome)) = self.answer {
+            rows.push(("", String::new()));
+            rows.extend(possible.rows(outcome));
         }
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));

@@ -2,6 +2,7 @@
 
 use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer, Run};
 use crate::interpreter::Interpreter;
+use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
 use crate::path::walk_back;
 use crate::record::Recorder;
@@ -71,6 +72,10 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         limits: Limits,
     ) -> Result<Option<Run>> {
         self.search(automaton, limits).run_through(fair, &self.initial, &residue)
+    }
+
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        possible.answer(self.table, self.source, interpreter, exploration, limits)
     }
 
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {

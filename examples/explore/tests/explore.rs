@@ -39,7 +39,8 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 14] = [
+const EVERYWHERE: [OfPlace; 15] = [
+    ("fairness_and_possibility_have_their_verdicts", fairness_and_possibility_have_their_verdicts),
     ("formulas_have_their_verdicts", formulas_have_their_verdicts),
     ("own_models_have_their_counts", own_models_have_their_counts),
     ("violations_come_with_the_shortest_path", violations_come_with_the_shortest_path),
@@ -273,6 +274,32 @@ fn formulas_have_their_verdicts(place: Place) {
 const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
     s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
 
+fn fairness_and_possibility_have_their_verdicts(place: Place) {
+    for (name, arguments, verdict) in [
+        // P_1 may go round for ever while P_0 has not asked, but not in a fair run.
+        ("peterson", &["--ltl", "G F P_0.critical"][..], "violated"),
+        ("peterson", &["--ltl", "G F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "!(F P_0.critical)", "--fair", "weak"], "violated"),
+        ("readers_writers", &["--ltl", "G F R_0.outside", "--fair", "weak"], "violated"),
+        ("peterson", &["--ef", "P_0.critical"], "holds"),
+        ("readers_writers", &["--ef", "R_0.writing"], "violated"),
+        ("peterson", &["--livelock", "P_0.critical"], "holds"),
+        // A deadlock is no livelock.
+        ("readers_writers", &["--livelock", "R_0.writing"], "holds"),
+        ("river", &["--livelock", "farmer == 2"], "violated"),
+    ] {
+        let (code, report) = place.json(&model(name), arguments);
+        let violated = verdict == "violated";
+        assert_eq!((code, report["verdict"].as_str()), (Some(violated.into()), Some(verdict)), "{name} {arguments:?}");
+        assert_eq!(report["lasso"].is_object() || report["path"].is_object(), violated, "{name} {arguments:?}");
+    }
+    let (_, report) = place.json(&model("readers_writers"), &["--ef", "R_0.writing"]);
+    assert_eq!((&report["path"]["length"], &report["path"]["violation"]["kind"]), (&Value::from(4), &Value::from("never")));
+    let (code, report) = place.json(&model("mailbox"), &["--ef", "P_0.next == 4", "--max-states", "50"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(3), Some("unknown")));
+}
+
 fn runs_are_printed_with_their_loop() {
     let folder = TempDir::new().unwrap();
     let trace = folder.path().join("trace.json");
@@ -308,7 +335,7 @@ fn formulas_are_refused_with_their_place() {
         let error = only_object(&output)["error"].as_str().unwrap().to_string();
         assert!(output.status.code() == Some(2) && error.starts_with(message), "{formula}: {error}");
     }
-    for others in [&["--deadlock"][..], &["--invariant", "turn < 2"], &["--buchi", "x"], &["--no-property"]] {
+    for others in [&["--deadlock"][..], &["--invariant", "turn < 2"], &["--buchi", "x"], &["--no-property"], &["--ef", "turn"]] {
         let output = explore(&model("peterson"), [&["--ltl", "F turn"], others].concat());
         assert_eq!(output.status.code(), Some(2), "{others:?}: {output:?}");
     }

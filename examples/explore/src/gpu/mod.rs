@@ -13,6 +13,7 @@ use crate::codegen::{ensure_fits, generate};
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, Run, if_it_fits};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
+use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
 use crate::path::explored_again;
 use crate::report::{Cycles, Measurements};
@@ -195,6 +196,11 @@ impl<S: Storage> Explorer for Engine<'_, S> {
     ) -> Result<Option<Run>> {
         self.last = None; // its memory is wanted
         self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
+    }
+
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        self.last = None; // its memory is wanted
+        possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
     }
 
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {

@@ -4,7 +4,9 @@ use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
 use super::check::Question;
 use super::formula::{Formula, Names, parse};
 use super::hoa::{self, Named};
+use super::possible::Possible;
 use super::translate::translate;
+use crate::checks::Role;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::dve::Dve;
 use crate::input;
@@ -59,6 +61,25 @@ pub fn question(options: &Options, dve: &mut Dve, warnings: &mut Warnings) -> Re
         ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
     }
     Ok(Some(Asked { question: Question::of(&dve.model, text, options.fair.is_some()), automaton }))
+}
+
+/// What is asked about where states can lead.
+pub fn possible(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Option<Possible>> {
+    let (name, role, text) = match (&options.ef, &options.livelock) {
+        (Some(text), _) => ("--ef", Role::Possible, text),
+        (_, Some(text)) => ("--livelock", Role::Progress, text),
+        (None, None) => return Ok(None),
+    };
+    ensure!(
+        dve.model.property.is_none(),
+        "{name}: the model has a property process, which asks otherwise (--no-property leaves it out)"
+    );
+    let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
+    ensure!(!others, "{name}: one thing is asked for at a time, without --deadlock, --invariant and --goal");
+    let source = Source { name: name.into(), text: text.clone() };
+    let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
+    let condition = conditions(options, dve, warnings, &source, std::slice::from_ref(text), &[span])?.remove(0);
+    Ok(Some(Possible::new(role, text.clone(), condition)))
 }
 
 /// Gives the model the automaton of the runs that violate a formula.

@@ -36,6 +36,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Holds => "the property HOLDS",
+            Self::Violated => "the property is VIOLATED",
+            Self::Unknown => "UNKNOWN: the search ended before there was a verdict",
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -204,12 +212,7 @@ impl Conclusion {
             rows.push(("accepting states", HumanCount(accepting).to_string()));
         }
         rows.push(("passes", self.passes.to_string()));
-        let verdict = match self.verdict {
-            Verdict::Holds => "the property HOLDS",
-            Verdict::Violated => "the property is VIOLATED",
-            Verdict::Unknown => "UNKNOWN: the search ended before there was a verdict",
-        };
-        rows.push(("verdict", verdict.into()));
+        rows.push(("verdict", self.verdict.sentence().into()));
         rows
     }
 

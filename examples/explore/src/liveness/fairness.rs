@@ -11,7 +11,7 @@
 
 use super::components::components;
 use super::lasso::Lasso;
-use super::residue::{Residue, Search};
+use super::residue::{Residue, Search, path_to_marked};
 use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::ProcessId;
@@ -139,7 +139,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         if !is_good.contains(&true) {
             return Ok(None);
         }
-        let (mut states, entry) = self.path_to_cycle(initial, residue)?;
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let within = "its component has one";
         let mut run = match graph.accepting[entry as usize] {

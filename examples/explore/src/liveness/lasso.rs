@@ -11,12 +11,12 @@
 
 use super::components::components;
 use super::product::ProductStep;
-use super::residue::{Automaton, Residue, Search, Workspace};
+use super::residue::{Automaton, Residue, Search, Workspace, path_to_marked};
 use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::Model;
-use crate::path::{predecessor, state_json, state_text, step_json, step_lines};
-use crate::successors::{Expansion, Successors};
+use crate::path::{state_json, state_text, step_json, step_lines};
+use crate::successors::Successors;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
                 residue.set_on_cycle(residue.members[state]);
             }
         }
-        let (mut states, entry) = self.path_to_cycle(initial, residue)?;
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let to_accepting = match graph.accepting[entry as usize] {
             true => Vec::new(),
@@ -160,45 +160,6 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             graph.accepting.extend(accepting);
         }
         Ok(graph)
-    }
-
-    /// The states of a shortest path to one on a cycle, and which that is.
-    pub(super) fn path_to_cycle(&self, initial: &[u32], residue: &Residue) -> Result<(Vec<Vec<u32>>, Reference)> {
-        let width = self.source.width();
-        let first = self.table.locate_many(initial)?[0].context("the initial state is stored")?;
-        residue.visit(first);
-        let mut levels = vec![vec![first]];
-        let mut kept = 0;
-        let entry = loop {
-            let level = levels.last().expect("it begins with one");
-            if let Some(entry) = level.iter().find(|of| residue.is_on_cycle(**of)) {
-                break *entry;
-            }
-            kept += (level.len() * size_of::<Reference>()) as u64;
-            ensure!(self.table.bytes() + 2 * kept <= self.limits.bytes, "memory ended on the way to its loop");
-            let piece =
-                |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
-                    if let Some(stop) = (self.limits.stop)() {
-                        return Err(stop.error("on the way to its loop").into());
-                    }
-                    expansion.clear();
-                    self.source.expand(&self.table.get_many(references)?, scratch, expansion);
-                    let places = self.table.locate_many(&expansion.successors)?;
-                    Ok(places.into_iter().flatten().filter(|place| residue.visit(*place)).collect())
-                };
-            let parts: Result<Vec<Vec<Reference>>> = level.par_chunks(PIECE).map_init(Default::default, piece).collect();
-            let next = parts?.concat();
-            ensure!(!next.is_empty(), "the states on its loop are not reached again: please report this as a bug");
-            levels.push(next);
-        };
-        levels.pop();
-        let mut states: Vec<Vec<u32>> = self.table.get_many(&[entry])?.chunks_exact(width).map(<[u32]>::to_vec).collect();
-        for level in levels.iter().rev() {
-            let before = predecessor(self.table, self.source, level, &states[states.len() - 1], self.limits)?;
-            states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
-        }
-        states.reverse();
-        Ok((states, entry))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod fairness;
 pub mod formula;
 pub mod hoa;
 pub mod lasso;
+pub mod possible;
 pub mod product;
 pub mod residue;
 #[cfg(all(test, feature = "cpu"))]

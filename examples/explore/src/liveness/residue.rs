@@ -24,15 +24,19 @@
 
 use crate::engine::{End, Limits};
 use crate::ir::{Field, Model};
+use crate::path::predecessor;
 use crate::stopping::Stop;
 use crate::successors::{Expansion, Successors};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use warpset::{Reference, Storage, VectorTable};
 
 /// States that a thread takes at a time.
 const PIECE: usize = 512;
+
+/// The same on the way to a state.
+const PIECE_OF_LEVEL: usize = 4096;
 
 /// The same where the table is on a GPU.
 const PIECE_FOR_GPU: usize = 1 << 15;
@@ -445,4 +449,48 @@ impl<X: Successors> Default for Workspace<X> {
     fn default() -> Self {
         Self { scratch: X::Scratch::default(), expansion: Expansion::default(), inner: Vec::new(), parents: Vec::new() }
     }
+}
+
+/// The states of a shortest path to one that is marked as on a cycle, and which that is.
+pub fn path_to_marked<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    limits: Limits,
+    initial: &[u32],
+    residue: &Residue,
+) -> Result<(Vec<Vec<u32>>, Reference)> {
+    let width = source.width();
+    let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
+    residue.visit(first);
+    let mut levels = vec![vec![first]];
+    let mut kept = 0;
+    let entry = loop {
+        let level = levels.last().expect("it begins with one");
+        if let Some(entry) = level.iter().find(|of| residue.is_on_cycle(**of)) {
+            break *entry;
+        }
+        kept += (level.len() * size_of::<Reference>()) as u64;
+        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ended on the way to its loop");
+        let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
+            if let Some(stop) = (limits.stop)() {
+                return Err(stop.error("on the way to its loop").into());
+            }
+            expansion.clear();
+            source.expand(&table.get_many(references)?, scratch, expansion);
+            let places = table.locate_many(&expansion.successors)?;
+            Ok(places.into_iter().flatten().filter(|place| residue.visit(*place)).collect())
+        };
+        let parts: Result<Vec<Vec<Reference>>> = level.par_chunks(PIECE_OF_LEVEL).map_init(Default::default, piece).collect();
+        let next = parts?.concat();
+        ensure!(!next.is_empty(), "the states on its loop are not reached again: please report this as a bug");
+        levels.push(next);
+    };
+    levels.pop();
+    let mut states: Vec<Vec<u32>> = table.get_many(&[entry])?.chunks_exact(width).map(<[u32]>::to_vec).collect();
+    for level in levels.iter().rev() {
+        let before = predecessor(table, source, level, &states[states.len() - 1], limits)?;
+        states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
+    }
+    states.reverse();
+    Ok((states, entry))
 }

@@ -1,14 +1,16 @@
 //! Verdicts against another algorithm, over a graph that the interpreter makes; every table, interpreted and compiled.
 
 use super::check::{Conclusion, Question, Verdict};
+use super::possible::Possible;
 use super::residue::{Automaton, MOST_COUNT, Search};
-use crate::checks::Checks;
+use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
 use crate::dve::{Dve, random};
 use crate::engine::{End, Exploration, Explorer, Limits};
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::Source;
 use crate::ir::property::Kind;
+use crate::path;
 use crate::successors::{Interpreted, Successors};
 use crate::threads::Threads;
 use proptest::prelude::*;
@@ -386,6 +388,82 @@ fn flags_change_on_gpus_as_here() {
             for flags in 0..=u16::MAX {
                 let expected = (counted(flags, most), uncounted(flags, most));
                 assert_eq!((up(flags, most.into()), down(flags, most.into())), expected, "{flags:#x}, {most}");
+            }
+        }
+    }
+}
+
+/// All states of a model and their successors, by the interpreter; `None` at a fault, or after so many.
+fn states(dve: &Dve, most: usize) -> Option<(Vec<Vec<u32>>, Vec<Vec<usize>>)> {
+    let interpreter = Interpreter::new(&dve.model);
+    let mut states = vec![dve.model.initial_state()];
+    let mut numbers = HashMap::from([(states[0].clone(), 0)]);
+    let mut successors: Vec<Vec<usize>> = Vec::new();
+    while successors.len() < states.len() {
+        let state = states[successors.len()].clone();
+        let mut of_state = Vec::new();
+        let visit = |_, successor: &[u32]| {
+            let next = numbers.len();
+            let number = *numbers.entry(successor.to_vec()).or_insert(next);
+            if number == next {
+                states.push(successor.to_vec());
+            }
+            of_state.push(number);
+        };
+        interpreter.steps(&state, &mut Scratch::default(), visit).ok()?;
+        successors.push(of_state);
+        if states.len() > most {
+            return None;
+        }
+    }
+    Some((states, successors))
+}
+
+fn reached(successors: &[Vec<usize>], from: usize) -> Vec<bool> {
+    let mut reached = vec![false; successors.len()];
+    reached[from] = true;
+    let mut waiting = vec![from];
+    while let Some(state) = waiting.pop() {
+        for next in &successors[state] {
+            if !std::mem::replace(&mut reached[*next], true) {
+                waiting.push(*next);
+            }
+        }
+    }
+    reached
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_stays_possible_is_what_can_be_reached(text in random::model(), condition in 0usize..4) {
+        let dve = read(&text);
+        let Some((all, successors)) = states(&dve, 400) else { return Ok(()) };
+        let text = ["P_0.s1", "x == 2", "P_0.l == 0 and a[1] == 0", "y != -1"][condition];
+        let condition = dve.condition(&Source { name: String::new(), text: text.into() }).unwrap().0;
+        let interpreter = Interpreter::new(&dve.model);
+        let holds: Vec<bool> = all.iter().map(|state| interpreter.value(&condition, state).unwrap() != 0).collect();
+        let from: Vec<Vec<bool>> = (0..all.len()).map(|state| reached(&successors, state)).collect();
+        let is_lost = |state: usize| !(0..all.len()).any(|to| from[state][to] && holds[to]);
+        // In a bottom component everybody who is reached reaches back.
+        let is_bottom = |state: usize| (0..all.len()).all(|to| !from[state][to] || from[to][state]);
+        let is_livelock = |state: usize| is_lost(state) && is_bottom(state) && !successors[state].is_empty();
+        let checks = Checks::default();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        for (role, is_bad) in [(Role::Possible, &is_lost as &dyn Fn(usize) -> bool), (Role::Progress, &is_livelock)] {
+            let table = VectorTable::<Tree>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+            let initial = dve.model.initial_state();
+            let mut threads = Threads { table: &table, source: &source, initial, recorder: None, automaton: None, found: None };
+            let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
+            let possible = Possible::new(role, text.into(), condition.clone());
+            let outcome = threads.answer(&possible, &interpreter, &exploration, KEEP_GOING);
+            let violated = (0..all.len()).any(is_bad);
+            prop_assert_eq!(outcome.verdict, if violated { Verdict::Violated } else { Verdict::Holds }, "{:?} {:?}", role, outcome.why);
+            if let Some((found, path)) = outcome.found {
+                let number = all.iter().position(|state| *state == found.state).unwrap();
+                prop_assert!(is_bad(number) && path.len() as u64 == found.level + 1);
+                prop_assert!(path::replay(&interpreter, &possible.checks, path, found.violation).is_ok());
             }
         }
     }
