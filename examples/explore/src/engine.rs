@@ -143,8 +143,8 @@ pub trait Explorer {
     /// What of a product may be on accepting cycles: of all states that were found.
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
 
-    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None` if
-    /// there is none.
+    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
+    /// if there is none.
     fn lasso(
         &mut self,
         automaton: &Automaton,

@@ -17,9 +17,16 @@ It is a file, a pipe or - (standard input), and has at most 16 MiB.
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
   explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
+  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     does every run satisfy it? a path and a loop that do not
+  explore peterson.dve --ef 'P_0.CS'                        can it always be reached? the shortest path to where it is lost
 
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
 C's operators, and `and`, `or`, `not`, `imply`.
+
+Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
+U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. The model may have a property
+process of its own (`system async property NAME`), which accepts the runs that must not be. Then states and transitions are those of the
+product with the automaton. The verdict is `holds`, `violated` or, where something ended it before, `unknown`.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
 search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
@@ -66,8 +73,8 @@ pub struct Options {
     #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
     pub ltl: Option<String>,
 
-    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are conditions.
-    /// In place of the model's own property process, if it has one.
+    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are
+    /// conditions. In place of the model's own property process, if it has one.
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
@@ -75,8 +82,8 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
     pub ef: Option<String>,
 
-    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path to
-    /// one.
+    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path
+    /// to one.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub livelock: Option<String>,
 

@@ -22,7 +22,8 @@ EXPLORE_FN i32 property_location(const State&) { return 0; }
 
 ";
 
-/// `property_moves`, `find_moves`, `move_property` and `property_location`; without a property there are no moves, and these do nothing.
+/// `property_moves`, `find_moves`, `move_property` and `property_location`; without a property there are no moves, and these do
+/// nothing.
 ///
 /// Faults of guards are laid to "transition" `first_fault` + the move's number.
 pub fn text(model: &Model, names: &Names, first_fault: usize) -> String {

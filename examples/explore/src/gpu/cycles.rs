@@ -1,5 +1,5 @@
-//! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states that the table on the
-//! GPU holds. Beside the table it takes two bytes a slot and eight a state.
+//! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states that the table on
+//! the GPU holds. Beside the table it takes two bytes a slot and eight a state.
 
 use super::{Engine, GLANCE, Kernel};
 use crate::engine::{End, Limits};

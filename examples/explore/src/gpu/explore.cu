@@ -282,8 +282,8 @@ struct Joint {
     }
 };
 
-// One choice in the thread's state, with moves from `first_move` on; `give` gets the successors, if there are any. Gives how many.
-// There is none, nor are there later ones, from a fault on. All threads of the block call it.
+// One choice in the thread's state, with moves from `first_move` on; `give` gets the successors, if there are any. Gives how
+// many. There is none, nor are there later ones, from a fault on. All threads of the block call it.
 template <class Give>
 EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, bool has_state, SharedStates& state, Joint& joint, Notes& notes, Give& give)
 {
@@ -321,9 +321,9 @@ EXPLORE_FN void try_all(bool has_state, SharedStates& state, Joint& joint, Notes
                 try_choice(unit, choice, move, has_state, state, joint, notes, give);
 }
 
-// A barrier of all blocks, which are resident together: `act` is what the last to come does before the others go on. One thread of
-// each block calls it. Fences and relaxed accesses at device scope: what a block did before it arrives happens before `act`, and
-// that before anyone goes on.
+// A barrier of all blocks, which are resident together: `act` is what the last to come does before the others go on. One thread
+// of each block calls it. Fences and relaxed accesses at device scope: what a block did before it arrives happens before `act`,
+// and that before anyone goes on.
 template <class Act>
 EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
 {

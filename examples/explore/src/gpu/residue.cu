@@ -1,12 +1,12 @@
-// The search for accepting cycles on the GPU (liveness/residue.rs has the algorithm): behind explore.cu, of which it uses the steps
-// of states and the barrier of all blocks.
+// The search for accepting cycles on the GPU (liveness/residue.rs has the algorithm): behind explore.cu, of which it uses the
+// steps of states and the barrier of all blocks.
 //
 //   flags  [ two bytes a slot of the table ]
 //   queue  [ states whose steps have been taken | this level | the next one, as it is found ]     references, each once a pass
 //
-// A pass begins with a kernel that looks at all flags and appends the first states (`seed_reset`, `seed_elimination`); then one that
-// stays for many levels (`sweep_levels`) takes the steps of the states in the queue, a state a thread, looks their ends up in the
-// table and changes their flags. The host starts it again a few times a second, until the queue has no more.
+// A pass begins with a kernel that looks at all flags and appends the first states (`seed_reset`, `seed_elimination`); then one
+// that stays for many levels (`sweep_levels`) takes the steps of the states in the queue, a state a thread, looks their ends up
+// in the table and changes their flags. The host starts it again a few times a second, until the queue has no more.
 
 namespace explore {
 
@@ -25,8 +25,8 @@ struct Sweep {
 // By location: the number of its component, doubled, and whether it is accepting.
 EXPLORE_FN u32 about(const u32* locations, i32 location) { return locations[location]; }
 
-// Replaces the flags of a state. Gives true if `takes` of what was there and what is there now. Relaxed: flags of different states
-// are independent, and passes are kernels, or levels of one, between which all blocks meet.
+// Replaces the flags of a state. Gives true if `takes` of what was there and what is there now. Relaxed: flags of different
+// states are independent, and passes are kernels, or levels of one, between which all blocks meet.
 template <class Change, class Takes>
 EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
 {

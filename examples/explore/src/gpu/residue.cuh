@@ -1,4 +1,5 @@
-// What is known of a product state while accepting cycles are searched (liveness/residue.rs): two bytes, and how steps change them.
+// What is known of a product state while accepting cycles are searched (liveness/residue.rs): two bytes, and how steps change
+// them.
 //
 // It compiles with NVRTC and with a C++17 compiler and includes nothing; the constants and functions have their equals in
 // liveness/residue.rs, which a test compares with these for all values.

@@ -49,7 +49,7 @@ impl Cube {
         let difference = self.positive ^ other.positive;
         let is_one = difference.is_power_of_two() && difference == self.negative ^ other.negative;
         let same = (self.positive | self.negative) == (other.positive | other.negative);
-        (is_one && same).then(|| Self { positive: self.positive & !difference, negative: self.negative & !difference })
+        (is_one && same).then_some(Self { positive: self.positive & !difference, negative: self.negative & !difference })
     }
 }
 

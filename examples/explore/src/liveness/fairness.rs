@@ -6,8 +6,8 @@
 //!
 //! For each process, infinitely often it must move or be disabled: a generalised Büchi condition. So no copies of states are
 //! needed (Choueka's, which SPIN makes): a strongly connected component has a fair accepting cycle exactly if it has an accepting
-//! state and, for every process, a state in which that is disabled or a step within in which it moves. A cycle through all of these
-//! is fair. The components are those of the residue, which is found without fairness, with steps in memory: 12 bytes each.
+//! state and, for every process, a state in which that is disabled or a step within in which it moves. A cycle through all of
+//! these is fair. The components are those of the residue, which is found without fairness, with steps in memory: 12 bytes each.
 
 use super::components::components;
 use super::lasso::Lasso;

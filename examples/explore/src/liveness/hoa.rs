@@ -1,8 +1,8 @@
 //! Automata in the Hanoi Omega-Automata format, version 1 (Babiak et al. 2015), read and written; and written for Graphviz.
 //!
 //! Read are automata with state-based Büchi acceptance: any number of initial states, labels on edges or states or implicit ones,
-//! aliases. Whatever else the format has is refused by its name. What a proposition's name is, a condition of the model's language
-//! stands in: `AP: 1 "P_0.critical"`.
+//! aliases. Whatever else the format has is refused by its name. What a proposition's name is, a condition of the model's
+//! language stands in: `AP: 1 "P_0.critical"`.
 
 use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
 use crate::diagnostic::Diagnostic;
@@ -53,6 +53,9 @@ enum Condition {
     And(Box<[Condition; 2]>),
     Or(Box<[Condition; 2]>),
 }
+
+/// Whether it is accepting, its name and its edges.
+type State = (bool, String, Vec<(Label, u64)>);
 
 type Parsed<T> = Result<T, Diagnostic>;
 
@@ -110,8 +113,8 @@ fn tokens(text: &str) -> Parsed<Vec<(Token, usize, usize)>> {
             };
             at += end;
             tokens.push((Token::Text(value), start, at));
-        } else if rest.starts_with("--") {
-            let end = rest[2..].find("--").map_or(rest.len(), |end| end + 4);
+        } else if let Some(behind) = rest.strip_prefix("--") {
+            let end = behind.find("--").map_or(rest.len(), |end| end + 4);
             at += end;
             tokens.push((Token::Section(rest[..end].into()), start, at));
         } else if first.is_ascii_digit() {
@@ -318,7 +321,7 @@ impl Reader<'_> {
 
     fn body(mut self, mut named: Named, count: Option<u64>, starts: &[u64]) -> Parsed<Named> {
         let most = count.unwrap_or(MOST_STATES);
-        let mut states: HashMap<u64, (bool, String, Vec<(Label, u64)>)> = HashMap::new();
+        let mut states: HashMap<u64, State> = HashMap::new();
         loop {
             match self.next() {
                 Some(Token::Header(name)) if name == "State" => {}

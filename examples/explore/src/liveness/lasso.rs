@@ -82,8 +82,8 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// The states of a run through the residue, and where its loop begins: with an interpreter a weakly fair one, if there is one.
-    /// Uses up the residue's flags.
+    /// The states of a run through the residue, and where its loop begins: with an interpreter a weakly fair one, if there is
+    /// one. Uses up the residue's flags.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),

@@ -1,20 +1,20 @@
 //! Is there an accepting cycle? By elimination: "one way catch them young".
 //!
 //! Of the states that the table holds, only those are looked at whose automaton is in a component with a move and an accepting
-//! location, and only steps within one component (`Property::accepting_components`): every accepting cycle lies there. Then, until
-//! nothing changes:
+//! location, and only steps within one component (`Property::accepting_components`): every accepting cycle lies there. Then,
+//! until nothing changes:
 //!
 //! 1. *Reset*: what is not reached from an accepting state is removed. On the way each state's predecessors are counted.
 //! 2. *Elimination*: what has no predecessor is removed, and the counts of its successors go down; again, until there is none.
 //!
 //! What is left, the *residue*, is empty exactly if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi, Yang 2001; for
-//! distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the reset
-//! removes nothing, and one elimination decides.
+//! distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the
+//! reset removes nothing, and one elimination decides.
 //!
 //! Edges are not stored: a pass takes the successors of each state once more, and looks them up. A state takes two bytes, found
-//! by the number of its slot. The count in them has 13 bits. One that reaches its most stays there, which keeps too much and never
-//! too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no count
-//! was at its most.
+//! by the number of its slot. The count in them has 13 bits. One that reaches its most stays there, which keeps too much and
+//! never too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no
+//! count was at its most.
 //!
 //! Successors that the table does not hold are no part of the graph. So the same search can be made while the exploration is
 //! under way, of the part that was found until then: a cycle there is a cycle. It is made whenever the states have become four

@@ -393,8 +393,11 @@ fn flags_change_on_gpus_as_here() {
     }
 }
 
+/// States, and the numbers of each one's successors.
+type States = (Vec<Vec<u32>>, Vec<Vec<usize>>);
+
 /// All states of a model and their successors, by the interpreter; `None` at a fault, or after so many.
-fn states(dve: &Dve, most: usize) -> Option<(Vec<Vec<u32>>, Vec<Vec<usize>>)> {
+fn states(dve: &Dve, most: usize) -> Option<States> {
     let interpreter = Interpreter::new(&dve.model);
     let mut states = vec![dve.model.initial_state()];
     let mut numbers = HashMap::from([(states[0].clone(), 0)]);

@@ -14,8 +14,8 @@
 //! i-th `U`; a transition may pass several levels; who has passed all is accepting, and begins anew. Components in which every
 //! cycle is accepting, or none is, need no levels, so that weak automata stay weak.
 //!
-//! Of crates, `omega-automata` 0.1 does it by way of alternating automata, needs a nightly compiler and does not reduce what comes
-//! of it; `mcltl-rs` is an experiment of 2020. So it is written here.
+//! Of crates, `omega-automata` 0.1 does it by way of alternating automata, needs a nightly compiler and does not reduce what
+//! comes of it; `mcltl-rs` is an experiment of 2020. So it is written here.
 
 use super::buchi::{Buchi, Cube, Label};
 use super::components::components;

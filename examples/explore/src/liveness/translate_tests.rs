@@ -313,8 +313,8 @@ fn condition(text: &str) -> Vec<Cube> {
     cubes(&formula.with(&|at| number(&propositions[at].words)), true)
 }
 
-/// A never claim. Its states have one or two labels `NAME:`, then `:: condition -> goto NAME` and the like, or `skip`; those with a
-/// label that begins with `accept` are accepting. An assertion that the condition fails ends in `accept_all`.
+/// A never claim. Its states have one or two labels `NAME:`, then `:: condition -> goto NAME` and the like, or `skip`; those with
+/// a label that begins with `accept` are accepting. An assertion that the condition fails ends in `accept_all`.
 fn read_claim(text: &str) -> Option<Other> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
