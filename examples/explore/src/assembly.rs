@@ -2,7 +2,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
-use crate::ir::{Action, Assertion, Channel, Layout, Model, Network, Process, Range, Source, Span, Transition, Variable};
+use crate::ir::{
+    Action, Assertion, Channel, Layout, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
+};
 
 /// Bits that variables and locations may take together: what the widest vectors of a table hold.
 const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
@@ -15,6 +17,7 @@ pub struct Parts {
     pub channels: Vec<Channel>,
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
+    pub property: Option<Property>,
     pub network: Option<Network>,
 }
 
@@ -24,7 +27,7 @@ pub struct Parts {
 ///
 /// States take more words than a table's vectors have.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
-    let Parts { mut variables, processes, mut channels, transitions, assertions, network } = parts;
+    let Parts { mut variables, processes, mut channels, transitions, assertions, property, network } = parts;
     for (id, transition) in transitions.iter().enumerate() {
         match &transition.action {
             Action::Alone => {}
@@ -43,7 +46,7 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         variable.values = Range { low: 0, high: i64::from(states) - 1 };
     }
     let layout = laid_out(&processes, &variables)?;
-    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, network, layout })
+    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, layout })
 }
 
 /// The layout of states that a table can hold.

@@ -6,6 +6,9 @@
 
 use crate::checks::Violation;
 use crate::export::Exported;
+use crate::interpreter::Interpreter;
+use crate::liveness::possible::{Outcome as Answer, Possible};
+use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
@@ -33,9 +36,12 @@ pub struct Engine<'a, S, X> {
     pub limits: Limits,
     /// Gets every vector that is offered.
     pub recorder: Option<&'a Recorder>,
-    /// Called between rounds.
-    pub observer: &'a (dyn Fn(&Counts) + Sync),
+    /// Called between rounds. If it gives false, the exploration ends.
+    pub observer: &'a Observer<'a>,
 }
+
+/// What is told how far an exploration is, and whether it is to go on.
+pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
 
 /// When to stop before all states are found.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +59,9 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// All states, whatever is found.
+    pub const NONE: Self = Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+
     /// For the first levels, whatever is found in them.
     pub fn of_levels(self, levels: u64) -> Self {
         Self { states: u64::MAX, levels, keep_going: true, ..self }
@@ -93,6 +102,8 @@ pub enum End {
     Memory,
     /// At [`Limits::stop`].
     Stopped(Stop),
+    /// Whoever observes it has seen enough.
+    Observer,
 }
 
 #[derive(Clone, Debug)]
@@ -125,10 +136,29 @@ impl Found {
 /// An engine with its model and its table.
 pub trait Explorer {
     /// Explores from the initial state, into an empty table.
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration>;
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration>;
 
     /// What the last exploration took the device's time for, if that was measured.
     fn measurements(&mut self) -> Result<Option<Measurements>>;
+
+    /// What of a product may be on accepting cycles: of all states that were found.
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
+
+    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
+    /// if there is none.
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>>;
+
+    /// The answer to a question about where states can lead.
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Answer;
+
+    /// How many of a product's states that were found are accepting; `None` if that is not counted.
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
 
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
@@ -138,6 +168,9 @@ pub trait Explorer {
         None
     }
 }
+
+/// The states of a run that ends in a loop, and the number of the state in which that begins, which is the last one, too.
+pub type Run = (Vec<Vec<u32>>, usize);
 
 /// What has come of making the table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,10 +296,13 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 }
                 lists_fit = lists_fit && next.take(&new);
                 counts.waiting = (size - done) as u64;
-                (self.observer)(&counts);
+                let goes_on = (self.observer)(&counts);
                 // What has been counted and found is kept; what is rejected is lost.
                 if !lists_fit {
                     break 'levels End::Memory;
+                }
+                if !goes_on {
+                    break 'levels End::Observer;
                 }
                 if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
                     break 'levels End::Stopped(stop);
@@ -492,7 +528,7 @@ mod tests {
     use super::*;
     use crate::checks::Checks;
     use crate::dve::{Dve, random};
-    use crate::interpreter::{Interpreter, Scratch};
+    use crate::interpreter::Scratch;
     use crate::ir::{Layout, Range, Source};
     use crate::successors::Interpreted;
     use proptest::prelude::*;
@@ -501,13 +537,13 @@ mod tests {
     use std::collections::HashSet;
     use warpset::{Bucket, CompactTree, Device, Tree};
 
-    const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+    const NO_LIMITS: Limits = Limits::NONE;
 
     fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
         let table =
             VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| {} };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         engine.run(&dve.model.initial_state(), None).unwrap()
     }
 

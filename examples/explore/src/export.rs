@@ -7,15 +7,22 @@
 //!
 //! Transitions go to a temporary file as they are found, since how many there are stands in front of them. The file that was
 //! asked for is written once all states are there, and is not touched otherwise.
+//!
+//! What is asked about the states then is answered as by the engine of threads, over the same table. Steps of a product have the
+//! names that they have without the property.
 
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, if_it_fits};
-use crate::interpreter::{Scratch, Step};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Run, if_it_fits};
+use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
+use crate::liveness::possible::{Outcome, Possible};
+use crate::liveness::residue::{Automaton, Residue};
+use crate::network::HIDDEN;
 use crate::output::Output;
-use crate::path::{describe_step, label, walk_back};
+use crate::path::{describe_step, label};
 use crate::record::npy_header;
 use crate::report::Measurements;
 use crate::successors::{Expansion, Interpreted};
+use crate::threads::Threads;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -69,8 +76,8 @@ pub struct Exported {
 
 /// The engine, with the file to be written.
 pub struct Exporter<'a, S: Storage> {
-    table: &'a VectorTable<S>,
-    interpreted: &'a Interpreted<'a>,
+    /// The engine that answers what is asked.
+    threads: Threads<'a, S, Interpreted<'a>>,
     file: Writer,
     output: Option<Output>,
     exported: Option<Exported>,
@@ -78,7 +85,9 @@ pub struct Exporter<'a, S: Storage> {
 
 impl<'a, S: Storage> Exporter<'a, S> {
     pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, form: Form, output: Output) -> Result<Self> {
-        Ok(Self { table, interpreted, file: Writer::new(form)?, output: Some(output), exported: None })
+        let initial = interpreted.interpreter.model().initial_state();
+        let threads = Threads { table, source: interpreted, initial, recorder: None, automaton: None, found: None };
+        Ok(Self { threads, file: Writer::new(form)?, output: Some(output), exported: None })
     }
 }
 
@@ -86,7 +95,8 @@ impl<'a, S: Storage> Exporter<'a, S> {
 #[derive(Default)]
 struct Piece {
     expansion: Expansion,
-    steps: Vec<Step>,
+    /// `None`: only the automaton of a property moves.
+    steps: Vec<Option<Step>>,
 }
 
 /// The states that have numbers.
@@ -126,7 +136,7 @@ impl Numbered {
 }
 
 impl<S: Storage> Explorer for Exporter<'_, S> {
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let exploration = self.search(limits, observer)?;
         if exploration.end == End::Complete {
             let output = self.output.take().context("a state space is written once")?;
@@ -141,7 +151,29 @@ impl<S: Storage> Explorer for Exporter<'_, S> {
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
-        walk_back(self.table, self.interpreted, &self.interpreted.interpreter.model().initial_state(), found, limits)
+        self.threads.path(found, limits)
+    }
+
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        self.threads.residue(automaton, limits)
+    }
+
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
+        self.threads.lasso(automaton, residue, fair, limits)
+    }
+
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        self.threads.answer(possible, interpreter, exploration, limits)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        self.threads.count_accepting(automaton)
     }
 
     fn exported(&self) -> Option<Exported> {
@@ -150,8 +182,8 @@ impl<S: Storage> Explorer for Exporter<'_, S> {
 }
 
 impl<S: Storage> Exporter<'_, S> {
-    fn search(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
-        let (table, model) = (self.table, self.interpreted.interpreter.model());
+    fn search(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        let (table, model) = (self.threads.table, self.threads.source.interpreter.model());
         let width = table.width();
         let initial = model.initial_state();
         let start = table.find_or_put_many_with(&initial, Request::new().references(true))?;
@@ -174,10 +206,13 @@ impl<S: Storage> Exporter<'_, S> {
                 counts.widest_level = counts.widest_level.max(size);
             }
             counts.waiting = (level_end - done) as u64;
-            observer(&counts);
+            let goes_on = observer(&counts);
             list_bytes = list_bytes.max(numbered.bytes());
             if let Some(stop) = (limits.stop)() {
                 break End::Stopped(stop);
+            }
+            if !goes_on {
+                break End::Observer;
             }
             if counts.states >= limits.states {
                 break End::States;
@@ -230,17 +265,17 @@ impl<S: Storage> Exporter<'_, S> {
         let expand = |scratch: &mut Scratch, states: &[u32]| {
             let mut piece = Piece::default();
             let Piece { expansion, steps } = &mut piece;
-            self.interpreted.expand_with(states, scratch, expansion, |step| steps.push(step));
+            self.threads.source.expand_with(states, scratch, expansion, |step| steps.push(step));
             // The steps of a state with a fault are none.
             piece.steps.truncate(piece.expansion.parents.len());
             piece
         };
-        states.par_chunks(PIECE * self.table.width()).map_init(Scratch::default, expand).collect()
+        states.par_chunks(PIECE * self.threads.table.width()).map_init(Scratch::default, expand).collect()
     }
 
     /// Numbers of the successors, those of new states in their order. `None` if there is no memory for them.
     fn number(&self, numbered: &mut Numbered, pieces: &[Piece], limits: Limits) -> Result<Option<Vec<u32>>> {
-        let (table, width) = (self.table, numbered.width);
+        let (table, width) = (self.threads.table, numbered.width);
         let words: Vec<u32> = pieces.iter().flat_map(|piece| &piece.expansion.successors).copied().collect();
         let count = words.len() / width;
         let mut places = loop {
@@ -278,10 +313,11 @@ impl<S: Storage> Exporter<'_, S> {
 }
 
 /// What a step is called.
-fn text_of(model: &Model, step: Step) -> String {
+fn text_of(model: &Model, step: Option<Step>) -> String {
     match step {
-        Step::Rule(rule) => label(model, rule).to_string(),
-        Step::Transition { .. } => describe_step(model, step),
+        Some(Step::Rule(rule)) => label(model, rule).to_string(),
+        Some(step) => describe_step(model, step),
+        None => HIDDEN.into(),
     }
 }
 
@@ -290,7 +326,7 @@ enum Writer {
     Aut {
         lines: BufWriter<File>,
         /// By step, its label as it is written.
-        labels: HashMap<Step, String>,
+        labels: HashMap<Option<Step>, String>,
     },
     Npz {
         offsets: BufWriter<File>,
@@ -316,7 +352,7 @@ impl Writer {
     }
 
     /// A transition of the state that is written. `text` makes its label, of the first one by each step.
-    fn transition(&mut self, source: usize, target: u32, text: impl FnOnce() -> String, step: Step) -> Result<()> {
+    fn transition(&mut self, source: usize, target: u32, text: impl FnOnce() -> String, step: Option<Step>) -> Result<()> {
         match self {
             Self::Aut { lines, labels } => {
                 let label = labels.entry(step).or_insert_with(|| written(&text()));

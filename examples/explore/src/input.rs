@@ -1,5 +1,6 @@
 //! Reads the model: from a file, a pipe or standard input, and never more of it than a model has.
 
+use crate::ir::Source;
 use crate::output::Identity;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanBytes, HumanCount};
@@ -21,6 +22,12 @@ pub struct Input {
     pub reader: Box<dyn Read>,
     /// Which file it is, whatever its name; of standard input, what it is.
     pub identity: Option<Identity>,
+}
+
+/// Reads a text that is not the model.
+pub fn read_text(path: &Path) -> Result<Source> {
+    let (name, bytes) = open(path)?.text()?;
+    Ok(Source::of_bytes(name, &bytes))
 }
 
 /// Opens the model; `-` is standard input.

@@ -82,12 +82,37 @@ impl Text {
         }
     }
 
+    pub fn model_mut(&mut self) -> &mut Model {
+        match self {
+            Self::Dve(text) => &mut text.model,
+            Self::Slco(text) => &mut text.model,
+            Self::Network(text) => &mut text.model,
+        }
+    }
+
     /// What of the text is not computed as it is written.
     pub fn warnings(&self) -> &[Warning] {
         match self {
             Self::Dve(text) => &text.warnings,
             Self::Slco(text) => &text.warnings,
             Self::Network(_) => &[],
+        }
+    }
+
+    /// Whether conditions may name a variable or constant so, without anything before it.
+    pub fn has_variable(&self, name: &str) -> bool {
+        match self {
+            Self::Dve(text) => text.has_variable(name),
+            Self::Slco(text) => text.has_variable(name),
+            Self::Network(text) => text.has_component(name),
+        }
+    }
+
+    /// Whether conditions may name parts of a process so, with `->` behind it.
+    pub fn has_process(&self, name: &str) -> bool {
+        match self {
+            Self::Dve(text) => text.has_process(name),
+            Self::Slco(_) | Self::Network(_) => false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::device::DeviceChoice;
+use crate::diagnostic::Severity;
 use crate::exit;
 use crate::language::Format;
 use crate::network::Reading;
@@ -20,14 +21,22 @@ It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
   explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
+  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     does every run satisfy it? a path and a loop that do not
+  explore peterson.dve --ef 'P_0.CS'                        can it always be reached? the shortest path to where it is lost
 
   explore crossing.exp --goal 'enabled(i) and gate == 1'    the same of a network: states of components, labels of steps
+  explore crossing.exp --ltl 'G F gate == 0' --fair weak    formulas over its conditions, of runs fair to every component
   explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
 
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
 C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
 object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
 (train_1, train_2 if there are two), enabled(PUT) is 1 if a step with that label, or a label of that gate, is possible.
+
+Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
+U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. A DVE model may have a property
+process of its own (`system async property NAME`), which accepts the runs that must not be. Then states and transitions are those of the
+product with the automaton. The verdict is `holds`, `violated` or, where something ended it before, `unknown`.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
 search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
@@ -82,6 +91,40 @@ pub struct Options {
     /// A condition to be reached. May be given several times: any will do.
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
+
+    /// A formula of linear temporal logic that every run must satisfy; a run that violates it is shown as a path and a loop. In
+    /// place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
+    pub ltl: Option<String>,
+
+    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are
+    /// conditions. In place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FILE", help_heading = "Runs")]
+    pub buchi: Option<PathBuf>,
+
+    /// A condition that must stay reachable from everywhere. If it does not, the shortest path to where it is lost is shown.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
+    pub ef: Option<String>,
+
+    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path
+    /// to one.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    pub livelock: Option<String>,
+
+    /// Asks only about runs that are fair to every process (of a network: component): `weak`, one that can move for ever moves
+    /// again and again.
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
+    pub fair: Option<Fairness>,
+
+    /// Writes the automaton of the runs that must not be, and does nothing else: in the HOA format, or for Graphviz if the name
+    /// ends with .dot.
+    #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
+    pub emit_buchi: Option<PathBuf>,
+
+    /// Leaves the property process of the model out: only the states of the other processes are explored, and what else is asked
+    /// for is checked of them.
+    #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    pub no_property: bool,
 
     /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the
     /// exploration, and is then what the path leads to.
@@ -181,6 +224,13 @@ pub enum TableKind {
     TreeCompact,
 }
 
+/// Which runs are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fairness {
+    /// A process that is enabled for ever moves infinitely often.
+    Weak,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineKind {
     Auto,
@@ -197,6 +247,11 @@ pub enum ProgressWhen {
 }
 
 impl Options {
+    /// Of what is not computed as it is written.
+    pub fn severity(&self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+
     /// How a network is read. An error if that is said of another language.
     pub fn reading(&self, format: Format) -> Result<Reading> {
         let is_network = matches!(format, Format::Exp | Format::Aut);

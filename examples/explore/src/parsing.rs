@@ -94,6 +94,10 @@ impl<T> Declared<T> {
         }
     }
 
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.get(name).map(|(meaning, _)| meaning)
     }

@@ -12,6 +12,7 @@ mod networks;
 use libtest_mimic::{Arguments, Failed, Trial};
 use machines::Gpus;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -39,7 +40,10 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 17] = [
+const EVERYWHERE: [OfPlace; 20] = [
+    ("fairness_and_possibility_have_their_verdicts", fairness_and_possibility_have_their_verdicts),
+    ("formulas_have_their_verdicts", formulas_have_their_verdicts),
+    ("runs_are_asked_about_in_every_language", runs_are_asked_about_in_every_language),
     ("slco_has_faults_and_overflows", slco_has_faults_and_overflows),
     ("networks_have_their_closed_counts", networks_have_their_closed_counts),
     ("networks_are_checked_with_paths", networks_are_checked_with_paths),
@@ -87,6 +91,10 @@ const ONCE: &[(&str, fn())] = &[
     ("outputs_do_not_overwrite_the_model_or_each_other", outputs_do_not_overwrite_the_model_or_each_other),
     ("recording_has_a_limit", recording_has_a_limit),
     ("models_that_are_no_files_or_too_long_are_refused", models_that_are_no_files_or_too_long_are_refused),
+    ("runs_are_printed_with_their_loop", runs_are_printed_with_their_loop),
+    ("formulas_are_refused_with_their_place", formulas_are_refused_with_their_place),
+    ("automata_are_written_and_read", automata_are_written_and_read),
+    ("a_property_of_the_model_can_be_left_out", a_property_of_the_model_can_be_left_out),
     ("models_come_from_standard_input_too", models_come_from_standard_input_too),
     ("json_is_one_object_on_every_path", json_is_one_object_on_every_path),
     ("time_and_threads_have_limits", time_and_threads_have_limits),
@@ -430,6 +438,189 @@ fn own_models_have_their_counts(place: Place) {
         assert_eq!((code, &report["complete"], &report["violation"]), (Some(0), &Value::Bool(true), &Value::Null), "{name}");
         assert_eq!(report["engine"] == "compiled for the GPU", place.is_gpu());
     }
+}
+
+/// Verdicts that a person can follow; of violated ones how many steps come before the loop, and how many it has.
+fn formulas_have_their_verdicts(place: Place) {
+    for (name, formula, automaton, run) in [
+        ("peterson", "G (P_0.waiting -> F P_0.critical)", "weak", None),
+        ("peterson", "G !(P_0.critical && P_1.critical)", "terminal", None),
+        ("peterson", "G F P_0.critical", "weak", Some((1, 4))),
+        ("peterson", "(G F P_0.waiting) -> G F P_0.critical", "general", None),
+        ("peterson", "(G F P_0.idle) && (G F P_1.idle) -> G F turn == 1", "general", Some((1, 4))),
+        ("peterson", "P_0.idle U P_0.asked", "weak", Some((0, 4))),
+        ("river", "G F (farmer == 0)", "weak", None),
+        // It stops in a deadlock, for ever.
+        ("mailbox", "F G (P_0.next == 4 && P_1->next == 4)", "general", None),
+        ("readers_writers", "G F (R_0.outside || R_1.outside)", "weak", Some((4, 1))),
+        ("readers_writers", "F X X (R_0.upgrading and R_1.upgrading)", "weak", Some((2, 2))),
+    ] {
+        for arguments in [&[][..], &["--keep-going"]] {
+            let (code, report) = place.json(&model(name), &[&["--ltl", formula], arguments].concat());
+            let verdict = if run.is_some() { "violated" } else { "holds" };
+            assert_eq!((report["verdict"].as_str(), report["automaton"].as_str()), (Some(verdict), Some(automaton)), "{formula}");
+            assert_eq!((code, &report["violation"]), (Some(run.is_some().into()), &Value::Null), "{formula}");
+            let lasso = &report["lasso"];
+            let steps = run.map(|_| ["loop_begins", "loop_length", "length"].map(|name| lasso[name].as_u64().expect(name)));
+            let expected = run.map(|(before, inside)| [before, inside, before + inside]);
+            assert_eq!((steps, &report["no_lasso"]), (expected, &Value::Null), "{name}: {formula}");
+        }
+    }
+    // States ended before there was a verdict.
+    let (_folder, path) = written(ENDLESS_COUNTER);
+    let (code, report) = place.json(&path, &["--ltl", "F G x > 2", "--max-states", "100"]);
+    assert_eq!((code, report["verdict"].as_str(), report["lasso"].is_null()), (Some(3), Some("unknown"), true));
+    // However it goes on from there, it has been violated.
+    let (code, report) = place.json(&path, &["--ltl", "G x < 50", "--max-states", "1000"]);
+    assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(51)));
+    assert_eq!(report["lasso"]["loop_begins"], Value::Null);
+}
+
+/// Counts on and on, in any number of states that is asked for.
+const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
+    s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
+
+fn fairness_and_possibility_have_their_verdicts(place: Place) {
+    for (name, arguments, verdict) in [
+        // P_1 may go round for ever while P_0 has not asked, but not in a fair run.
+        ("peterson", &["--ltl", "G F P_0.critical"][..], "violated"),
+        ("peterson", &["--ltl", "G F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "!(F P_0.critical)", "--fair", "weak"], "violated"),
+        ("readers_writers", &["--ltl", "G F R_0.outside", "--fair", "weak"], "violated"),
+        ("peterson", &["--ef", "P_0.critical"], "holds"),
+        ("readers_writers", &["--ef", "R_0.writing"], "violated"),
+        ("peterson", &["--livelock", "P_0.critical"], "holds"),
+        // A deadlock is no livelock.
+        ("readers_writers", &["--livelock", "R_0.writing"], "holds"),
+        ("river", &["--livelock", "farmer == 2"], "violated"),
+    ] {
+        let (code, report) = place.json(&model(name), arguments);
+        let violated = verdict == "violated";
+        assert_eq!((code, report["verdict"].as_str()), (Some(violated.into()), Some(verdict)), "{name} {arguments:?}");
+        assert_eq!(report["lasso"].is_object() || report["path"].is_object(), violated, "{name} {arguments:?}");
+    }
+    let (_, report) = place.json(&model("readers_writers"), &["--ef", "R_0.writing"]);
+    assert_eq!((&report["path"]["length"], &report["path"]["violation"]["kind"]), (&Value::from(4), &Value::from("never")));
+    let (code, report) = place.json(&model("mailbox"), &["--ef", "P_0.next == 4", "--max-states", "50"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(3), Some("unknown")));
+}
+
+/// Conditions are those of the language; a network's components are treated fairly as processes are.
+fn runs_are_asked_about_in_every_language(place: Place) {
+    for (name, arguments, verdict) in [
+        // The other train may go round for ever, but not in a fair run.
+        ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)"][..], "violated"),
+        ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)", "--fair", "weak"], "holds"),
+        ("crossing.exp", &["--ltl", "G (gate == 0 imply train_1 != 2)"], "violated"),
+        ("crossing.exp", &["--ef", "gate == 0"], "holds"),
+        ("crossing.exp", &["--livelock", "enabled(ENTER)"], "holds"),
+        ("crossing.exp", &["--livelock", "gate == 2"], "violated"),
+        ("buffer.aut", &["--ltl", "G F enabled(IN)"], "holds"),
+        ("buffer.aut", &["--ltl", "G (enabled(\"IN !0\") -> F enabled(\"OUT !0\"))"], "violated"),
+        ("buffer.aut", &["--ef", "enabled(\"OUT !1\")"], "holds"),
+        ("vending.slco", &["--ltl", "G (shop.coins <= 2 and shop.served <> 3)"], "holds"),
+        ("vending.slco", &["--ltl", "F (people.Ann.Done or people.Bob.Done)"], "violated"),
+        ("vending.slco", &["--ef", "shop.Seller.Empty"], "violated"),
+    ] {
+        let (code, report) = place.json(&file(name), arguments);
+        let violated = verdict == "violated";
+        assert_eq!((code, report["verdict"].as_str()), (Some(violated.into()), Some(verdict)), "{name} {arguments:?}");
+        assert_eq!(report["lasso"].is_object() || report["path"].is_object(), violated, "{name} {arguments:?}");
+    }
+    let (_, report) = place.json(&file("crossing.exp"), &["--ltl", "G (gate == 0 imply train_1 != 2)", "--keep-going"]);
+    let steps = report["lasso"]["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["moves"][0]["label"].is_string()), "{report}");
+}
+
+fn runs_are_printed_with_their_loop() {
+    let folder = TempDir::new().unwrap();
+    let trace = folder.path().join("trace.json");
+    let arguments = ["--ltl", "G F P_0.critical", "--trace", trace.to_str().unwrap()];
+    let text = String::from_utf8(explore(&model("peterson"), arguments).stdout).unwrap();
+    for part in [
+        "property           G F P_0.critical\nautomaton          2 states, weak\n",
+        "verdict            the property is VIOLATED",
+        "A run that violates it: 1 step, then a loop of 4 steps",
+        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: idle -> asked (line 21) [q0 -> q1]\n       wants[1]: 0 -> 1\n",
+        "The loop, for ever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
+        "There the state is that of step 1 again.",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).unwrap();
+    assert_eq!((&written["loop_begins"], &written["violation"]["kind"]), (&Value::from(1), &Value::from("cycle")));
+    assert_eq!(written["steps"].as_array().unwrap().len(), 5);
+    assert_eq!(written["steps"][0]["automaton"], serde_json::json!(["q0", "q1"]));
+    // A run that ends goes on in its last state.
+    let text = String::from_utf8(explore(&model("mailbox"), ["--ltl", "G F Consumer.taken"]).stdout).unwrap();
+    assert!(text.contains("no step is possible: the run stays here"), "{text}");
+}
+
+fn formulas_are_refused_with_their_place() {
+    for (formula, message) in [
+        ("G (P_0.waiting -> F P_0.criticl)", "--ltl:1:25: there is no state or variable of P_0 `criticl`"),
+        ("G (P_0.waiting -> ", "--ltl:1:19: the formula ends here"),
+        ("G turn == 3 )", "--ltl:1:13: `)` is not expected here"),
+        ("", "--ltl:1:1: the formula ends here"),
+    ] {
+        let output = explore(&model("peterson"), ["--ltl", formula, "--json"]);
+        let error = only_object(&output)["error"].as_str().unwrap().to_string();
+        assert!(output.status.code() == Some(2) && error.starts_with(message), "{formula}: {error}");
+    }
+    for others in [&["--deadlock"][..], &["--invariant", "turn < 2"], &["--buchi", "x"], &["--no-property"], &["--ef", "turn"]] {
+        let output = explore(&model("peterson"), [&["--ltl", "F turn"], others].concat());
+        assert_eq!(output.status.code(), Some(2), "{others:?}: {output:?}");
+    }
+    let output = explore(&model("peterson"), ["--emit-buchi", "/dev/null"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no property"), "{output:?}");
+}
+
+fn automata_are_written_and_read() {
+    let folder = TempDir::new().unwrap();
+    let [hoa, dot] = ["a.hoa", "a.dot"].map(|name| folder.path().join(name));
+    let formula = "(G F P_0.waiting) -> G F (turn == 1 && P_0.critical)";
+    for file in [&hoa, &dot] {
+        let output = explore(&model("peterson"), ["--ltl", formula, "--emit-buchi", file.to_str().unwrap()]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{output:?}");
+    }
+    assert!(std::fs::read_to_string(&dot).unwrap().starts_with("digraph \"not ((G F P_0.waiting) -> "));
+    let text = std::fs::read_to_string(&hoa).unwrap();
+    assert!(text.contains("AP: 3 \"P_0.waiting\" \"turn == 1\" \"P_0.critical\"\n"), "{text}");
+    let (code, by_formula) = json(&model("peterson"), &["--ltl", formula, "--keep-going"]);
+    let (same_code, by_file) = json(&model("peterson"), &["--buchi", hoa.to_str().unwrap(), "--keep-going"]);
+    assert_eq!(code, same_code);
+    for name in ["verdict", "automaton", "automaton_states", "states", "transitions", "accepting"] {
+        assert_eq!(by_formula[name], by_file[name], "{name}");
+    }
+    // What is wrong has its place in the file; other kinds of acceptance have their name.
+    std::fs::write(&hoa, text.replace("turn == 1", "tern == 1")).unwrap();
+    let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
+    assert!(error.contains("there is no variable or constant `tern`") && error.contains("a.hoa:6"), "{error}");
+    std::fs::write(&hoa, text.replace("1 Inf(0)", "2 Inf(0)&Inf(1)")).unwrap();
+    let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
+    assert!(error.contains("2 Inf(0)&Inf(1)"), "{error}");
+}
+
+fn a_property_of_the_model_can_be_left_out() {
+    let automaton = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard not P_0.critical; }, \
+        r -> r { guard not P_0.critical; }; }\nsystem async property Runs;";
+    let text = std::fs::read_to_string(model("peterson")).unwrap();
+    let (_folder, path) = written(&text.replace("system async;", automaton));
+    let (code, report) = json(&path, &["--keep-going"]);
+    assert_eq!(
+        (code, report["verdict"].as_str(), report["property"].as_str()),
+        (Some(1), Some("violated"), Some("no run of process Runs"))
+    );
+    let (code, report) = json(&path, &["--no-property", "--deadlock"]);
+    assert_eq!((code, counts(&report)[..4] == GOLDEN[1].1, report.get("verdict")), (Some(0), true, None));
+    let (code, report) = json(&path, &["--ltl", "G (P_0.waiting -> F P_0.critical)"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(0), Some("holds")));
+    for arguments in [&["--deadlock"][..], &["--goal", "turn == 1"]] {
+        let error = String::from_utf8(explore(&path, arguments).stderr).unwrap();
+        assert!(error.contains("--no-property"), "{error}");
+    }
+    assert_eq!(explore(&model("peterson"), ["--no-property"]).status.code(), Some(2));
 }
 
 const EXCLUSION: &str = "P_0.critical + P_1.critical <= 1";
@@ -1168,8 +1359,9 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 3] = [
+const OF_FOLDERS: [OfFolder; 4] = [
     ("beem_models_have_their_counts", "WARPSET_BEEM", beem_models_have_their_counts),
+    ("beem_properties_have_their_verdicts", "WARPSET_BEEM", beem_properties_have_their_verdicts),
     ("slco_models_have_their_counts", "WARPSET_SLCO", slco_models_have_their_counts),
     ("networks_have_their_counts", "WARPSET_NETWORKS", networks_have_their_counts),
 ];
@@ -1236,6 +1428,75 @@ fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -
             let agrees = found.iter().zip(&expected).all(|(found, expected)| expected.is_none() || found == expected);
             assert!(code == Some(0) && agrees, "{} in a {table} table: {found:?}, not {expected:?}", fields[0]);
             compared += 1;
+        }
+    }
+    assert!(compared > 0, "no model of {} is small enough", folder.display());
+}
+
+/// Products with more states take too long for a test.
+const MOST_PRODUCT_STATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+
+/// Rows of a list with a comma in one of its columns, which is the second.
+fn fields_of(row: &str) -> Vec<&str> {
+    let (model, rest) = row.split_once(',').expect("a row has columns");
+    let mut last: Vec<&str> = rest.rsplitn(8, ',').collect();
+    last.push(model);
+    last.reverse();
+    last
+}
+
+/// A formula with conditions in place of atoms.
+fn with_conditions(formula: &str, conditions: &HashMap<&str, &str>) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text = String::new();
+    let mut rest = formula;
+    while let Some(start) = rest.find(is_word) {
+        let length = rest[start..].find(|c| !is_word(c)).unwrap_or(rest.len() - start);
+        let word = &rest[start..start + length];
+        text += &rest[..start];
+        text += &conditions.get(word).map_or_else(|| word.into(), |condition| format!("({condition})"));
+        rest = &rest[start + length..];
+    }
+    text + rest
+}
+
+/// Models with a property process against an oracle's counts, verdicts and classes: in the folder `ltl` of `WARPSET_BEEM`.
+fn beem_properties_have_their_verdicts(folder: &Path) {
+    let [list, conditions] = ["ltl.csv", "atoms.csv"].map(|name| std::fs::read_to_string(folder.join("ltl").join(name)).unwrap());
+    let mut atoms: HashMap<&str, HashMap<&str, &str>> = HashMap::new();
+    for row in conditions.lines().skip(1) {
+        let mut fields = row.splitn(3, ',');
+        let [model, atom, condition] = std::array::from_fn(|_| fields.next().expect("a row has three columns"));
+        atoms.entry(model).or_default().insert(atom, condition);
+    }
+    let mut compared = 0;
+    for row in list.lines().skip(1) {
+        let fields = fields_of(row);
+        let [states, transitions, accepting] = [2, 3, 4].map(|column| fields[column].parse::<u64>().unwrap());
+        let (verdict, automaton) = (fields[5], fields[7]);
+        if states > MOST_PRODUCT_STATES {
+            continue;
+        }
+        let path = folder.join("ltl").join(format!("{}.dve", fields[0]));
+        for table in TABLES {
+            let (code, report) = json(&path, &["--table", table, "--keep-going"]);
+            let name = format!("{} in a {table} table", fields[0]);
+            let counted = ["states", "transitions", "accepting"].map(|count| report[count].as_u64());
+            assert_eq!(counted, [states, transitions, accepting].map(Some), "{name}");
+            assert_eq!((report["verdict"].as_str(), report["automaton"].as_str()), (Some(verdict), Some(automaton)), "{name}");
+            assert_eq!(
+                (code, report["lasso"].is_object()),
+                (Some((verdict == "violated").into()), verdict == "violated"),
+                "{name}"
+            );
+            compared += 1;
+        }
+        let formula = with_conditions(fields[1], &atoms[fields[0]]);
+        for arguments in [&[][..], &["--ltl", &formula]] {
+            let (code, report) = json(&path, arguments);
+            let found = (report["verdict"].as_str(), code, report["lasso"].is_object());
+            let violated = verdict == "violated";
+            assert_eq!(found, (Some(verdict), Some(violated.into()), violated), "{} {arguments:?}", fields[0]);
         }
     }
     assert!(compared > 0, "no model of {} is small enough", folder.display());

@@ -29,6 +29,7 @@ mod network;
 pub mod on_cpu;
 mod pairs;
 mod parts;
+mod property;
 mod shared;
 mod steps;
 #[cfg(test)]
@@ -83,6 +84,7 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     source.push_str(&pairs::text(context, &pairs));
     dispatch(model, &names, &choices, &mut source);
     violations(model, &names, conditions, &mut source);
+    source.push_str(&property::text(model, &names, model.transitions.len() + conditions.len()));
     source.push_str("}  // namespace explore\n");
     source
 }

@@ -17,6 +17,15 @@ struct Notes {
     u32 overflows = 0;    // stores that changed the value
 };
 
+// Which of `most` moves of a property's automaton a state has.
+template <u32 most>
+struct Moves {
+    u32 bits[most / 32 + 1] = {};
+
+    EXPLORE_FN void add(u32 move) { bits[move / 32] |= 1u << move % 32; }
+    EXPLORE_FN bool has(u32 move) const { return bits[move / 32] >> move % 32 & 1; }
+};
+
 constexpr u32 fault_index = 1, fault_division = 2;
 
 // What comes of a choice: no step, one that has been taken, or one of two processes that is still to be tried.

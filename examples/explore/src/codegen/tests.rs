@@ -5,7 +5,8 @@ use crate::checks::{Checks, Role, Violation};
 use crate::diagnostic::Severity;
 use crate::dve::Dve;
 use crate::interpreter::Interpreter;
-use crate::ir::{Model, Source};
+use crate::ir::property::Move;
+use crate::ir::{Model, Source, Span};
 use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::slco::Slco;
@@ -100,14 +101,16 @@ fn beem_models() -> Vec<PathBuf> {
         println!("skipped: WARPSET_BEEM does not name the models");
         return Vec::new();
     };
-    let files = std::fs::read_dir(Path::new(&folder).join("open")).expect("WARPSET_BEEM has a folder `open`");
-    files.map(|file| file.expect("a file").path()).collect()
+    let files = ["open", "ltl"]
+        .into_iter()
+        .flat_map(|kind| std::fs::read_dir(Path::new(&folder).join(kind)).expect("WARPSET_BEEM has folders `open` and `ltl`"));
+    files.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
 }
 
 /// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the
 /// environment, all.
 fn some_beem_models() -> Vec<PathBuf> {
-    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
+    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3", "rether.1.prop2"];
     let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
     let all = std::env::var_os("WARPSET_BEEM_ALL").is_some();
     beem_models().into_iter().filter(|path| all || is_one(path)).collect()
@@ -167,6 +170,32 @@ fn compiled_code_of_networks_does_what_the_interpreter_does() {
 fn compiled_code_does_what_the_interpreter_does() {
     let models = [own_models(), some_beem_models()].concat();
     models.par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::new(interpreted)));
+}
+
+/// The network with an automaton of more moves than a GPU takes at a time, which asks for what is enabled.
+fn product_of(network: &Text) -> Model {
+    let guard = |text: &str| {
+        let source = Source { name: "guard".into(), text: text.into() };
+        network.condition(&source).unwrap_or_else(|error| panic!("{error}")).0
+    };
+    let guards = ["enabled(T)", "not enabled(\"S !1\")", "many_1 % 3 == 0", "few_1 != 1", "1", "few_2 == 2 or enabled(i)"];
+    let ends = [(0, 0), (0, 1), (0, 0), (0, 1), (1, 1), (0, 1), (1, 0), (1, 1), (0, 0)];
+    let moves = ends.into_iter().zip(guards.iter().cycle());
+    let moves = moves.map(|((from, to), text)| Move { from, to, guard: Some(guard(text)), span: Span::default() });
+    let mut model = network.model().clone();
+    model.set_property("automaton".into(), vec!["q".into(), "r".into()], 0, vec![false, true], moves.collect()).unwrap();
+    model
+}
+
+#[test]
+fn compiled_code_of_products_of_networks_does_what_the_interpreter_does() {
+    let (_folder, text, _) = network();
+    let model = product_of(&text);
+    let checks = Checks { deadlocks: true, ..Checks::default() };
+    let interpreted = Interpreted { interpreter: Interpreter::new(&model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
 }
 
 /// The text means the same however it is compiled.
@@ -331,10 +360,15 @@ fn nvrtc_takes_the_kernels() {
     use crate::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
     let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path).model().clone());
-    let models = files.chain([large(super::parts::FEW + 100, 2, "sync c!x;").model]);
+    let property = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P_0.critical; }, r -> r {}, r -> q {}, r -> r {}, r -> q {};
+        }\nsystem async property Runs;";
+    let product = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("models/peterson.dve")).expect("a model");
+    let product = read("product", product.replace("system async;", property)).model;
+    let models = files.chain([product, large(super::parts::FEW + 100, 2, "sync c!x;").model]);
     let models = models.map(|model| (Checks::of_model(&model), model));
     let (_folder, network, checks) = network();
-    for (checks, model) in models.chain([(checks, network.model().clone())]) {
+    let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network))];
+    for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
         for source in [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks)] {

@@ -10,6 +10,7 @@ use crate::assembly::{Parts, assembled};
 use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
+use crate::ir::property::{Move, Property};
 use crate::ir::{
     Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Process, ProcessId, Range, Source, Span,
     Transition, Type, Variable,
@@ -33,7 +34,16 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
     let mut processes = Vec::new();
     let items: Vec<Pair> = parts(text.clone()).collect();
     let messages = messages(&text);
-    for item in items {
+    let property = property_name(&items);
+    let is_property = |item: &Pair| {
+        let name = item.clone().into_inner().find(|part| part.as_rule() == Rule::name);
+        item.as_rule() == Rule::process
+            && property.is_some()
+            && name.map(|name| name.as_str()) == property.as_ref().map(Pair::as_str)
+    };
+    // The property comes last, wherever it is in the text.
+    let (last, items): (Vec<Pair>, Vec<Pair>) = items.into_iter().partition(is_property);
+    for item in items.into_iter().chain(last) {
         match item.as_rule() {
             Rule::declaration => lowering.declare(item, None)?,
             Rule::channels => lowering.channels(item, &messages)?,
@@ -41,6 +51,9 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
             Rule::system => system(item)?,
             _ => {}
         }
+    }
+    if let Some(name) = &property {
+        lowering.begin_property(name)?;
     }
     for (process, sections) in processes.iter().enumerate() {
         lowering.process_declarations(process, sections)?;
@@ -60,6 +73,9 @@ struct Lowering {
     channels: Vec<Channel>,
     transitions: Vec<Transition>,
     assertions: Vec<Assertion>,
+    /// The process that is the property.
+    property_process: Option<ProcessId>,
+    property: Option<Property>,
     warnings: RefCell<Vec<Warning>>,
 }
 
@@ -261,8 +277,8 @@ impl Lowering {
         for section in sections {
             match section.as_rule() {
                 Rule::declaration => self.declare(section.clone(), Some(process))?,
-                Rule::accepting => {
-                    let label = "these are for LTL properties, which are not checked";
+                Rule::accepting if self.property_process != Some(process) => {
+                    let label = "only a property process has these (`system async property NAME;`)";
                     return Err(Diagnostic::new(span(section), "accepting states", label));
                 }
                 _ => {}
@@ -272,6 +288,9 @@ impl Lowering {
     }
 
     fn process_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        if self.property_process == Some(process) {
+            return self.property_behaviour(process, sections);
+        }
         for assertion in of_rule(sections, Rule::assertions) {
             let at = span(&assertion);
             let mut parts = assertion.into_inner();
@@ -287,6 +306,57 @@ impl Lowering {
             self.transitions.push(transition);
         }
         self.processes[process].transitions = first..self.transitions.len();
+        Ok(())
+    }
+
+    /// Its name is known to nobody: neither processes nor conditions may read where the property is.
+    fn begin_property(&mut self, name: &Pair) -> Result<(), Diagnostic> {
+        let known = &mut self.names.processes;
+        let Some(process) = known.get(name.as_str()).copied() else {
+            return Err(unknown("process", name, &known.names()));
+        };
+        known.remove(name.as_str());
+        self.property_process = Some(process);
+        Ok(())
+    }
+
+    /// The automaton: moves with guards, and nothing else.
+    fn property_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        let mut accepting = vec![false; self.processes[process].locations.len()];
+        let (mut moves, mut from) = (Vec::new(), None);
+        let refuse = |pair: &Pair, what: &str| {
+            Err(Diagnostic::new(span(pair), format!("{what} in a property process"), "it has guards only, and accepting states"))
+        };
+        for section in sections {
+            match section.as_rule() {
+                Rule::committed => return refuse(section, "committed states"),
+                Rule::assertions => return refuse(section, "an assertion"),
+                Rule::accepting => {
+                    if section.as_str().contains('(') {
+                        let label = "`accept` and names of states is Büchi's, the only one that is supported";
+                        return Err(Diagnostic::new(span(section), "an acceptance condition other than Büchi's", label));
+                    }
+                    for state in parts(section.clone()) {
+                        accepting[self.state(process, &state)?] = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for pair in of_rule(sections, Rule::transitions) {
+            for part in pair.clone().into_inner() {
+                match part.as_rule() {
+                    Rule::sync => return refuse(&part, "a communication"),
+                    Rule::effect => return refuse(&part, "an effect"),
+                    _ => {}
+                }
+            }
+            let Transition { from: source, to, guard, span, .. } = self.transition(process, pair, from)?;
+            from = Some(source);
+            moves.push(Move { from: source, to, guard, span });
+        }
+        self.processes[process].transitions = self.transitions.len()..self.transitions.len();
+        self.property = Some(Property::new(process, accepting, moves));
         Ok(())
     }
 
@@ -380,10 +450,11 @@ impl Lowering {
     }
 
     fn finish(self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
-        let Self { names, variables, processes, channels, transitions, assertions, warnings } = self;
+        let Self { names, variables, processes, channels, transitions, assertions, property, warnings, .. } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
-        let model = assembled(Parts { variables, processes, channels, transitions, assertions, network: None }, source)?;
+        let model =
+            assembled(Parts { variables, processes, channels, transitions, assertions, property, network: None }, source)?;
         Ok((model, names, warnings))
     }
 }
@@ -421,12 +492,18 @@ fn messages<'a>(model: &Pair<'a>) -> Messages<'a> {
     messages
 }
 
-/// Refuses what is not `system async;`.
+/// The name of the property process, if there is one.
+fn property_name<'a>(items: &[Pair<'a>]) -> Option<Pair<'a>> {
+    let system = items.iter().find(|item| item.as_rule() == Rule::system)?.clone();
+    let property = system.into_inner().find(|part| part.as_rule() == Rule::property)?;
+    property.into_inner().find(|part| part.as_rule() == Rule::name)
+}
+
+/// Refuses what is not `system async`.
 fn system(pair: Pair) -> Result<(), Diagnostic> {
     for part in parts(pair) {
         let (message, label) = match part.as_rule() {
             Rule::synchronous => ("a synchronous system", "only `system async` is supported"),
-            Rule::property => ("a property process", "LTL properties are not checked"),
             _ => continue,
         };
         return Err(Diagnostic::new(span(&part), message, label));

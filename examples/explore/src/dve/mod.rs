@@ -1,8 +1,9 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
 //! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped
-//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). Refused
-//! with a reason: accepting states, property processes, `system sync`, probabilistic transitions.
+//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). A
+//! property process (`system async property NAME`, `accept`) is an automaton beside the others (`ir::property`). Refused with a
+//! reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, probabilistic transitions.
 //!
 //! # How it is lowered
 //!
@@ -58,6 +59,15 @@ impl Dve {
             Ok((model, names, warnings)) => Ok(Self { model, warnings, names }),
             Err(error) => Err(Box::new(error.of(&source))),
         }
+    }
+
+    /// Whether the model has a global variable or constant of that name.
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.names.globals.get(name).is_some()
+    }
+
+    pub fn has_process(&self, name: &str) -> bool {
+        self.names.processes.get(name).is_some()
     }
 
     /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over

@@ -50,11 +50,13 @@ pub mod bounds;
 pub mod expression;
 pub mod layout;
 pub mod network;
+pub mod property;
 pub mod range;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
 pub use network::Network;
+pub use property::Property;
 pub use range::Range;
 
 /// Index of a process in [`Model::processes`].
@@ -85,6 +87,8 @@ pub struct Model {
     pub assertions: Vec<Assertion>,
     /// Transition systems that take steps together, beside the processes.
     pub network: Option<Network>,
+    /// The automaton of runs that must not be, if there is one: then states are [product states](property).
+    pub property: Option<Property>,
     pub layout: Layout,
 }
 

@@ -39,6 +39,7 @@ use crate::output::Identity;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, anyhow, ensure};
 use grammar::{Pair, Rule, parts, span};
+pub use labels::HIDDEN;
 use labels::{Labels, Mode, Pattern};
 use rules::{Composition, Meeting, Vector};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -123,6 +124,10 @@ impl Networks {
         let of_table = reader.system(aut);
         let rules = reader.leaf(path, &of_table);
         reader.finish(Source { name, text: String::new() }, rules)
+    }
+
+    pub fn has_component(&self, name: &str) -> bool {
+        self.names.globals.get(name).is_some()
     }
 
     /// Reads a condition on the states of the network: an expression of DVE over the components' states, by their names, and

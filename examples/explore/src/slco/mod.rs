@@ -62,6 +62,11 @@ impl Slco {
         lower(&source).map_err(|error| Box::new(error.of(&source)))
     }
 
+    /// Whether the only object has a variable of that name.
+    pub fn has_variable(&self, name: &str) -> bool {
+        matches!(&self.names.objects[..], [object] if object.variables.get(name).is_some())
+    }
+
     /// Reads a condition on the states of the model: an expression over variables as `object.variable` and
     /// `object.machine.variable`, and over states as `object.machine.state`. The object may be left out if there is only one.
     /// Also gives what of it is not computed as it is written.
