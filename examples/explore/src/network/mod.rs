@@ -25,13 +25,17 @@
 
 mod aut;
 mod grammar;
+#[cfg(test)]
+mod graphs;
 mod labels;
+mod names;
+mod place;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 use crate::assembly::{Parts, assembled};
-use crate::diagnostic::{Diagnostic, Located};
+use crate::diagnostic::Located;
 use crate::dve::{Meaning, Names, condition};
 use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Type, Variable};
@@ -39,16 +43,15 @@ use crate::output::Identity;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, anyhow, ensure};
 use grammar::{Pair, Rule, parts, span};
-use labels::{Labels, Mode, Pattern};
+use labels::{Labels, Mode};
+use names::{identifier, unique};
+use place::{At, found, name_of};
 use rules::{Composition, Meeting, Vector};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Brackets and operators in each other, at most: they are walked by recursion.
-const MAX_NESTING: usize = 200;
 
 /// Files in files, at most.
 const MAX_FILES_IN_EACH_OTHER: usize = 20;
@@ -166,7 +169,7 @@ impl Reader<'_> {
     fn text(&mut self, source: &Source, path: &Path) -> Result<Vec<Step>> {
         let text = grammar::parse(&source.text).map_err(|error| Box::new(error.of(source)))?;
         let whole = parts(text).next().expect("a network is an expression");
-        self.expression(whole, At { source, path, nesting: MAX_NESTING })
+        self.expression(whole, At::new(source, path))
     }
 
     fn composition(&mut self) -> Composition<'_> {
@@ -463,63 +466,6 @@ impl Reader<'_> {
     }
 }
 
-/// Where in which text something stands.
-#[derive(Clone, Copy)]
-struct At<'a> {
-    source: &'a Source,
-    path: &'a Path,
-    /// How much deeper it may get.
-    nesting: usize,
-}
-
-impl At<'_> {
-    fn error(&self, span: Span, message: impl Into<String>, label: impl Into<String>) -> anyhow::Error {
-        Box::new(Diagnostic::new(span, message, label).of(self.source)).into()
-    }
-
-    /// The same, one deeper.
-    fn inside(self, pair: &Pair) -> Result<Self> {
-        if self.nesting == 0 {
-            return Err(self.error(
-                span(pair),
-                "the network is too large",
-                format!("more than {MAX_NESTING} operators in each other"),
-            ));
-        }
-        Ok(Self { nesting: self.nesting - 1, ..self })
-    }
-
-    fn too_many(&self, pair: &Pair) -> anyhow::Error {
-        let message = format!("more than {} rules, or {} parts of rules", rules::MOST_RULES, rules::MOST_PARTS);
-        self.error(span(pair), message, "here they get so many")
-    }
-
-    fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
-        let text = label_text(label);
-        Pattern::new(&text, mode).map_err(|error| {
-            // What the regex crate says has several lines.
-            let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
-            self.error(span(label), format!("`{text}` is no regular expression that can be read"), why)
-        })
-    }
-}
-
-/// Where a file is that a text names: beside it, or in the working directory.
-fn found(text: &Path, name: &str) -> Result<PathBuf> {
-    let beside = text.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-    let here = PathBuf::from(name);
-    if beside.is_file() {
-        return Ok(beside);
-    }
-    let message = || format!("there is no file {} and no file {}", beside.display(), here.display());
-    if here.is_file() { Ok(here) } else { Err(anyhow!(message())) }
-}
-
-/// What a file is called in messages.
-fn name_of(text: &Path, name: &str) -> String {
-    found(text, name).unwrap_or_else(|_| PathBuf::from(name)).display().to_string()
-}
-
 fn mode_of(pair: Pair) -> Mode {
     match parts(pair).next().map(|mode| mode.as_rule()) {
         Some(Rule::total_mode) => Mode::Total,
@@ -534,34 +480,4 @@ fn label_text(pair: &Pair) -> String {
 
 fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_string()
-}
-
-/// The text with what names do not have replaced.
-fn identifier(text: &str) -> String {
-    let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !crate::dve::is_keyword(&name);
-    if is_name { name } else { format!("_{name}") }
-}
-
-/// Names with numbers behind those that there are several of.
-fn unique<'n>(names: impl Iterator<Item = &'n String> + Clone) -> Vec<String> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
-    let mut taken: HashSet<String> =
-        counts.iter().filter(|(_, count)| **count == 1).map(|(name, _)| (*name).to_string()).collect();
-    let mut next: HashMap<&str, usize> = HashMap::new();
-    let all = names.map(|name| {
-        if counts[name.as_str()] == 1 {
-            return name.clone();
-        }
-        let number = next.entry(name).or_insert(0);
-        loop {
-            *number += 1;
-            let numbered = format!("{name}_{number}");
-            if taken.insert(numbered.clone()) {
-                return numbered;
-            }
-        }
-    });
-    all.collect()
 }
