@@ -39,12 +39,11 @@ pub struct Aut {
 /// # Errors
 ///
 /// What is wrong, with the file's name and the line.
-pub fn read(name: &str, mut reader: impl Read, bytes: Option<u64>, is_stopped: &dyn Fn() -> bool) -> Result<Aut> {
+pub fn read(name: &str, mut reader: impl Read, bytes: Option<u64>) -> Result<Aut> {
     let mut lines =
         Lines { line: 0, header: None, labels: HashMap::new(), texts: Vec::new(), last: (Vec::new(), 0), all: All::default() };
     let (mut buffer, mut filled) = (vec![0; PIECE], 0);
     loop {
-        ensure!(!is_stopped(), "stopped while {name} was read");
         if filled == buffer.len() {
             ensure!(filled < MOST_BYTES_A_LINE, "{name}:{}: a line of more than {MOST_BYTES_A_LINE} bytes", lines.line + 1);
             buffer.resize(2 * filled, 0);

@@ -41,7 +41,7 @@ use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Type, Variable};
 use crate::output::Identity;
 use crate::warnings::Warning;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use grammar::{Pair, Rule, parts, span};
 use labels::{Labels, Mode};
 use names::{identifier, unique};
@@ -75,6 +75,7 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct Networks {
     pub model: Model,
+    /// Of components.
     names: Names,
     /// All files that were read besides the first.
     pub files: Vec<Arc<Identity>>,
@@ -86,16 +87,8 @@ impl Networks {
     /// # Errors
     ///
     /// The first thing that is wrong, and where; a file that cannot be read.
-    pub fn read_exp(source: Source, path: &Path, reading: &Reading, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
-        let mut reader = Reader {
-            reading,
-            is_stopped,
-            labels: Labels::default(),
-            components: Vec::new(),
-            tables: HashMap::new(),
-            inside: Vec::new(),
-            files: Vec::new(),
-        };
+    pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
+        let mut reader = Reader::new(reading);
         let rules = reader.text(&source, path)?;
         reader.finish(source, rules)
     }
@@ -105,24 +98,9 @@ impl Networks {
     /// # Errors
     ///
     /// What is wrong, with the line.
-    pub fn read_aut(
-        name: String,
-        path: &Path,
-        reader: impl Read,
-        bytes: Option<u64>,
-        reading: &Reading,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Self> {
-        let aut = aut::read(&name, reader, bytes, is_stopped)?;
-        let mut reader = Reader {
-            reading,
-            is_stopped,
-            labels: Labels::default(),
-            components: Vec::new(),
-            tables: HashMap::new(),
-            inside: Vec::new(),
-            files: Vec::new(),
-        };
+    pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
+        let aut = aut::read(&name, reader, bytes)?;
+        let mut reader = Reader::new(reading);
         let of_table = reader.system(aut);
         let rules = reader.leaf(path, &of_table);
         reader.finish(Source { name, text: String::new() }, rules)
@@ -154,7 +132,6 @@ struct System {
 /// What is known while a network is read.
 struct Reader<'a> {
     reading: &'a Reading,
-    is_stopped: &'a dyn Fn() -> bool,
     labels: Labels,
     components: Vec<(String, Arc<Table>)>,
     /// By file.
@@ -164,7 +141,18 @@ struct Reader<'a> {
     files: Vec<Arc<Identity>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(reading: &'a Reading) -> Self {
+        Self {
+            reading,
+            labels: Labels::default(),
+            components: Vec::new(),
+            tables: HashMap::new(),
+            inside: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
     /// The rules of a text, which lies at `path`.
     fn text(&mut self, source: &Source, path: &Path) -> Result<Vec<Step>> {
         let text = grammar::parse(&source.text).map_err(|error| Box::new(error.of(source)))?;
@@ -383,7 +371,6 @@ impl Reader<'_> {
                 return Err(at.error(span(pair), message, "`.aut` and `.exp` are"));
             }
         };
-        ensure!(!(self.is_stopped)(), "stopped while {} was read", at.source.name);
         let path = found(at.path, &name).map_err(place)?;
         let path = path.canonicalize().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
         if path.extension().is_some_and(|extension| extension == "exp") || name.ends_with(".exp") {
@@ -416,7 +403,7 @@ impl Reader<'_> {
                 let file = File::open(&path).with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
                 let bytes = file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
                 self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
-                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes, self.is_stopped)?));
+                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes)?));
                 self.tables.insert(path.clone(), system.clone());
                 system
             }

@@ -80,6 +80,9 @@ impl Composition<'_> {
             // Those without such a label meet nobody.
             let ready: Vec<usize> = parts.into_iter().filter(|part| !rules[*part].is_empty()).collect();
             for count in counts {
+                if choices(ready.len(), count) > MOST_RULES {
+                    return Err(TooMany);
+                }
                 subsets(&ready, count, &mut Vec::new(), &mut |subset| {
                     let of_subset: Vec<&[Rule]> = subset.iter().map(|part| &rules[*part][..]).collect();
                     combine(&of_subset, label, &mut all, &mut size)
@@ -235,6 +238,12 @@ fn push(rule: Rule, to: &mut Vec<Rule>, size: &mut usize) -> Result<()> {
 
 fn size(rules: &[Rule]) -> usize {
     rules.iter().map(|rule| rule.parts.len()).sum()
+}
+
+/// How many choices there are of so many among all; some large number, if there are more than can be counted.
+fn choices(all: usize, count: usize) -> usize {
+    let count = count.min(all.saturating_sub(count));
+    (0..count).fold(1usize, |choices, at| choices.saturating_mul(all - at) / (at + 1))
 }
 
 /// Calls `f` with each choice of so many of them, in their order.

@@ -26,7 +26,7 @@ impl Files {
 
     pub fn read_with(&self, text: &str, reading: &Reading) -> Result<Networks> {
         let source = Source { name: "test".into(), text: text.into() };
-        Networks::read_exp(source, &self.0.path().join("test.exp"), reading, &|| false)
+        Networks::read_exp(source, &self.0.path().join("test.exp"), reading)
     }
 
     pub fn read(&self, text: &str) -> Result<Networks> {
@@ -74,7 +74,7 @@ fn explored(network: &Networks) -> (usize, usize, Vec<String>) {
 
 fn read_aut(text: &[u8]) -> Result<Networks> {
     let bytes = Some(text.len() as u64);
-    Networks::read_aut("test".into(), Path::new("test.aut"), text, bytes, &Reading::default(), &|| false)
+    Networks::read_aut("test".into(), Path::new("test.aut"), text, bytes, &Reading::default())
 }
 
 /// Two that move alone (`X`, `Y`), meet (`A !1`, `A !2`, `B`) and are hidden.
