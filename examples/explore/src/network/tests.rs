@@ -281,6 +281,8 @@ fn state_spaces_are_read_as_they_are_written() {
         ),
         ("des (0, 2, 2)\n(0, PUT_1, 1)\n(0, \"PUT_1\", 1)\n", 2, 2, &["PUT_1"]),
         ("des (0, 0, 1)", 1, 0, &[]),
+        // What no transition tells of takes no room.
+        ("des (0, 1, 2000000000)\n(0, A, 1)", 2, 1, &["A"]),
         ("des (1, 1, 2)\n(1, A, 0)", 2, 1, &["A"]),
         // Not in the order of sources and labels.
         ("des (0, 4, 2)\n(1, B, 0)\n(0, B, 1)\n(1, A, 1)\n(0, A, 0)", 2, 4, &["A", "B"]),
@@ -305,6 +307,7 @@ fn state_spaces_that_are_none_are_refused_with_their_line() {
         ("des (0, 1, 3000000000)", "3000000000 states"),
         ("des (0, 5000000000, 1)", "5000000000 transitions"),
         ("des (0, 99999999999999999999, 1)", "is no first line"),
+        ("des (0, 1, 2000000000)\n(0, A, 1999999999)", "test:1: 2000000000 states of 1 transitions"),
         ("des (0, 1, 2)\n(0, A, 2)", "test:2: the state 2, where the first line announces 2 states"),
         ("des (0, 1, 2)\n(0, A)", "test:2: `(0, A)` is no transition"),
         ("des (0, 1, 2)\n(0, A B, 1)", "test:2: the label `A B` is no word"),
