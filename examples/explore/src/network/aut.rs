@@ -25,8 +25,8 @@ const MOST_STATES: u64 = i32::MAX as u64;
 /// Transitions, at most: places in a table have 32 bits.
 const MOST_TRANSITIONS: u64 = u32::MAX as u64;
 
-/// States that a table has in any case, and how many times more of them than transitions: each takes 4 bytes, also one of which no
-/// transition tells.
+/// States that a table has in any case, and how many times more of them than transitions: each takes 4 bytes, also one of which
+/// no transition tells.
 const STATES_IN_ANY_CASE: u64 = 1 << 24;
 const STATES_A_TRANSITION: u64 = 16;
 

@@ -420,7 +420,7 @@ impl<'a> Reader<'a> {
     fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
         let component = self.components.len() as u32;
         // Standard input has none.
-        let stem = path.file_stem().map_or_else(|| "state".into(), |stem| stem.to_string_lossy().into_owned());
+        let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
         self.components.push((identifier(&stem), table.clone()));
         let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
         labels.iter().enumerate().map(rule).collect()

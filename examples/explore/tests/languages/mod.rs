@@ -158,6 +158,9 @@ pub fn languages_are_told_by_extension_or_name() {
         child.stdin.take().unwrap().write_all(&std::fs::read(file(name)).unwrap()).unwrap();
         assert_eq!(counts(&only_object(&child.wait_with_output().unwrap()))[0], states, "{format}");
     }
+    let mut child = spawned(&mut command_of("-", &["--json", "--format", "aut", "--goal", "lts == 6"]));
+    child.stdin.take().unwrap().write_all(&std::fs::read(file("buffer.aut")).unwrap()).unwrap();
+    assert_eq!(only_object(&child.wait_with_output().unwrap())["path"]["length"], 2);
     for (name, arguments, part) in [
         ("river.dve", &["--format", "slco"][..], "river.dve:4:1"),
         ("river.dve", &["--independent"], "--independent is for networks"),
