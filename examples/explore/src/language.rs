@@ -7,7 +7,6 @@ use crate::ir::{Expression, Model, Source};
 use crate::network::{Networks, Reading};
 use crate::output::Identity;
 use crate::slco::Slco;
-use crate::stopping;
 use crate::warnings::Warning;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -50,10 +49,9 @@ impl Text {
     ///
     /// What is wrong with the text, and where; a file that cannot be read.
     pub fn read(format: Format, input: Input, reading: &Reading) -> Result<Self> {
-        let is_stopped = || stopping::asked().is_some();
         if format == Format::Aut {
             let Input { name, path, bytes, reader, .. } = input;
-            return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading, &is_stopped)?));
+            return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading)?));
         }
         let path = input.path.clone();
         let (name, bytes) = input.text()?;
@@ -61,7 +59,7 @@ impl Text {
         drop(bytes);
         Ok(match format {
             Format::Slco => Self::Slco(Slco::read(source)?),
-            Format::Exp => Self::Network(Networks::read_exp(source, &path, reading, &is_stopped)?),
+            Format::Exp => Self::Network(Networks::read_exp(source, &path, reading)?),
             _ => Self::Dve(Dve::read(source)?),
         })
     }

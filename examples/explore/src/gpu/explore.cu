@@ -572,8 +572,8 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 // references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
 // Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
-                 explore::u64 level)
+find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path,
+                 explore::u64* references, explore::u64 level)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
@@ -599,11 +599,11 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 #else
 
 // Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
-// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch
-// left them, or as gpu/mod.rs begins.
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `tables` are of the model's network; `search`, `counts`
+// and `order` are as the last launch left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, const unsigned* tables, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
-              explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::u64* order, explore::u64* starts,
+              warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];

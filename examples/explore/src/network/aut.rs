@@ -25,6 +25,11 @@ const MOST_STATES: u64 = i32::MAX as u64;
 /// Transitions, at most: places in a table have 32 bits.
 const MOST_TRANSITIONS: u64 = u32::MAX as u64;
 
+/// States that a table has in any case, and how many times more of them than transitions: each takes 4 bytes, also one of which
+/// no transition tells.
+const STATES_IN_ANY_CASE: u64 = 1 << 24;
+const STATES_A_TRANSITION: u64 = 16;
+
 /// Bytes of the shortest line: what is announced is believed as far as there is text for it.
 const FEWEST_BYTES_A_LINE: u64 = 8;
 
@@ -39,12 +44,18 @@ pub struct Aut {
 /// # Errors
 ///
 /// What is wrong, with the file's name and the line.
-pub fn read(name: &str, mut reader: impl Read, bytes: Option<u64>, is_stopped: &dyn Fn() -> bool) -> Result<Aut> {
-    let mut lines =
-        Lines { line: 0, header: None, labels: HashMap::new(), texts: Vec::new(), last: (Vec::new(), 0), all: All::default() };
+pub fn read(name: &str, mut reader: impl Read, bytes: Option<u64>) -> Result<Aut> {
+    let mut lines = Lines {
+        line: 0,
+        header: None,
+        states: 0,
+        labels: HashMap::new(),
+        texts: Vec::new(),
+        last: (Vec::new(), 0),
+        all: All::default(),
+    };
     let (mut buffer, mut filled) = (vec![0; PIECE], 0);
     loop {
-        ensure!(!is_stopped(), "stopped while {name} was read");
         if filled == buffer.len() {
             ensure!(filled < MOST_BYTES_A_LINE, "{name}:{}: a line of more than {MOST_BYTES_A_LINE} bytes", lines.line + 1);
             buffer.resize(2 * filled, 0);
@@ -77,6 +88,8 @@ fn find(byte: u8, text: &[u8]) -> Option<usize> {
 struct Lines {
     line: u64,
     header: Option<Header>,
+    /// One more than the last state that was told of.
+    states: u64,
     labels: HashMap<Vec<u8>, u32>,
     texts: Vec<String>,
     /// The last label: the next one is often the same.
@@ -130,6 +143,7 @@ impl Lines {
                 header.states - 1
             );
         }
+        self.states = self.states.max(source.max(target) + 1);
         let label = self.label(label)?;
         let All { sources, labels, targets } = &mut self.all;
         if sources.len() == sources.capacity() {
@@ -169,7 +183,7 @@ impl Lines {
         let Some(Header { initial, transitions, states }) = self.header else {
             bail!("{name}:1: the text ends here: des (0, <transitions>, <states>) was expected");
         };
-        let Self { line, labels: numbers, texts, all: All { sources, labels, targets }, .. } = self;
+        let Self { line, states: told, labels: numbers, texts, all: All { sources, labels, targets }, .. } = self;
         // The table wants its memory.
         drop(numbers);
         let found = sources.len();
@@ -177,6 +191,13 @@ impl Lines {
             found as u64 == transitions,
             "{name}:{}: the text ends here, after {found} transitions: the first line announces {transitions}",
             line + 1
+        );
+        // Those after the last one that a transition tells of are not reached.
+        let states = told.max(initial + 1).min(states);
+        ensure!(
+            states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
+            "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} times as many as \
+             transitions, are possible"
         );
         let table = Table::new(states as u32, texts.len() as u32, initial as u32, sources, &labels, &targets);
         Ok(Aut { table, labels: texts })

@@ -25,31 +25,34 @@
 
 mod aut;
 mod grammar;
+#[cfg(test)]
+mod graphs;
 mod labels;
+mod names;
+mod place;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 use crate::assembly::{Parts, assembled};
-use crate::diagnostic::{Diagnostic, Located};
+use crate::diagnostic::Located;
 use crate::dve::{Meaning, Names, condition};
 use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Type, Variable};
 use crate::output::Identity;
 use crate::warnings::Warning;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use grammar::{Pair, Rule, parts, span};
 pub use labels::HIDDEN;
-use labels::{Labels, Mode, Pattern};
+use labels::{Labels, Mode};
+use names::{identifier, unique};
+use place::{At, found, name_of};
 use rules::{Composition, Meeting, Vector};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Brackets and operators in each other, at most: they are walked by recursion.
-const MAX_NESTING: usize = 200;
 
 /// Files in files, at most.
 const MAX_FILES_IN_EACH_OTHER: usize = 20;
@@ -73,6 +76,7 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct Networks {
     pub model: Model,
+    /// Of components.
     names: Names,
     /// All files that were read besides the first.
     pub files: Vec<Arc<Identity>>,
@@ -84,16 +88,8 @@ impl Networks {
     /// # Errors
     ///
     /// The first thing that is wrong, and where; a file that cannot be read.
-    pub fn read_exp(source: Source, path: &Path, reading: &Reading, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
-        let mut reader = Reader {
-            reading,
-            is_stopped,
-            labels: Labels::default(),
-            components: Vec::new(),
-            tables: HashMap::new(),
-            inside: Vec::new(),
-            files: Vec::new(),
-        };
+    pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
+        let mut reader = Reader::new(reading);
         let rules = reader.text(&source, path)?;
         reader.finish(source, rules)
     }
@@ -103,24 +99,9 @@ impl Networks {
     /// # Errors
     ///
     /// What is wrong, with the line.
-    pub fn read_aut(
-        name: String,
-        path: &Path,
-        reader: impl Read,
-        bytes: Option<u64>,
-        reading: &Reading,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Self> {
-        let aut = aut::read(&name, reader, bytes, is_stopped)?;
-        let mut reader = Reader {
-            reading,
-            is_stopped,
-            labels: Labels::default(),
-            components: Vec::new(),
-            tables: HashMap::new(),
-            inside: Vec::new(),
-            files: Vec::new(),
-        };
+    pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
+        let aut = aut::read(&name, reader, bytes)?;
+        let mut reader = Reader::new(reading);
         let of_table = reader.system(aut);
         let rules = reader.leaf(path, &of_table);
         reader.finish(Source { name, text: String::new() }, rules)
@@ -156,7 +137,6 @@ struct System {
 /// What is known while a network is read.
 struct Reader<'a> {
     reading: &'a Reading,
-    is_stopped: &'a dyn Fn() -> bool,
     labels: Labels,
     components: Vec<(String, Arc<Table>)>,
     /// By file.
@@ -166,12 +146,23 @@ struct Reader<'a> {
     files: Vec<Arc<Identity>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(reading: &'a Reading) -> Self {
+        Self {
+            reading,
+            labels: Labels::default(),
+            components: Vec::new(),
+            tables: HashMap::new(),
+            inside: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
     /// The rules of a text, which lies at `path`.
     fn text(&mut self, source: &Source, path: &Path) -> Result<Vec<Step>> {
         let text = grammar::parse(&source.text).map_err(|error| Box::new(error.of(source)))?;
         let whole = parts(text).next().expect("a network is an expression");
-        self.expression(whole, At { source, path, nesting: MAX_NESTING })
+        self.expression(whole, At::new(source, path))
     }
 
     fn composition(&mut self) -> Composition<'_> {
@@ -385,7 +376,6 @@ impl Reader<'_> {
                 return Err(at.error(span(pair), message, "`.aut` and `.exp` are"));
             }
         };
-        ensure!(!(self.is_stopped)(), "stopped while {} was read", at.source.name);
         let path = found(at.path, &name).map_err(place)?;
         let path = path.canonicalize().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
         if path.extension().is_some_and(|extension| extension == "exp") || name.ends_with(".exp") {
@@ -418,7 +408,7 @@ impl Reader<'_> {
                 let file = File::open(&path).with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
                 let bytes = file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
                 self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
-                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes, self.is_stopped)?));
+                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes)?));
                 self.tables.insert(path.clone(), system.clone());
                 system
             }
@@ -435,7 +425,7 @@ impl Reader<'_> {
     fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
         let component = self.components.len() as u32;
         // Standard input has none.
-        let stem = path.file_stem().map_or_else(|| "state".into(), |stem| stem.to_string_lossy().into_owned());
+        let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
         self.components.push((identifier(&stem), table.clone()));
         let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
         labels.iter().enumerate().map(rule).collect()
@@ -468,63 +458,6 @@ impl Reader<'_> {
     }
 }
 
-/// Where in which text something stands.
-#[derive(Clone, Copy)]
-struct At<'a> {
-    source: &'a Source,
-    path: &'a Path,
-    /// How much deeper it may get.
-    nesting: usize,
-}
-
-impl At<'_> {
-    fn error(&self, span: Span, message: impl Into<String>, label: impl Into<String>) -> anyhow::Error {
-        Box::new(Diagnostic::new(span, message, label).of(self.source)).into()
-    }
-
-    /// The same, one deeper.
-    fn inside(self, pair: &Pair) -> Result<Self> {
-        if self.nesting == 0 {
-            return Err(self.error(
-                span(pair),
-                "the network is too large",
-                format!("more than {MAX_NESTING} operators in each other"),
-            ));
-        }
-        Ok(Self { nesting: self.nesting - 1, ..self })
-    }
-
-    fn too_many(&self, pair: &Pair) -> anyhow::Error {
-        let message = format!("more than {} rules, or {} parts of rules", rules::MOST_RULES, rules::MOST_PARTS);
-        self.error(span(pair), message, "here they get so many")
-    }
-
-    fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
-        let text = label_text(label);
-        Pattern::new(&text, mode).map_err(|error| {
-            // What the regex crate says has several lines.
-            let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
-            self.error(span(label), format!("`{text}` is no regular expression that can be read"), why)
-        })
-    }
-}
-
-/// Where a file is that a text names: beside it, or in the working directory.
-fn found(text: &Path, name: &str) -> Result<PathBuf> {
-    let beside = text.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-    let here = PathBuf::from(name);
-    if beside.is_file() {
-        return Ok(beside);
-    }
-    let message = || format!("there is no file {} and no file {}", beside.display(), here.display());
-    if here.is_file() { Ok(here) } else { Err(anyhow!(message())) }
-}
-
-/// What a file is called in messages.
-fn name_of(text: &Path, name: &str) -> String {
-    found(text, name).unwrap_or_else(|_| PathBuf::from(name)).display().to_string()
-}
-
 fn mode_of(pair: Pair) -> Mode {
     match parts(pair).next().map(|mode| mode.as_rule()) {
         Some(Rule::total_mode) => Mode::Total,
@@ -539,34 +472,4 @@ fn label_text(pair: &Pair) -> String {
 
 fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_string()
-}
-
-/// The text with what names do not have replaced.
-fn identifier(text: &str) -> String {
-    let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !crate::dve::is_keyword(&name);
-    if is_name { name } else { format!("_{name}") }
-}
-
-/// Names with numbers behind those that there are several of.
-fn unique<'n>(names: impl Iterator<Item = &'n String> + Clone) -> Vec<String> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);
-    let mut taken: HashSet<String> =
-        counts.iter().filter(|(_, count)| **count == 1).map(|(name, _)| (*name).to_string()).collect();
-    let mut next: HashMap<&str, usize> = HashMap::new();
-    let all = names.map(|name| {
-        if counts[name.as_str()] == 1 {
-            return name.clone();
-        }
-        let number = next.entry(name).or_insert(0);
-        loop {
-            *number += 1;
-            let numbered = format!("{name}_{number}");
-            if taken.insert(numbered.clone()) {
-                return numbered;
-            }
-        }
-    });
-    all.collect()
 }

@@ -54,10 +54,9 @@ impl Composition<'_> {
     /// The rules of parts side by side, of which `meeting` says for each visible label who synchronises.
     pub fn parallel(&self, parts: Vec<Vec<Rule>>, meeting: impl Fn(&str) -> Meeting) -> Result<Vec<Rule>> {
         let mut all = Vec::new();
-        // By label, those of each part.
-        let mut meeting_rules: BTreeMap<usize, (Meeting, Vec<Vec<Rule>>)> = BTreeMap::new();
+        // By label, those of each part that has some.
+        let mut meeting_rules: BTreeMap<usize, (Meeting, BTreeMap<usize, Vec<Rule>>)> = BTreeMap::new();
         let mut known: BTreeMap<usize, Meeting> = BTreeMap::new();
-        let count = parts.len();
         for (part, rules) in parts.into_iter().enumerate() {
             for rule in rules {
                 let label = rule.label;
@@ -67,8 +66,8 @@ impl Composition<'_> {
                 });
                 match of_label {
                     Meeting::Together { parts, .. } if parts.contains(&part) => {
-                        let entry = meeting_rules.entry(label);
-                        entry.or_insert_with(|| (of_label.clone(), vec![Vec::new(); count])).1[part].push(rule);
+                        let (_, rules) = meeting_rules.entry(label).or_insert_with(|| (of_label.clone(), BTreeMap::new()));
+                        rules.entry(part).or_default().push(rule);
                     }
                     _ => all.push(rule),
                 }
@@ -76,12 +75,15 @@ impl Composition<'_> {
         }
         let mut size = size(&all);
         for (label, (meeting, rules)) in meeting_rules {
-            let Meeting::Together { parts, counts } = meeting else { continue };
+            let Meeting::Together { counts, .. } = meeting else { continue };
             // Those without such a label meet nobody.
-            let ready: Vec<usize> = parts.into_iter().filter(|part| !rules[*part].is_empty()).collect();
+            let ready: Vec<usize> = rules.keys().copied().collect();
             for count in counts {
+                if choices(ready.len(), count) > MOST_RULES {
+                    return Err(TooMany);
+                }
                 subsets(&ready, count, &mut Vec::new(), &mut |subset| {
-                    let of_subset: Vec<&[Rule]> = subset.iter().map(|part| &rules[*part][..]).collect();
+                    let of_subset: Vec<&[Rule]> = subset.iter().map(|part| &rules[part][..]).collect();
                     combine(&of_subset, label, &mut all, &mut size)
                 })?;
             }
@@ -235,6 +237,12 @@ fn push(rule: Rule, to: &mut Vec<Rule>, size: &mut usize) -> Result<()> {
 
 fn size(rules: &[Rule]) -> usize {
     rules.iter().map(|rule| rule.parts.len()).sum()
+}
+
+/// How many choices there are of so many among all; some large number, if there are more than can be counted.
+fn choices(all: usize, count: usize) -> usize {
+    let count = count.min(all.saturating_sub(count));
+    (0..count).fold(1usize, |choices, at| choices.saturating_mul(all - at) / (at + 1))
 }
 
 /// Calls `f` with each choice of so many of them, in their order.

@@ -5,7 +5,8 @@
 //!
 //! - Each state machine of each object is a process, called `object.machine`, or `machine` in a model of one object. Each object
 //!   has its own variables. One transition of the state space is one statement: a block of n statements goes over n - 1 locations
-//!   of its own. In those the machine is in the target state already, so that a condition `object.machine.state` holds there.
+//!   of its own, also if it is equal to another block. In those the machine is in the target state already, so that a condition
+//!   `object.machine.state` holds there.
 //! - `Byte` is 8 bits unsigned, `Integer` 32 bits signed, and what is stored in a `Boolean` becomes 1 if it is not 0. Stores
 //!   wrap, and are counted. Without an initial value numbers are 0, and Booleans true.
 //! - Operators have C's precedence and are left-associative, as all tools for the language read them in the end. Its grammar,
