@@ -485,7 +485,7 @@ mod tests {
             assert_eq!((error.span.column, &*error.message), (column, message), "{text}");
         }
         for sign in ["&&", "||", "U", "W", "->", "<->"] {
-            let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).err().expect(sign);
+            let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).expect_err(sign);
             assert_eq!(error.message, "the formula is too large", "{sign}");
         }
         for text in ["(".repeat(10_000), "!".repeat(10_000), "G".repeat(10_000) + " a"] {
