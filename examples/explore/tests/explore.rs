@@ -69,6 +69,7 @@ const ON_GPUS: [OfPlace; 2] =
     [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
 
 const ONCE: &[(&str, fn())] = &[
+    ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
     ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),

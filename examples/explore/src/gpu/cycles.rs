@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::sync::atomic::AtomicU16;
 use warpset::Storage;
 use warpset::cudarc::driver::sys::CUresult;
-use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DriverError, PushKernelArg, ValidAsZeroBits};
+use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DriverError, LaunchConfig, PushKernelArg, ValidAsZeroBits};
 
 pub const FLAGS: &str = include_str!("residue.cuh");
 pub const KERNELS: &str = include_str!("residue.cu");
@@ -33,6 +33,11 @@ struct Sweep {
 unsafe impl DeviceRepr for Sweep {}
 // SAFETY: all zeros are numbers.
 unsafe impl ValidAsZeroBits for Sweep {}
+
+/// The same blocks without shared memory, of which a kernel must be told before it may have much.
+fn without_shared(launch: LaunchConfig) -> LaunchConfig {
+    LaunchConfig { shared_mem_bytes: 0, ..launch }
+}
 
 /// What the passes work on, in device memory.
 struct Memory {
@@ -73,14 +78,19 @@ impl<S: Storage> Engine<'_, S> {
             return Ok(residue);
         };
         let slots = self.table.slots();
-        let kernels = Kernel::load(self.table, &self.text, "sweep_levels", &self.stream)?;
+        let spec = self.table.spec();
+        let kernels = if self.kernel.spec == spec {
+            Kernel::of(self.kernel.module.clone(), "sweep_levels", &self.stream, spec)?
+        } else {
+            Kernel::load(self.table, &self.text, "sweep_levels", &self.stream)?
+        };
         let view = self.table.kernel_argument()?;
         let begin = kernels.module.load_function("begin_residue")?;
         let mut launch = self.stream.launch_builder(&begin);
         launch.arg(&view).arg(&slots).arg(&mut memory.flags).arg(&memory.locations).arg(&mut memory.sweep);
         // SAFETY: the arguments of `begin_residue` in its order; there are two bytes for each slot and a word for each location;
         // the view is valid: the table does not grow meanwhile.
-        unsafe { launch.launch(kernels.launch) }?;
+        unsafe { launch.launch(without_shared(kernels.launch)) }?;
         let mut sweep = self.tally(&kernels, &mut memory)?;
         (residue.accepting, residue.inside) = (sweep.accepting, sweep.inside);
         let mut rounds = 0;
@@ -133,7 +143,7 @@ impl<S: Storage> Engine<'_, S> {
         launch.arg(&slots).arg(&mut memory.flags).arg(&mut memory.queue).arg(&mut memory.sweep);
         // SAFETY: the arguments of both seeds in their order; there are two bytes for each slot, and `queue` has room for all
         // states of the table, each of which is appended once a pass.
-        unsafe { launch.launch(kernels.launch) }?;
+        unsafe { launch.launch(without_shared(kernels.launch)) }?;
         let mut sweep = self.read(&memory.sweep)?;
         sweep.last = sweep.appended;
         let (view, most, nanoseconds) = (self.table.kernel_argument()?, u32::from(MOST_COUNT), GLANCE.as_nanos() as u64);
@@ -168,7 +178,7 @@ impl<S: Storage> Engine<'_, S> {
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&slots).arg(&memory.flags).arg(&most).arg(&mut memory.sweep);
         // SAFETY: the arguments of `tally_residue` in its order; there are two bytes for each slot.
-        unsafe { launch.launch(kernels.launch) }?;
+        unsafe { launch.launch(without_shared(kernels.launch)) }?;
         self.read(&memory.sweep)
     }
 

@@ -508,7 +508,11 @@ fn states_for(slots: u64, dropped: u64) -> u64 {
 
 impl Kernel {
     fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
-        let module = table.compile("explore.cu", text)?;
+        Self::of(table.compile("explore.cu", text)?, name, stream, table.spec())
+    }
+
+    /// One of the functions of a text that is compiled already.
+    fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
         let (threads, shared) = describe(&module, stream)?;
         let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
@@ -520,7 +524,7 @@ impl Kernel {
         let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { module, function, read_states, launch, spec: table.spec() })
+        Ok(Self { module, function, read_states, launch, spec })
     }
 }
 

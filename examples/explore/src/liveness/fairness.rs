@@ -12,7 +12,7 @@
 
 use super::components::components;
 use super::lasso::Lasso;
-use super::residue::{Residue, Search, path_to_marked};
+use super::residue::{Residue, Search, large_piece, path_to_marked};
 use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, ProcessId, TransitionId};
@@ -21,9 +21,6 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use warpset::{Reference, Storage};
-
-/// States that a thread takes at a time.
-const PIECE: usize = 4096;
 
 /// A step within the residue.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +241,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             let accepting = states.chunks_exact(width).map(|state| self.automaton.is_accepting(state)).collect();
             Ok((degrees, edges, accepting, enabled))
         };
-        let parts: Result<Vec<Part>> = residue.members.par_chunks(PIECE).map(piece).collect();
+        let parts: Result<Vec<Part>> = residue.members.par_chunks(large_piece(self.table)).map(piece).collect();
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, edges, ..)| edges.len()).sum();
         let mut graph =

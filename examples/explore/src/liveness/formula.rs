@@ -15,6 +15,9 @@ use crate::ir::{Source, Span};
 /// Operators in each other, at most: formulas are walked by recursion.
 const MAX_DEPTH: usize = 200;
 
+/// Parts of a formula, at most: `<->`, `W` and `M` stand for formulas in which their sides occur twice.
+const MOST_PARTS: usize = 2000;
+
 /// A formula over propositions, which are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Formula {
@@ -52,6 +55,15 @@ impl Formula {
 
     pub fn release(self, other: Self) -> Self {
         Self::Release(Box::new([self, other]))
+    }
+
+    /// How many parts it has, itself included.
+    fn parts(&self) -> usize {
+        match self {
+            Self::Constant(_) | Self::Proposition(_) => 1,
+            Self::Not(of) | Self::Next(of) => 1 + of.parts(),
+            Self::And(of) | Self::Or(of) | Self::Until(of) | Self::Release(of) => 1 + of[0].parts() + of[1].parts(),
+        }
     }
 
     /// The same with these formulas in place of propositions.
@@ -212,6 +224,16 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// An error if a formula that is made of these gets too large.
+    fn ensure_fits(&self, sides: [&Formula; 2]) -> Parsed<()> {
+        if sides.iter().map(|side| side.parts()).sum::<usize>() < MOST_PARTS / 4 {
+            return Ok(());
+        }
+        let at = self.tokens.get(self.at.saturating_sub(1)).map_or(0, |token| token.start);
+        let label = format!("more than {MOST_PARTS} parts, those that stand for several counted as these");
+        Err(Diagnostic::new(span(self.text, at, at), "the formula is too large", label))
+    }
+
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
             let at = self.peek().map_or(self.text.len(), |token| token.start);
@@ -230,6 +252,7 @@ impl<'a> Parser<'a> {
             return Ok(left);
         }
         let right = self.deeper(Self::equivalence)?;
+        self.ensure_fits([&left, &right])?;
         Ok(left.clone().and(right.clone()).or(left.not().and(right.not())))
     }
 
@@ -238,13 +261,17 @@ impl<'a> Parser<'a> {
         if !self.take(&["->", "imply"]) {
             return Ok(left);
         }
-        Ok(left.not().or(self.deeper(Self::implication)?))
+        let right = self.deeper(Self::implication)?;
+        self.ensure_fits([&left, &right])?;
+        Ok(left.not().or(right))
     }
 
     fn disjunction(&mut self) -> Parsed<Formula> {
         let mut all = self.conjunction()?;
         while self.take(&["||", "or"]) {
-            all = all.or(self.conjunction()?);
+            let next = self.conjunction()?;
+            self.ensure_fits([&all, &next])?;
+            all = all.or(next);
         }
         Ok(all)
     }
@@ -252,7 +279,9 @@ impl<'a> Parser<'a> {
     fn conjunction(&mut self) -> Parsed<Formula> {
         let mut all = self.until()?;
         while self.take(&["&&", "and"]) {
-            all = all.and(self.until()?);
+            let next = self.until()?;
+            self.ensure_fits([&all, &next])?;
+            all = all.and(next);
         }
         Ok(all)
     }
@@ -264,6 +293,7 @@ impl<'a> Parser<'a> {
             return Ok(left);
         }
         let right = self.deeper(Self::until)?;
+        self.ensure_fits([&left, &right])?;
         Ok(match operator {
             "U" => left.until(right),
             "W" => right.clone().release(left.or(right)),
@@ -288,6 +318,9 @@ impl<'a> Parser<'a> {
         };
         self.at += 1;
         let mut formula = self.deeper(Self::unary)?;
+        if operators.len() > MAX_DEPTH {
+            return Err(self.unexpected("fewer operators"));
+        }
         for operator in operators.bytes().rev() {
             formula = match operator {
                 b'!' => formula.not(),
@@ -472,7 +505,11 @@ mod tests {
             let error = read(text).unwrap_err();
             assert_eq!((error.span.column, &*error.message), (column, message), "{text}");
         }
-        for text in ["(".repeat(10_000), "!".repeat(10_000), "a U ".repeat(10_000), "a -> ".repeat(10_000)] {
+        for sign in ["&&", "||", "U", "W", "->", "<->"] {
+            let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).expect_err(sign);
+            assert_eq!(error.message, "the formula is too large", "{sign}");
+        }
+        for text in ["(".repeat(10_000), "!".repeat(10_000), "G".repeat(10_000) + " a"] {
             assert!(read(&text).is_err());
         }
     }

@@ -27,6 +27,9 @@ const MOST_STATES: u64 = 100_000;
 /// Cubes of a label, at most.
 const MOST_CUBES: usize = 4096;
 
+/// Propositions in a label, at most, those of its aliases counted.
+const MOST_PARTS: usize = 2000;
+
 /// Operators in each other in a label, at most.
 const MAX_DEPTH: usize = 200;
 
@@ -66,7 +69,7 @@ type Parsed<T> = Result<T, Diagnostic>;
 /// What is not expected, or not supported, and where.
 pub fn read(source: &Source) -> Parsed<Named> {
     let tokens = tokens(&source.text)?;
-    Reader { text: &source.text, tokens, at: 0, aliases: HashMap::new(), propositions: 0 }.automaton()
+    Reader { text: &source.text, tokens, at: 0, aliases: HashMap::new(), parts: 0, propositions: 0 }.automaton()
 }
 
 fn span(text: &str, start: usize, end: usize) -> Span {
@@ -161,7 +164,9 @@ struct Reader<'a> {
     text: &'a str,
     tokens: Vec<(Token, usize, usize)>,
     at: usize,
-    aliases: HashMap<String, Condition>,
+    aliases: HashMap<String, (Condition, usize)>,
+    /// Propositions of the label that is being read.
+    parts: usize,
     propositions: u64,
 }
 
@@ -253,8 +258,9 @@ impl Reader<'_> {
                     }
                     "Alias" => match self.next() {
                         Some(Token::Alias(name)) => {
+                            self.parts = 0;
                             let condition = self.condition(0)?;
-                            self.aliases.insert(name, condition);
+                            self.aliases.insert(name, (condition, self.parts));
                         }
                         _ => {
                             self.at -= 1;
@@ -406,6 +412,7 @@ impl Reader<'_> {
         if !self.take('[') {
             return Ok(None);
         }
+        self.parts = 0;
         let condition = self.condition(0)?;
         if !self.take(']') {
             return self.unexpected("`]` or an operator");
@@ -466,6 +473,14 @@ impl Reader<'_> {
             let condition = self.condition(depth + 1)?;
             return if self.take(')') { Ok(condition) } else { self.unexpected("`)` or an operator") };
         }
+        self.parts += match self.peek() {
+            Some(Token::Alias(name)) => self.aliases.get(name).map_or(1, |(_, parts)| *parts),
+            _ => 1,
+        };
+        if self.parts > MOST_PARTS {
+            return self
+                .wrong("the label is too large", format!("more than {MOST_PARTS} propositions, those of aliases counted"));
+        }
         match self.peek() {
             Some(Token::Number(_)) => Ok(Condition::Proposition(self.number("proposition", self.propositions)?)),
             Some(Token::Word(word)) if word == "t" || word == "f" => {
@@ -474,7 +489,7 @@ impl Reader<'_> {
                 Ok(condition)
             }
             Some(Token::Alias(name)) => match self.aliases.get(name).cloned() {
-                Some(condition) => {
+                Some((condition, _)) => {
                     self.at += 1;
                     Ok(condition)
                 }

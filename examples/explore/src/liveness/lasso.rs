@@ -11,7 +11,7 @@
 
 use super::components::components;
 use super::product::ProductStep;
-use super::residue::{Automaton, Residue, Search, Workspace, path_to_marked};
+use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
 use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::Model;
@@ -23,9 +23,6 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use warpset::{Reference, Storage};
-
-/// States that a thread takes at a time.
-const PIECE: usize = 4096;
 
 /// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
 const PATIENCE: usize = 1 << 16;
@@ -147,7 +144,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             let accepting = states.chunks_exact(width).map(|state| self.automaton.is_accepting(state)).collect();
             Ok((degrees, targets, accepting))
         };
-        let parts: Result<Vec<Part>> = residue.members.par_chunks(PIECE).map_init(Workspace::default, piece).collect();
+        let parts: Result<Vec<Part>> =
+            residue.members.par_chunks(large_piece(self.table)).map_init(Workspace::default, piece).collect();
         let parts = parts?;
         let mut graph = Graph { starts: vec![0], targets: Vec::new(), accepting: Vec::new() };
         let steps = parts.iter().map(|(_, targets, _)| targets.len()).sum();

@@ -10,7 +10,7 @@
 
 use super::check::Verdict;
 use super::components::components;
-use super::residue::{Residue, path_to_marked};
+use super::residue::{Residue, large_piece, path_to_marked};
 use crate::checks::{Checks, Condition, Role, Violation};
 use crate::engine::{End, Exploration, Found, Limits};
 use crate::interpreter::Interpreter;
@@ -22,9 +22,6 @@ use serde_json::{Value, json};
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
-
-/// States that a thread takes at a time.
-const PIECE: usize = 4096;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -163,7 +160,7 @@ impl Possible {
             });
             Ok((degrees, targets, holds.collect::<Result<_>>()?))
         };
-        let parts: Result<Vec<Part>> = members.par_chunks(PIECE).map_init(Default::default, piece).collect();
+        let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
         let mut graph = Graph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new() };

@@ -35,8 +35,8 @@ use warpset::{Reference, Storage, VectorTable};
 /// States that a thread takes at a time.
 const PIECE: usize = 512;
 
-/// The same on the way to a state.
-const PIECE_OF_LEVEL: usize = 4096;
+/// The same where threads do nothing but this with a state.
+const LARGE_PIECE: usize = 4096;
 
 /// The same where the table is on a GPU.
 const PIECE_FOR_GPU: usize = 1 << 15;
@@ -52,6 +52,16 @@ const COUNT: u16 = ON_CYCLE - 1;
 
 /// Rounds of a search on the way, before it is left for later.
 pub const ROUNDS_ON_THE_WAY: u64 = 2;
+
+/// States that a thread takes at a time, or as many as are worth a transfer and a launch.
+fn piece<S: Storage>(table: &VectorTable<S>, on_cpu: usize) -> usize {
+    if table.device().is_gpu() { PIECE_FOR_GPU } else { on_cpu }
+}
+
+/// States that a thread takes at a time to find their steps.
+pub fn large_piece<S: Storage>(table: &VectorTable<S>) -> usize {
+    piece(table, LARGE_PIECE)
+}
 
 /// What of the automaton decides.
 #[derive(Clone, Debug)]
@@ -368,7 +378,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         take: impl Fn(Reference, Reference) -> bool + Sync,
     ) -> Result<Result<Vec<Reference>, Stopped>> {
         let stopped = AtomicU64::new(0);
-        let piece = |workspace: &mut Workspace<X>, references: &[Reference]| -> Result<Vec<Reference>> {
+        let expand = |workspace: &mut Workspace<X>, references: &[Reference]| -> Result<Vec<Reference>> {
             if (self.limits.stop)().is_some() {
                 stopped.store(1, Ordering::Relaxed);
                 return Ok(Vec::new());
@@ -381,8 +391,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             })?;
             Ok(taken)
         };
-        let size = if self.table.device().is_gpu() { PIECE_FOR_GPU } else { PIECE };
-        let parts: Result<Vec<Vec<Reference>>> = states.par_chunks(size).map_init(Workspace::default, piece).collect();
+        let size = piece(self.table, PIECE);
+        let parts: Result<Vec<Vec<Reference>>> = states.par_chunks(size).map_init(Workspace::default, expand).collect();
         let parts = parts?;
         if stopped.into_inner() != 0 {
             return Ok(Err(Stopped::By((self.limits.stop)().context("whoever has stopped it still does")?)));
@@ -480,7 +490,7 @@ pub fn path_to_marked<S: Storage, X: Successors>(
             let places = table.locate_many(&expansion.successors)?;
             Ok(places.into_iter().flatten().filter(|place| residue.visit(*place)).collect())
         };
-        let parts: Result<Vec<Vec<Reference>>> = level.par_chunks(PIECE_OF_LEVEL).map_init(Default::default, piece).collect();
+        let parts: Result<Vec<Vec<Reference>>> = level.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
         let next = parts?.concat();
         ensure!(!next.is_empty(), "the states on its loop are not reached again: please report this as a bug");
         levels.push(next);

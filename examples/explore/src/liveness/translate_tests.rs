@@ -485,6 +485,20 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
         (automaton(buchi, "[@x] 1"), "7:11: there is no alias `@x`"),
         (automaton(buchi, "[0 1"), "7:13: `1` is not expected here"),
         (automaton(buchi, "[0] 1 State: 0"), "the state 0 is there twice"),
+        (automaton(buchi, &format!("[{}0] 1", "0&".repeat(100_000))), "the label is too large: more than 2000 propositions"),
+        (automaton(buchi, &format!("[{}0] 1", "!".repeat(100_000))), "the label is too large"),
+        (
+            automaton(
+                &format!(
+                    "{}{buchi}",
+                    (1..40).fold("Alias: @a0 0\n".to_string(), |text, at| {
+                        text + &format!("Alias: @a{at} @a{0}|@a{0}\n", at - 1)
+                    })
+                ),
+                "",
+            ),
+            "the label is too large",
+        ),
         ("never { }".into(), "1:1: `never` is not expected here: `HOA: v1` was expected"),
         ("HOA: v1 --BODY--".into(), "there is no `Acceptance:`"),
         (String::new(), "the text ends here"),

@@ -97,6 +97,32 @@ pub fn networks_are_checked_with_paths(place: Place) {
     }
 }
 
+/// Of a product, as it is explored; and what is asked is answered as without an export.
+pub fn products_are_exported_with_their_verdict() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("product.aut");
+    for (path, arguments) in [
+        (model("peterson"), &["--ltl", "G F P_0.critical", "--keep-going"][..]),
+        (model("readers_writers"), &["--ltl", "G F R_0.writing", "--fair", "weak", "--keep-going"]),
+        (file("crossing.exp"), &["--ltl", "G F train_1 == 0", "--keep-going"]),
+        (file("vending.slco"), &["--ltl", "G (people.Ann.Done -> G not people.Ann.Waits)"]),
+        (file("vending.slco"), &["--ef", "people.Bob.Done"]),
+    ] {
+        let (code, report) = json(&path, arguments);
+        let (code_of_export, of_export) = json(&path, &[arguments, &["--export", out.to_str().unwrap()]].concat());
+        assert_eq!((code, counts(&report)), (code_of_export, counts(&of_export)), "{arguments:?}");
+        for key in ["verdict", "accepting"] {
+            assert_eq!(report.get(key), of_export.get(key), "{arguments:?}");
+        }
+        assert_eq!(of_export["lasso"].is_object() || of_export["path"].is_object(), code == Some(1), "{of_export}");
+        let again = json(&out, &[]).1;
+        assert_eq!(
+            ["states", "transitions", "levels"].map(|key| &again[key]),
+            ["states", "transitions", "levels"].map(|key| &report[key])
+        );
+    }
+}
+
 /// What is exported and read again has the same states, transitions, deadlocks and levels; with any table, and any number of
 /// threads, it is the same file.
 pub fn exported_state_spaces_are_models() {
