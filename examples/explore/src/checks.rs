@@ -29,6 +29,10 @@ pub enum Role {
     Invariant,
     /// Looked for, rather than feared.
     Goal,
+    /// Must be reachable from everywhere; in a state where it is not, it does not hold.
+    Possible,
+    /// What must happen again and again; in a component without it, it does not hold.
+    Progress,
 }
 
 /// What is wrong with a state.
@@ -73,6 +77,8 @@ impl Checks {
                     Role::Assertion => format!("assertion violated: {text}"),
                     Role::Invariant => format!("invariant violated: {text}"),
                     Role::Goal => format!("goal reached: {text}"),
+                    Role::Possible => format!("from here on it is never reached: {text}"),
+                    Role::Progress => format!("livelock: from here on there are steps for ever, and no progress: {text}"),
                 }
             }
         }
@@ -89,6 +95,8 @@ impl Violation {
                 Role::Assertion => "assertion",
                 Role::Invariant => "invariant",
                 Role::Goal => "goal",
+                Role::Possible => "never",
+                Role::Progress => "livelock",
             },
         }
     }

@@ -5,12 +5,18 @@
 //! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
 use crate::checks::Violation;
+use crate::export::Exported;
+use crate::interpreter::Interpreter;
+use crate::liveness::check::Verdict;
+use crate::liveness::possible::{Outcome as Answer, Possible};
+use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
 use crate::successors::{Expansion, Successors};
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use std::time::Duration;
 use warpset::{Buffers, Error, Outcome, Reference, Request, Storage, VectorTable};
 
 /// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
@@ -32,9 +38,12 @@ pub struct Engine<'a, S, X> {
     pub limits: Limits,
     /// Gets every vector that is offered.
     pub recorder: Option<&'a Recorder>,
-    /// Called between rounds.
-    pub observer: &'a (dyn Fn(&Counts) + Sync),
+    /// Called between rounds. If it gives false, the exploration ends.
+    pub observer: &'a Observer<'a>,
 }
+
+/// What is told how far an exploration is, and whether it is to go on.
+pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
 
 /// When to stop before all states are found.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +61,9 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// All states, whatever is found.
+    pub const NONE: Self = Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+
     /// For the first levels, whatever is found in them.
     pub fn of_levels(self, levels: u64) -> Self {
         Self { states: u64::MAX, levels, keep_going: true, ..self }
@@ -92,6 +104,8 @@ pub enum End {
     Memory,
     /// At [`Limits::stop`].
     Stopped(Stop),
+    /// Whoever observes it has seen enough.
+    Observer,
 }
 
 #[derive(Clone, Debug)]
@@ -121,17 +135,49 @@ impl Found {
     }
 }
 
+const NO_RUNS: &str = "this engine answers no questions about runs";
+
 /// An engine with its model and its table.
 pub trait Explorer {
     /// Explores from the initial state, into an empty table.
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration>;
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration>;
 
     /// What the last exploration took the device's time for, if that was measured.
     fn measurements(&mut self) -> Result<Option<Measurements>>;
 
+    /// What of a product may be on accepting cycles: of all states that were found. Not every engine answers this, and what
+    /// follows about runs.
+    fn residue(&mut self, _: &Automaton, _: Limits) -> Result<Residue> {
+        bail!(NO_RUNS)
+    }
+
+    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
+    /// if there is none.
+    fn lasso(&mut self, _: &Automaton, _: Residue, _fair: Option<&Interpreter>, _: Limits) -> Result<Option<Run>> {
+        bail!(NO_RUNS)
+    }
+
+    /// The answer to a question about where states can lead.
+    fn answer(&mut self, _: &Possible, _: &Interpreter, _: &Exploration, _: Limits) -> Answer {
+        Answer { verdict: Verdict::Unknown, found: None, why: Some(anyhow!(NO_RUNS)), search: Duration::ZERO }
+    }
+
+    /// How many of a product's states that were found are accepting; `None` if that is not counted.
+    fn count_accepting(&mut self, _: &Automaton) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
+
+    /// What the last exploration has written to a file, if it was to.
+    fn exported(&self) -> Option<Exported> {
+        None
+    }
 }
+
+/// The states of a run that ends in a loop, and the number of the state in which that begins, which is the last one, too.
+pub type Run = (Vec<Vec<u32>>, usize);
 
 /// What has come of making the table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,10 +303,13 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 }
                 lists_fit = lists_fit && next.take(&new);
                 counts.waiting = (size - done) as u64;
-                (self.observer)(&counts);
+                let goes_on = (self.observer)(&counts);
                 // What has been counted and found is kept; what is rejected is lost.
                 if !lists_fit {
                     break 'levels End::Memory;
+                }
+                if !goes_on {
+                    break 'levels End::Observer;
                 }
                 if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
                     break 'levels End::Stopped(stop);
@@ -486,7 +535,7 @@ mod tests {
     use super::*;
     use crate::checks::Checks;
     use crate::dve::{Dve, random};
-    use crate::interpreter::{Interpreter, Scratch};
+    use crate::interpreter::Scratch;
     use crate::ir::{Layout, Range, Source};
     use crate::successors::Interpreted;
     use proptest::prelude::*;
@@ -495,13 +544,13 @@ mod tests {
     use std::collections::HashSet;
     use warpset::{Bucket, CompactTree, Device, Tree};
 
-    const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+    const NO_LIMITS: Limits = Limits::NONE;
 
     fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
         let table =
             VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| {} };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         engine.run(&dve.model.initial_state(), None).unwrap()
     }
 

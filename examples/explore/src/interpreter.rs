@@ -1,16 +1,19 @@
 //! The interpreter: what a state's steps are, by the book (`ir`). It is what everything else is compared with, and what explores
 //! where nothing was compiled.
 
+use crate::ir::network::RuleId;
 use crate::ir::{
-    Action, Assignment, Binary, Expression, Field, Model, Place, ProcessId, Span, Transition, TransitionId, Type, VariableId,
+    Action, Assignment, Binary, Expression, Field, Model, Network, Place, ProcessId, Span, Transition, TransitionId, Type,
+    VariableId,
 };
 
-/// What happens at once: a transition by itself, or a sender with its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The one by itself, or the sender.
-    pub transition: TransitionId,
-    pub receiver: Option<TransitionId>,
+/// What happens at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// A transition by itself, or a sender with its receiver.
+    Transition { id: TransitionId, receiver: Option<TransitionId> },
+    /// By a rule of the network.
+    Rule(RuleId),
 }
 
 /// What a model must not do while it runs.
@@ -86,20 +89,21 @@ impl<'m> Interpreter<'m> {
                     for &receiver in &receiving[*channel] {
                         let partner = transitions[receiver].process;
                         if partner != transition.process && (may_move(transition.process) || may_move(partner)) {
-                            let step = Step { transition: id, receiver: Some(receiver) };
-                            overflows += self.take(step, state, successor)?;
-                            visit(step, successor);
+                            overflows += self.take(id, Some(receiver), state, successor)?;
+                            visit(Step::Transition { id, receiver: Some(receiver) }, successor);
                         }
                     }
                 }
                 _ => {
                     if may_move(transition.process) {
-                        let step = Step { transition: id, receiver: None };
-                        overflows += self.take(step, state, successor)?;
-                        visit(step, successor);
+                        overflows += self.take(id, None, state, successor)?;
+                        visit(Step::Transition { id, receiver: None }, successor);
                     }
                 }
             }
+        }
+        if let Some(network) = &self.model.network {
+            network.steps(&self.model.layout, state, successor, |rule, successor| visit(Step::Rule(rule), successor));
         }
         Ok(overflows)
     }
@@ -119,6 +123,10 @@ impl<'m> Interpreter<'m> {
                 Ok(self.model.value(state, *array, element))
             }
             Expression::At { process, location } => Ok(i32::from(self.model.location(state, *process) == *location)),
+            Expression::Enabled(label) => {
+                let is_enabled = |network: &Network| network.is_enabled(*label, &self.model.layout, state);
+                Ok(self.model.network.as_ref().is_some_and(is_enabled).into())
+            }
             Expression::Unary { operator, operand } => Ok(operator.apply(self.value(operand, state)?)),
             Expression::Binary { operator, operands, span } => {
                 let left = self.value(&operands[0], state)?;
@@ -168,16 +176,22 @@ impl<'m> Interpreter<'m> {
     }
 
     /// Makes the successor. Returns how many stores overflowed.
-    fn take(&self, step: Step, state: &[u32], successor: &mut Vec<u32>) -> Result<u64> {
+    fn take(
+        &self,
+        leader_id: TransitionId,
+        receiver: Option<TransitionId>,
+        state: &[u32],
+        successor: &mut Vec<u32>,
+    ) -> Result<u64> {
         successor.clear();
         successor.extend_from_slice(state);
-        let leader = &self.model.transitions[step.transition];
+        let leader = &self.model.transitions[leader_id];
         let mut overflows = 0;
-        if let (Some(id), Action::Send { channel, values }) = (step.receiver, &leader.action) {
+        if let (Some(id), Action::Send { channel, values }) = (receiver, &leader.action) {
             let receiver = &self.model.transitions[id];
             if let Action::Receive { targets, .. } = &receiver.action {
                 for ((value, target), ty) in values.iter().zip(targets).zip(&self.model.channels[*channel].fields) {
-                    let value = self.value(value, state).map_err(|fault| fault.of(step.transition))?;
+                    let value = self.value(value, state).map_err(|fault| fault.of(leader_id))?;
                     let sent = ty.map_or(value, |ty: Type| ty.wrap(value));
                     overflows += u64::from(sent != value);
                     overflows += self.store(target, successor, |_| Ok(sent)).map_err(|fault| fault.of(id))?;
@@ -185,7 +199,7 @@ impl<'m> Interpreter<'m> {
             }
             overflows += self.act(id, successor)?;
         }
-        Ok(overflows + self.act(step.transition, successor)?)
+        Ok(overflows + self.act(leader_id, successor)?)
     }
 
     /// Moves the transition's process, and carries out its effects.

@@ -6,24 +6,32 @@
 //! cargo run --release -p warpset-explore -- --help
 //! ```
 
+mod assembly;
+mod buffer;
 mod checks;
 mod codegen;
 mod diagnostic;
 mod dve;
 mod engine;
+mod export;
 mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
 mod input;
 mod interpreter;
 mod ir;
+mod language;
+mod liveness;
+mod network;
 mod options;
 mod output;
+mod parsing;
 mod path;
 mod progress;
 mod ranks;
 mod record;
 mod report;
+mod slco;
 mod successors;
 mod switching;
 mod threads;
@@ -46,14 +54,17 @@ mod program;
 mod stopping;
 
 use anyhow::{Context, Error, Result};
-use checks::{Checks, Role};
+use checks::{Checks, Role, Violation};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
-use dve::Dve;
-use engine::{Counts, Explorer, Limits};
+use engine::{Counts, Explorer, Found, Limits};
+use export::{Exporter, Form};
 use first_table::Size;
 use interpreter::Interpreter;
-use ir::Source;
+use ir::{Model, Source};
+use language::{Format, Text};
+use liveness::check::Question;
+use liveness::possible::Possible;
 use options::{EngineKind, Options, TableKind};
 use output::Output;
 use program::Ended;
@@ -62,6 +73,7 @@ use record::Recorder;
 use report::{Finding, Report, Time};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
@@ -87,6 +99,8 @@ struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
     emit: Option<Output>,
+    export: Option<Output>,
+    emit_buchi: Option<Output>,
 }
 
 impl Outputs {
@@ -100,13 +114,26 @@ impl Outputs {
         let trace = open("--trace", &options.trace)?;
         let mut record = open("--record", &options.record)?;
         let emit = open("--emit", &options.emit)?;
+        let export = open("--export", &options.export)?;
+        let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        let all: Vec<&Output> = [&trace, &record, &emit].into_iter().flatten().collect();
+        let outputs = Self { trace, record, emit, export, emit_buchi };
+        let all = outputs.all();
         for (number, output) in all.iter().enumerate() {
             output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
         }
-        Ok(Self { trace, record, emit })
+        Ok(outputs)
+    }
+
+    fn all(&self) -> Vec<&Output> {
+        [&self.trace, &self.record, &self.emit, &self.export, &self.emit_buchi].into_iter().flatten().collect()
+    }
+
+    /// An error if one of them is one of these files that were read.
+    fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
+        let all = self.all();
+        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not(Some(file))))
     }
 }
 
@@ -114,15 +141,28 @@ impl Outputs {
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
-    let input = input::read(&options.model)?;
+    options.export.as_deref().map(Form::of).transpose()?;
+    let input = input::open(&options.model)?;
     let outputs = Outputs::open(options, input.identity.as_ref())?;
-    let dve = Dve::read(Source::of_bytes(input.name, &input.bytes))?;
-    drop(input.bytes);
+    let format = options.format.unwrap_or_else(|| Format::of(&options.model));
+    let mut text = Text::read(format, input, &options.reading(format)?)?;
+    outputs.ensure_are_not(text.files())?;
     let mut warnings = Warnings::default();
-    let checks = checks(options, &dve, &mut warnings)?;
+    warnings.add(&text.model().source, text.warnings(), options.severity(), std::io::stderr().is_terminal());
+    let asked = liveness::ask::question(options, &mut text, &mut warnings)?;
+    let possible = liveness::ask::possible(options, &text, &mut warnings)?;
+    let checks = match (&asked, &text.model().property) {
+        _ if possible.is_some() => Checks::default(),
+        (Some(asked), Some(property)) => asked.question.checks(property),
+        _ => checks(options, &text, &mut warnings)?,
+    };
     tell(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
-        return emit(options, &dve, &checks, file);
+        return emit(options, text.model(), &checks, file);
+    }
+    if let Some(file) = outputs.emit_buchi {
+        let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
+        return asked.emit(options, file);
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
@@ -130,9 +170,11 @@ fn run(options: &Options) -> Result<u8> {
     let start = Instant::now();
     let device = options.device.open()?;
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
-    let words = dve.model.layout.words;
-    let size = first_table::size(options, &dve.model.layout, &device)?;
-    let task = Task { options, dve: &dve, checks: &checks, warnings: &warnings, outputs, device: &device };
+    let model = text.model();
+    let words = model.layout.words;
+    let size = first_table::size(options, &model.layout, &device)?;
+    let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
+    let task = Task { options, model, checks: &checks, question, possible, warnings, outputs, device: &device };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
@@ -151,9 +193,9 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
 
 /// Writes what is compiled for a GPU.
 #[cfg(feature = "cuda")]
-fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u8> {
-    codegen::ensure_fits(&dve.model)?;
-    file.write_text(&gpu::source(&dve.model, checks, options.cycles))?;
+fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+    codegen::ensure_fits(model)?;
+    file.write_text(&gpu::source(model, checks, options.cycles))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
@@ -163,22 +205,19 @@ fn emit(options: &Options, dve: &Dve, checks: &Checks, file: Output) -> Result<u
 }
 
 #[cfg(not(feature = "cuda"))]
-fn emit(_: &Options, _: &Dve, _: &Checks, _: Output) -> Result<u8> {
+fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
     anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
 
 /// What the model asserts, and the command line asks for.
-fn checks(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Checks> {
-    let severity = if options.strict { Severity::Error } else { Severity::Warning };
-    let color = std::io::stderr().is_terminal();
-    warnings.add(&dve.model.source, &dve.warnings, severity, color);
-    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(&dve.model) };
+fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
+    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(text.model()) };
     let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
     for (role, name, texts) in conditions {
-        for text in texts {
-            let source = Source { name: name.into(), text: text.clone() };
-            let (condition, of_condition) = dve.condition(&source)?;
-            warnings.add(&source, &of_condition, severity, color);
+        for condition in texts {
+            let source = Source { name: name.into(), text: condition.clone() };
+            let (condition, of_condition) = text.condition(&source)?;
+            warnings.add(&source, &of_condition, options.severity(), std::io::stderr().is_terminal());
             checks.add(role, source.text, condition);
         }
     }
@@ -188,8 +227,10 @@ fn checks(options: &Options, dve: &Dve, warnings: &mut Warnings) -> Result<Check
 /// What is to be explored, and what is to become of it.
 struct Task<'a> {
     options: &'a Options,
-    dve: &'a Dve,
+    model: &'a Model,
     checks: &'a Checks,
+    question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -197,11 +238,13 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, dve, checks, device, .. } = self;
+        let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
         if let Some(count) = options.local_ranks {
+            let is_counted = question.is_none() && possible.is_none();
+            anyhow::ensure!(is_counted, "questions about runs are answered by one rank: they do not go with --local-ranks");
             let tables = ranks::build(builder, size, device, count.into())?;
             time.table += start.elapsed();
             let outputs = self.outputs;
@@ -209,14 +252,26 @@ impl Task<'_> {
         }
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
-        let run = Run { options, table: &table, interpreted: &interpreted, warnings: self.warnings, outputs: self.outputs };
+        let mut run = Run {
+            options,
+            table: &table,
+            interpreted: &interpreted,
+            question,
+            possible,
+            warnings: self.warnings,
+            outputs: self.outputs,
+        };
+        if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
+            let mut exporter = Exporter::new(&table, &interpreted, Form::of(path)?, output)?;
+            return run.with(&mut exporter, None, &|| "interpreted".into(), time);
+        }
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
             EngineKind::Gpu => {
                 let progress = Progress::new(options.progress);
                 progress.working("compiling for the GPU");
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles)?;
+                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, question.and_then(Question::to_watch))?;
                 drop(progress);
                 time.compile = start.elapsed();
                 run.with(&mut engine, None, &|| "compiled for the GPU".into(), time)
@@ -253,6 +308,8 @@ struct Run<'a, S: Storage> {
     options: &'a Options,
     table: &'a VectorTable<S>,
     interpreted: &'a Interpreted<'a>,
+    question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
 }
@@ -263,7 +320,8 @@ impl<S: Storage> Run<'_, S> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
-        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref() };
+        let automaton = self.question.and_then(Question::to_watch);
+        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref(), automaton, found: None };
         self.with(&mut threads, recorder.as_ref(), engine, time)
     }
 
@@ -275,18 +333,33 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted, warnings, outputs } = self;
+        let Self { options, table, interpreted, question, possible, warnings, outputs } = self;
         let device = table.device();
         let limits = limits(options, device);
         let start = Instant::now();
         let exploration = {
             let progress = Progress::new(options.progress);
-            explorer.explore(limits, &|counts: &Counts| progress.set(counts, table))?
+            explorer.explore(limits, &|counts: &Counts| {
+                progress.set(counts, table);
+                true
+            })?
         };
         time.explore = start.elapsed();
         let (stats, measurements) = (table.stats()?, explorer.measurements()?);
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
-        let ending = Ending { options, interpreted, warnings, outputs, device, spec, stats, measurements, exploration };
+        let ending = Ending {
+            options,
+            interpreted,
+            question,
+            possible,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats,
+            measurements,
+            exploration,
+        };
         ending.report(explorer, recorder, limits, engine, time)
     }
 }
@@ -295,6 +368,8 @@ impl<S: Storage> Run<'_, S> {
 struct Ending<'a> {
     options: &'a Options,
     interpreted: &'a Interpreted<'a>,
+    question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -314,23 +389,61 @@ impl Ending<'_> {
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, interpreted, warnings, outputs, device, spec, stats, measurements, exploration } = self;
+        let Self { options, interpreted, question, possible, warnings, outputs, device, spec, stats, measurements, exploration } =
+            self;
         let Interpreted { interpreter, checks } = interpreted;
         let model = interpreter.model();
+        let conclusion = match question {
+            Some(question) => {
+                let progress = Progress::new(options.progress);
+                progress.working("searching for accepting cycles");
+                Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
+            }
+            None => None,
+        };
+        let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
         let start = Instant::now();
-        let finding = exploration.found.as_ref().map(|found| {
+        let is_told = |found: &&Found| question.is_none() || matches!(found.violation, Violation::Fault(_));
+        let finding = exploration.found.as_ref().filter(is_told).map(|found| {
             let states = explorer.path(found, limits);
             let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
+        // What was asked about where states can lead has its own condition, and its path already.
+        let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
+        let lost = lost.map(|(possible, (found, states))| {
+            let path = path::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
+            (&possible.checks, Finding { found, path })
+        });
+        let (checks, finding) = match lost {
+            Some((checks, lost)) => (checks, finding.or(Some(lost))),
+            None => (*checks, finding),
+        };
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
-        if let (Some(output), Some(path)) = (outputs.trace, path) {
-            output.write_text(&format!("{:#}\n", path.json(model, checks)))?;
+        let run = conclusion.as_ref().and_then(|(question, conclusion)| conclusion.run_json(model, question));
+        if let (Some(output), Some(path)) = (outputs.trace, path.map(|path| path.json(model, checks)).or(run)) {
+            output.write_text(&format!("{path:#}\n"))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
-        let report =
-            Report { model, checks, device, spec, stats, exploration, engine, time, measurements, finding, warnings, recorded };
+        let exported = explorer.exported();
+        let report = Report {
+            model,
+            checks,
+            device,
+            spec,
+            stats,
+            exploration,
+            engine,
+            time,
+            measurements,
+            finding,
+            conclusion,
+            answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
+            warnings,
+            recorded,
+            exported,
+        };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())
     }

@@ -1,7 +1,10 @@
 //! The command line.
 
 use crate::device::DeviceChoice;
+use crate::diagnostic::Severity;
 use crate::exit;
+use crate::language::Format;
+use crate::network::Reading;
 use crate::numbers::{parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -11,15 +14,29 @@ use warpset::Device;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
-It is a file, a pipe or - (standard input), and has at most 16 MiB.
+Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files) or one of these by itself (.aut); see --format.
+It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may be of any size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
   explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
+  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     does every run satisfy it? a path and a loop that do not
+  explore peterson.dve --ef 'P_0.CS'                        can it always be reached? the shortest path to where it is lost
+
+  explore crossing.exp --goal 'enabled(i) and gate == 1'    the same of a network: states of components, labels of steps
+  explore crossing.exp --ltl 'G F gate == 0' --fair weak    formulas over its conditions, of runs fair to every component
+  explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
 
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
-C's operators, and `and`, `or`, `not`, `imply`.
+C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
+object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
+(train_1, train_2 if there are two), enabled(PUT) is 1 if a step with that label, or a label of that gate, is possible.
+
+Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
+U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. A DVE model may have a property
+process of its own (`system async property NAME`), which accepts the runs that must not be. Then states and transitions are those of the
+product with the automaton. The verdict is `holds`, `violated` or, where something ended it before, `unknown`.
 
 Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
 search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
@@ -41,8 +58,22 @@ fn after_help() -> String {
 #[derive(Debug, Parser)]
 #[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
-    /// The model, a text in DVE; - is standard input.
+    /// The model; - is standard input.
     pub model: PathBuf,
+
+    /// The language of the model [default: the one of its file's extension, and DVE if that says nothing]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+
+    /// Of a network: labels of this gate take part in nothing, as the hidden label `i`, as CADP has `rate` and `prob` where it is
+    /// told to. May be given several times.
+    #[arg(long, value_name = "GATE")]
+    pub interleave: Vec<String>,
+
+    /// Of a network: labels that are in no vector of a `par using` take place by themselves, as in GPUexplore 1.0. In EXP they do
+    /// not take place.
+    #[arg(long)]
+    pub independent: bool,
 
     /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
     /// is written.
@@ -60,6 +91,40 @@ pub struct Options {
     /// A condition to be reached. May be given several times: any will do.
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
+
+    /// A formula of linear temporal logic that every run must satisfy; a run that violates it is shown as a path and a loop. In
+    /// place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
+    pub ltl: Option<String>,
+
+    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are
+    /// conditions. In place of the model's own property process, if it has one.
+    #[arg(long, value_name = "FILE", help_heading = "Runs")]
+    pub buchi: Option<PathBuf>,
+
+    /// A condition that must stay reachable from everywhere. If it does not, the shortest path to where it is lost is shown.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
+    pub ef: Option<String>,
+
+    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path
+    /// to one.
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    pub livelock: Option<String>,
+
+    /// Asks only about runs that are fair to every process (of a network: component): `weak`, one that can move for ever moves
+    /// again and again.
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
+    pub fair: Option<Fairness>,
+
+    /// Writes the automaton of the runs that must not be, and does nothing else: in the HOA format, or for Graphviz if the name
+    /// ends with .dot.
+    #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
+    pub emit_buchi: Option<PathBuf>,
+
+    /// Leaves the property process of the model out: only the states of the other processes are explored, and what else is asked
+    /// for is checked of them.
+    #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    pub no_property: bool,
 
     /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the
     /// exploration, and is then what the path leads to.
@@ -117,6 +182,11 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
+    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets`
+    /// and `targets`. States are numbered in the order of the search, from 0.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
+    pub export: Option<PathBuf>,
+
     /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are
     /// in the order of the search.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
@@ -159,6 +229,13 @@ pub enum TableKind {
     TreeCompact,
 }
 
+/// Which runs are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fairness {
+    /// A process that is enabled for ever moves infinitely often.
+    Weak,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineKind {
     Auto,
@@ -175,6 +252,19 @@ pub enum ProgressWhen {
 }
 
 impl Options {
+    /// Of what is not computed as it is written.
+    pub fn severity(&self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+
+    /// How a network is read. An error if that is said of another language.
+    pub fn reading(&self, format: Format) -> Result<Reading> {
+        let is_network = matches!(format, Format::Exp | Format::Aut);
+        ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
+        ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
+        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+    }
+
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
         let records = self.record.is_some();
@@ -182,7 +272,13 @@ impl Options {
             ensure!(!records, "ranks record nothing: --record is for a search without --local-ranks");
             ensure!(self.engine != EngineKind::Gpu, "the engine on the GPU has one rank: --local-ranks is for the other engines");
             ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
+            ensure!(self.export.is_none(), "one rank numbers the states that it finds: --export does not go with --local-ranks");
             return Ok(self.engine);
+        }
+        if self.export.is_some() {
+            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "only the interpreter knows what steps are called: --export is for --engine interpreted");
+            return Ok(EngineKind::Interpreted);
         }
         let engine = match self.engine {
             EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,

@@ -9,7 +9,8 @@
 
 use crate::checks::{Checks, Violation};
 use crate::engine::{Counts, End, Engine, Found, Limits};
-use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::interpreter::{Fault, Interpreter, Scratch, Step};
+use crate::ir::network::RuleId;
 use crate::ir::{Action, Model, Process, Span, TransitionId};
 use crate::successors::{Expansion, Successors};
 use anyhow::{Context, Result, bail, ensure};
@@ -26,7 +27,8 @@ const PIECE: usize = 4096;
 pub struct Path {
     /// One more than there are steps.
     pub states: Vec<Vec<u32>>,
-    pub steps: Vec<Step>,
+    /// `None`: only the automaton of a property moves.
+    pub steps: Vec<Option<Step>>,
     pub violation: Violation,
 }
 
@@ -62,7 +64,7 @@ fn levels<S: Storage, X: Successors>(
         table.clear()?;
         let (mut levels, slots) = (Vec::new(), table.slots());
         let limits = limits.of_levels(count - 1);
-        let observer = |_: &Counts| {};
+        let observer = |_: &Counts| true;
         let engine = Engine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
         // A table that was large enough before may be so by chance: places depend on the order of what is put.
@@ -128,24 +130,37 @@ fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32
             }
         };
         // A fault in another step of the state is no concern of this path's.
-        let _ = interpreter.steps(&pair[0], &mut scratch, visit);
+        let _ = all_steps(interpreter, &pair[0], &mut scratch, visit);
         steps.push(taken.with_context(|| format!("step {} does not lead to its next state", number + 1))?);
     }
     let last = states.last().context("it is empty")?;
     let expected = match &violation {
         Violation::Deadlock => {
             let mut successors = 0;
-            interpreter.steps(last, &mut scratch, |_, _| successors += 1).is_ok() && successors == 0
+            all_steps(interpreter, last, &mut scratch, |_, _| successors += 1).is_ok() && successors == 0
         }
         Violation::Condition(at) => interpreter.value(&checks.conditions[*at].must_hold, last) == Ok(0),
         Violation::Fault(fault) => {
             let of_condition = |at: usize| interpreter.value(&checks.conditions[at].must_hold, last).err();
-            let of_step = interpreter.steps(last, &mut scratch, |_, _| {}).err();
+            let of_step = all_steps(interpreter, last, &mut scratch, |_, _| {}).err();
             of_step.into_iter().chain((0..checks.conditions.len()).filter_map(of_condition)).any(|other| other == *fault)
         }
     };
     ensure!(expected, "the interpreter finds nothing wrong with its last state");
     Ok(Path { states, steps, violation })
+}
+
+/// The steps of a state, of a product or not.
+fn all_steps(
+    interpreter: &Interpreter,
+    state: &[u32],
+    scratch: &mut Scratch,
+    mut visit: impl FnMut(Option<Step>, &[u32]),
+) -> Result<(), Box<Fault>> {
+    match interpreter.model().property {
+        Some(_) => interpreter.product_steps(state, scratch, |step, successor| visit(step.system, successor)).map(drop),
+        None => interpreter.steps(state, scratch, |step, successor| visit(Some(step), successor)).map(drop),
+    }
 }
 
 impl Path {
@@ -155,15 +170,12 @@ impl Path {
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         let count = self.steps.len();
         let steps = if count == 1 { "step" } else { "steps" };
-        line(format!("The shortest path has {count} {steps} (lines of {}):", model.source.name));
+        line(format!("The shortest path has {count} {steps}{}:", lines_of(model)));
         line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
-            let moves = transitions(*step).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ");
-            line(format!("  {}. {moves}", number + 1));
-            let changes = changes(model, from, to);
-            if !changes.is_empty() {
-                line(format!("       {}", list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")))));
+            for (at, part) in step_lines(model, *step, from, to).into_iter().enumerate() {
+                line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
             }
         }
         line(format!("There: {}", checks.describe(&self.violation, model)));
@@ -171,12 +183,8 @@ impl Path {
     }
 
     pub fn json(&self, model: &Model, checks: &Checks) -> Value {
-        let steps = self.steps.iter().enumerate().map(|(number, step)| {
-            let moves: Vec<Value> = transitions(*step).map(|id| transition_json(model, id)).collect();
-            let changes = changes(model, &self.states[number], &self.states[number + 1]).into_iter();
-            let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
-            json!({ "moves": moves, "changes": changes })
-        });
+        let steps = self.steps.iter().enumerate();
+        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1]));
         json!({
             "model": model.source.name,
             "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
@@ -188,9 +196,64 @@ impl Path {
     }
 }
 
+/// Which text it is that steps have lines of.
+pub fn lines_of(model: &Model) -> String {
+    // Steps of a network are in no text.
+    if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
+}
+
+/// Who moves, and what that changes, if anything. `None`: nobody can.
+pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
+    let moves = step.map(|step| describe_step(model, step));
+    let changes = changes(model, from, to);
+    let changes = list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")));
+    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays here".into());
+    std::iter::once(moves).chain(Some(changes).filter(|changes| !changes.is_empty())).collect()
+}
+
+pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
+    let moves: Vec<Value> = step.into_iter().flat_map(|step| moves_json(model, step)).collect();
+    let changes = changes(model, from, to).into_iter();
+    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
+    json!({ "moves": moves, "changes": changes })
+}
+
 /// The leader, then the receiver.
-fn transitions(step: Step) -> impl Iterator<Item = TransitionId> {
-    std::iter::once(step.transition).chain(step.receiver)
+fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Iterator<Item = TransitionId> {
+    std::iter::once(leader).chain(receiver)
+}
+
+/// What happens in a step, in words: its transitions; of a network, the label and who takes part.
+pub fn describe_step(model: &Model, step: Step) -> String {
+    match step {
+        Step::Transition { id, receiver } => {
+            transitions(id, receiver).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ")
+        }
+        Step::Rule(rule) => format!("{} ({})", label(model, rule), list(participants(model, rule).map(String::from))),
+    }
+}
+
+fn moves_json(model: &Model, step: Step) -> Vec<Value> {
+    match step {
+        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| transition_json(model, id)).collect(),
+        Step::Rule(rule) => {
+            vec![json!({ "label": label(model, rule), "components": participants(model, rule).collect::<Vec<_>>() })]
+        }
+    }
+}
+
+/// What a rule of the network is called.
+pub fn label(model: &Model, rule: RuleId) -> &str {
+    model.network.as_ref().map_or("", |network| &network.labels[network.rules[rule].label])
+}
+
+/// The components that a rule moves.
+fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
+    let network = model.network.iter();
+    network.flat_map(move |network| {
+        let parts = network.rules[rule].parts.iter();
+        parts.map(|(component, _)| &*model.variables[network.components[*component as usize].variable].name)
+    })
 }
 
 /// `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
@@ -245,7 +308,8 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
-    list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))))
+    let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
+    if text.is_empty() { "everything is 0".into() } else { text }
 }
 
 /// Variables that differ between two states.

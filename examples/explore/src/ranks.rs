@@ -6,7 +6,7 @@
 
 use crate::checks::Violation;
 use crate::codegen::on_cpu::Compiled;
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits};
 use crate::first_table::Size;
 use crate::options::{EngineKind, Options};
 use crate::path::{explored_again, predecessor};
@@ -95,14 +95,29 @@ impl<S: Storage> Task<'_, S> {
         let start = Instant::now();
         let exploration = {
             let progress = Progress::new(options.progress);
-            ranks.explore(limits, &|counts| progress.working(&format!("level {}, {} states", counts.levels, counts.states)))?
+            ranks.explore(limits, &|counts| {
+                progress.working(&format!("level {}, {} states", counts.levels, counts.states));
+                true
+            })?
         };
         time.explore = start.elapsed();
         let (stats, traffic) = ranks.numbers()?;
         let spec = ranks.tables[0].local().spec();
         let engine = format!("{} on {} ranks, {traffic}", engine(), ranks.tables.len());
         let exploration = &exploration;
-        let ending = Ending { options, interpreted, warnings, outputs, device, spec, stats, measurements: None, exploration };
+        let ending = Ending {
+            options,
+            interpreted,
+            question: None,
+            possible: None,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats,
+            measurements: None,
+            exploration,
+        };
         ending.report(&mut ranks, None, limits, engine, time)
     }
 }
@@ -162,7 +177,7 @@ struct Sums {
 }
 
 impl<S: Storage, X: Successors> Explorer for Ranks<'_, S, X> {
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let of_ranks = self.run(limits, observer, false)?;
         let found = of_ranks.iter().filter_map(|of_rank| of_rank.found.clone()).fold(None, |best: Option<Found>, found| {
             let is_better = match &best {
@@ -208,7 +223,7 @@ impl<S: Storage, X: Successors> Ranks<'_, S, X> {
         loop {
             first_error(on_all(&mut self.tables, |table| table.clear()))?;
             let slots: u64 = self.tables.iter().map(|table| table.local().slots()).sum();
-            let of_ranks = self.run(limits.of_levels(count - 1), &|_| {}, true)?;
+            let of_ranks = self.run(limits.of_levels(count - 1), &|_| true, true)?;
             explored_again(of_ranks[0].end)?;
             // A growth has made references stale. The tables are large enough now.
             if slots == self.tables.iter().map(|table| table.local().slots()).sum::<u64>() {
@@ -217,7 +232,7 @@ impl<S: Storage, X: Successors> Ranks<'_, S, X> {
         }
     }
 
-    fn run(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync), keep: bool) -> Result<Vec<OfRank>> {
+    fn run(&mut self, limits: Limits, observer: &Observer, keep: bool) -> Result<Vec<OfRank>> {
         let Self { tables, source, initial } = self;
         // An error that is none of the library's is this process's, whichever thread met it.
         let other: Mutex<Option<anyhow::Error>> = Mutex::new(None);
@@ -267,7 +282,7 @@ fn of_rank<S: Storage, X: Successors>(
     source: &X,
     initial: &[u32],
     limits: Limits,
-    observer: &(dyn Fn(&Counts) + Sync),
+    observer: &Observer,
     keep: bool,
 ) -> Result<OfRank> {
     let width = source.width();
@@ -284,6 +299,7 @@ fn of_rank<S: Storage, X: Successors>(
             list_bytes = list_bytes_now.max(list_bytes);
             let sums = agree(table, &round, size - done, list_bytes_now, limits, &mut counts)?;
             if table.rank() == 0 && has_begun {
+                // Only questions about runs end an exploration early, and these are asked of one rank.
                 observer(&counts);
             }
             if sums.faults > 0 || (sums.violations > 0 && !limits.keep_going) {
@@ -474,7 +490,7 @@ mod tests {
     fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
         let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| {} };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         engine.run(&dve.model.initial_state(), None).unwrap()
     }
 
@@ -484,7 +500,7 @@ mod tests {
         let tables = build(builder, Size { slots, nodes: slots }, &Device::cpu_with_threads(2), ranks).unwrap();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
         let mut ranks = Ranks { tables, source: &source, initial: dve.model.initial_state() };
-        let exploration = ranks.explore(limits, &|_| {}).unwrap();
+        let exploration = ranks.explore(limits, &|_| true).unwrap();
         let path = exploration.found.as_ref().map(|found| {
             let states = ranks.path(found, NO_LIMITS).unwrap();
             crate::path::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()

@@ -61,7 +61,7 @@ impl Recorder {
             let mut archive = ZipWriter::new(BufWriter::new(output));
             let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(true);
             archive.start_file("vectors.npy", options)?;
-            archive.write_all(&header(vectors, self.width))?;
+            archive.write_all(&npy_header("<u4", &format!("({vectors}, {})", self.width)))?;
             std::io::copy(file, &mut archive)?;
             archive.finish()?.flush()?;
             Ok(())
@@ -70,10 +70,11 @@ impl Recorder {
     }
 }
 
-/// The start of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes.
-fn header(vectors: u64, width: usize) -> Vec<u8> {
+/// The start of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes. `shape` is a tuple of
+/// Python.
+pub fn npy_header(of: &str, shape: &str) -> Vec<u8> {
     const FIXED: usize = 10; // the magic, the version, the length of the text
-    let text = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({vectors}, {width}), }}");
+    let text = format!("{{'descr': '{of}', 'fortran_order': False, 'shape': {shape}, }}");
     let padded = (FIXED + text.len() + 1).next_multiple_of(64) - FIXED;
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend((padded as u16).to_le_bytes());

@@ -3,7 +3,10 @@
 use crate::checks::Checks;
 use crate::engine::{Counts, End, Exploration, Found};
 use crate::exit;
+use crate::export::Exported;
 use crate::ir::Model;
+use crate::liveness::check::{Conclusion, Question, Verdict};
+use crate::liveness::possible::{Outcome, Possible};
 use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
 use crate::record::Recorded;
@@ -28,8 +31,13 @@ pub struct Report<'a> {
     /// What was measured on a GPU, if it was.
     pub measurements: Option<Measurements>,
     pub finding: Option<Finding<'a>>,
+    /// Of a product, what was asked and what has come of it.
+    pub conclusion: Option<(&'a Question, Conclusion)>,
+    /// Where states can lead: what was asked, and the answer.
+    pub answer: Option<(&'a Possible, &'a Outcome)>,
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
+    pub exported: Option<Exported>,
 }
 
 /// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
@@ -121,8 +129,11 @@ impl Report<'_> {
         match (&self.finding, self.exploration.end) {
             (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
             (Some(_), _) if is_interrupted => exit::INTERRUPTED,
+            (None, _) if self.conclusion.is_some() => {
+                self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
+            }
             (Some(_), _) => exit::FOUND,
-            (None, End::Complete) => 0,
+            (None, End::Complete) if self.answer.is_none_or(|(_, outcome)| outcome.verdict == Verdict::Holds) => 0,
             (None, _) => exit::INCOMPLETE,
         }
     }
@@ -173,11 +184,18 @@ impl Report<'_> {
             "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
             "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
         });
+        if let Some((question, conclusion)) = &self.conclusion {
+            conclusion.add_to(&mut report, question, model);
+        }
+        if let Some((possible, outcome)) = self.answer {
+            possible.add_to(&mut report, outcome);
+        }
         report["overflows_of_text"] = self.warnings.values.into();
         report["warnings"] = self.warnings.json();
         report["warning_count"] = self.warnings.count.into();
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
+        report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
         report["error"] = Value::Null;
         report["exit_code"] = self.exit_code().into();
         report
@@ -208,6 +226,9 @@ impl Report<'_> {
         let overflows: Vec<String> = overflows.collect();
         if !overflows.is_empty() {
             rows.push(("overflows", overflows.join("; ")));
+        }
+        if let Some(Exported { bytes }) = self.exported {
+            rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
         }
         if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
             let more =
@@ -252,9 +273,18 @@ impl Report<'_> {
             rows.push(("cycles", measured.cycles.text()));
             rows.push(("offers a second", format!("{}, {alone}", count(offered))));
         }
+        if let Some((question, conclusion)) = &self.conclusion {
+            rows.push(("", String::new()));
+            rows.extend(conclusion.rows(question));
+        }
+        if let Some((possible, outcome)) = self.answer {
+            rows.push(("", String::new()));
+            rows.extend(possible.rows(outcome));
+        }
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
-        lines.chain(found).collect()
+        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.text(self.model));
+        lines.chain(found).chain(run).collect()
     }
 
     /// The path; or only the state, and why.
@@ -278,6 +308,7 @@ fn end_word(end: End) -> &'static str {
         End::Memory => "memory",
         End::Stopped(Stop::Interrupted) => "interrupted",
         End::Stopped(Stop::Time(_)) => "timeout",
+        End::Observer => "found",
     }
 }
 
@@ -285,7 +316,7 @@ fn end_text(end: End, counts: &Counts) -> String {
     let waiting = HumanCount(counts.waiting);
     match end {
         End::Complete => "completely".into(),
-        End::Violation => "until something was found".into(),
+        End::Violation | End::Observer => "until something was found".into(),
         End::States => {
             format!("in part: stopped at --max-states, {waiting} states of the last level and those after it not expanded")
         }

@@ -1,7 +1,8 @@
 //! Where successors come from, and what is found on the way.
 
 use crate::checks::{Checks, Violation};
-use crate::interpreter::{Interpreter, Scratch};
+use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::liveness::product::Counted;
 
 /// Finds the successors of states and checks the states: by interpretation, or by compiled code.
 pub trait Successors: Sync {
@@ -24,7 +25,7 @@ pub struct Expansion {
     pub successors: Vec<u32>,
     /// For each successor, the number of the state that it is of.
     pub parents: Vec<u32>,
-    /// States without any successor.
+    /// States in which the processes have no step.
     pub deadlocks: u64,
     /// Stores that had to wrap their value.
     pub overflows: u64,
@@ -60,6 +61,20 @@ impl Successors for Interpreted<'_> {
     }
 
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        self.expand_with(states, scratch, expansion, |_| {});
+    }
+}
+
+impl Interpreted<'_> {
+    /// The same, and calls `visit` with the step to each successor, those too that are removed again for a fault. `None`: only
+    /// the automaton of a property moves.
+    pub fn expand_with(
+        &self,
+        states: &[u32],
+        scratch: &mut Scratch,
+        expansion: &mut Expansion,
+        mut visit: impl FnMut(Option<Step>),
+    ) {
         for (number, state) in states.chunks_exact(self.width()).enumerate() {
             for (at, condition) in self.checks.conditions.iter().enumerate() {
                 match self.interpreter.value(&condition.must_hold, state) {
@@ -69,19 +84,34 @@ impl Successors for Interpreted<'_> {
                 }
             }
             let before = (expansion.parents.len(), expansion.successors.len());
-            let steps = self.interpreter.steps(state, scratch, |_, successor| {
+            let mut add = |step: Option<Step>, successor: &[u32]| {
+                visit(step);
                 expansion.parents.push(number as u32);
                 expansion.successors.extend_from_slice(successor);
-            });
-            match steps {
-                Ok(overflows) => expansion.overflows += overflows,
+            };
+            let is_product = self.interpreter.model().property.is_some();
+            let steps = if is_product {
+                self.interpreter.product_steps(state, scratch, |step, successor| add(step.system, successor))
+            } else {
+                let mut system_steps = 0;
+                let overflows = self.interpreter.steps(state, scratch, |step, successor| {
+                    system_steps += 1;
+                    add(Some(step), successor);
+                });
+                overflows.map(|overflows| Counted { system_steps, overflows })
+            };
+            let system_steps = match steps {
+                Ok(counted) => {
+                    expansion.overflows += counted.overflows;
+                    counted.system_steps
+                }
                 Err(fault) => {
                     expansion.parents.truncate(before.0);
                     expansion.successors.truncate(before.1);
                     return expansion.violate(number, Violation::Fault(fault));
                 }
-            }
-            if expansion.parents.len() == before.0 {
+            };
+            if system_steps == 0 {
                 expansion.deadlocks += 1;
                 if self.checks.deadlocks {
                     expansion.violate(number, Violation::Deadlock);

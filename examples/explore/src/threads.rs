@@ -1,11 +1,15 @@
 //! The engine on threads of this machine, whatever the table's device.
 
-use crate::engine::{Counts, Engine, Exploration, Explorer, Found, Limits};
+use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer, Run};
+use crate::interpreter::Interpreter;
+use crate::liveness::possible::{Outcome, Possible};
+use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
 use crate::path::walk_back;
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::successors::Successors;
 use anyhow::Result;
+use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
 
 pub struct Threads<'a, S, X> {
@@ -14,12 +18,68 @@ pub struct Threads<'a, S, X> {
     pub initial: Vec<u32>,
     /// Gets every vector that is offered, but those offered again for a path.
     pub recorder: Option<&'a Recorder>,
+    /// The automaton of a product that is to be searched for accepting cycles on the way.
+    pub automaton: Option<&'a Automaton>,
+    /// What a search on the way has found.
+    pub found: Option<Residue>,
+}
+
+impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
+    fn search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> Search<'b, S, X>
+    where
+        'a: 'b,
+    {
+        Search { table: self.table, source: self.source, automaton, limits, most_count: MOST_COUNT }
+    }
 }
 
 impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let Self { table, source, recorder, .. } = *self;
-        Engine { table, source, limits, recorder, observer }.run(&self.initial, None)
+        let Some(automaton) = self.automaton.filter(|_| !limits.keep_going) else {
+            return Engine { table, source, limits, recorder, observer }.run(&self.initial, None);
+        };
+        let search = self.search(automaton, limits);
+        let watch = Mutex::new(Watch::default());
+        let found = Mutex::new(Ok(None));
+        let observer = |counts: &Counts| {
+            let mut goes_on = observer(counts);
+            if goes_on && watch.lock().expect("no thread panics while it has the lock").is_due(counts.states) {
+                let residue = search.run(ROUNDS_ON_THE_WAY);
+                goes_on = matches!(&residue, Ok(residue) if !residue.has_cycle());
+                *found.lock().expect("no thread panics while it has the lock") = residue.map(Some);
+            }
+            goes_on
+        };
+        let exploration = Engine { table, source, limits, recorder, observer: &observer }.run(&self.initial, None)?;
+        let found = found.into_inner().expect("no thread has panicked")?;
+        self.found = found.filter(|_| exploration.end == End::Observer);
+        Ok(exploration)
+    }
+
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        match self.found.take() {
+            Some(residue) => Ok(residue),
+            None => self.search(automaton, limits).run(u64::MAX),
+        }
+    }
+
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
+        self.search(automaton, limits).run_through(fair, &self.initial, &residue)
+    }
+
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        possible.answer(self.table, self.source, interpreter, exploration, limits)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        self.search(automaton, Limits::NONE).count_accepting().map(Some)
     }
 
     fn measurements(&mut self) -> Result<Option<Measurements>> {

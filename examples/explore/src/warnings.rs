@@ -4,7 +4,7 @@
 //! but nobody should have to find out by counting states.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::Source;
+use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -66,4 +66,73 @@ impl Warnings {
     pub fn json(&self) -> Value {
         self.shown.iter().map(|shown| json!({ "place": shown.place, "message": shown.message })).collect()
     }
+}
+
+/// Of a constant that is stored where only `kept` is left of it, of a type with this name and these values. `values` as in
+/// [`Warning`].
+pub fn of_store(value: i32, kept: i32, type_name: &str, holds: Range, at: Span, values: u64) -> Option<Warning> {
+    let Range { low, high } = holds;
+    let message = format!("{value} does not fit {type_name}, which holds {low} to {high}");
+    (kept != value).then(|| Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {kept}")), values })
+}
+
+/// Of a list that has not as many values as its array has elements; the others have the value `default`.
+pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) -> Option<Warning> {
+    let count = given.len();
+    let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
+    let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
+    let (at, label, lost) = match (given.get(size), given.last()) {
+        (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
+        (None, Some((_, at))) if count < size => (*at, format!("{default} from element {count} on, to element {}", size - 1), 0),
+        _ => return None,
+    };
+    Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: lost as u64 })
+}
+
+/// Of constants with which an operator, which is written like this at a place, does something else than arithmetic.
+pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, right: &Expression) -> Option<Warning> {
+    let Expression::Constant(right) = *right else { return None };
+    let bits = right & 31;
+    match operator {
+        Binary::ShiftLeft | Binary::ShiftRight if right != bits => {
+            let label = format!("becomes one by {bits}: its lowest 5 bits");
+            let message = format!("a shift by {right}, where 0 to 31 are possible");
+            return Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 1 });
+        }
+        Binary::Divide | Binary::Remainder if right == 0 => {
+            let label = "is a fault of the model whenever it is evaluated";
+            return Some(Warning { diagnostic: Diagnostic::new(at, "a division by 0", label), values: 0 });
+        }
+        _ => {}
+    }
+    let Expression::Constant(left) = *left else { return None };
+    let (a, b) = (i64::from(left), i64::from(right));
+    let exact = match operator {
+        Binary::Add => a + b,
+        Binary::Subtract => a - b,
+        Binary::Multiply => a * b,
+        Binary::Divide => a / b,
+        Binary::ShiftLeft => a << bits,
+        _ => return None,
+    };
+    let folded = operator.apply(left, right)?;
+    (i64::from(folded) != exact).then(|| of_32_bits(at, &format!("{left} {text} {right}"), exact, folded))
+}
+
+/// Of a result that does not fit.
+pub fn of_32_bits(at: Span, text: &str, exact: i64, folded: i32) -> Warning {
+    let message = format!("{text} is {exact}, which does not fit 32 bits");
+    Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {folded}")), values: 1 }
+}
+
+/// Of an element that an array does not have.
+pub fn of_index(array: &Variable, index: Option<&Expression>, at: Span) -> Option<Warning> {
+    let Variable { name, initial, .. } = array;
+    let Some(Expression::Constant(index)) = index else { return None };
+    if usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
+        return None;
+    }
+    let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
+    let label = "is a fault of the model whenever it is evaluated";
+    Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }

@@ -4,13 +4,16 @@
 //! grow. Where there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what
 //! `replay` reads where that example of the library is not built.
 
+mod languages;
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]
 mod machines;
+mod networks;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use machines::Gpus;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -38,8 +41,15 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 13] = [
+const EVERYWHERE: [OfPlace; 20] = [
+    ("fairness_and_possibility_have_their_verdicts", fairness_and_possibility_have_their_verdicts),
+    ("formulas_have_their_verdicts", formulas_have_their_verdicts),
+    ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
+    ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
+    ("networks_are_checked_with_paths", languages::networks_are_checked_with_paths),
     ("own_models_have_their_counts", own_models_have_their_counts),
+    ("models_in_other_languages_have_their_counts", languages::models_in_other_languages_have_their_counts),
     ("violations_come_with_the_shortest_path", violations_come_with_the_shortest_path),
     ("what_holds_is_not_reported", what_holds_is_not_reported),
     ("assertions_are_checked", assertions_are_checked),
@@ -55,9 +65,15 @@ const EVERYWHERE: [OfPlace; 13] = [
 ];
 
 /// Where it is on a GPU.
-const ON_GPUS: [OfPlace; 1] = [("cycles_are_measured", cycles_are_measured)];
+const ON_GPUS: [OfPlace; 2] =
+    [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
 
 const ONCE: &[(&str, fn())] = &[
+    ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
+    ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
+    ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
+    ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
+    ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", paths_are_printed_with_lines_and_changes),
     ("what_was_found_is_reported_without_a_path_too", what_was_found_is_reported_without_a_path_too),
     ("errors_have_their_exit_code_and_place", errors_have_their_exit_code_and_place),
@@ -77,6 +93,10 @@ const ONCE: &[(&str, fn())] = &[
     ("outputs_do_not_overwrite_the_model_or_each_other", outputs_do_not_overwrite_the_model_or_each_other),
     ("recording_has_a_limit", recording_has_a_limit),
     ("models_that_are_no_files_or_too_long_are_refused", models_that_are_no_files_or_too_long_are_refused),
+    ("runs_are_printed_with_their_loop", runs_are_printed_with_their_loop),
+    ("formulas_are_refused_with_their_place", formulas_are_refused_with_their_place),
+    ("automata_are_written_and_read", automata_are_written_and_read),
+    ("a_property_of_the_model_can_be_left_out", a_property_of_the_model_can_be_left_out),
     ("models_come_from_standard_input_too", models_come_from_standard_input_too),
     ("json_is_one_object_on_every_path", json_is_one_object_on_every_path),
     ("time_and_threads_have_limits", time_and_threads_have_limits),
@@ -133,10 +153,11 @@ fn main() -> ExitCode {
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
-    let beem = "beem_models_have_their_counts";
-    match std::env::var_os("WARPSET_BEEM").map(PathBuf::from) {
-        Some(folder) => trials.push(trial(beem.into(), Box::new(move || beem_models_have_their_counts(&folder)))),
-        None => trials.push(skipped(beem.into(), "WARPSET_BEEM does not name a folder of models")),
+    for (test, variable, of_folder) in OF_FOLDERS {
+        match std::env::var_os(variable).map(PathBuf::from) {
+            Some(folder) => trials.push(trial(test.into(), Box::new(move || of_folder(&folder)))),
+            None => trials.push(skipped(test.into(), "its variable does not name a folder of models (.ci/run)")),
+        }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some((count, why)) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
@@ -146,7 +167,11 @@ fn main() -> ExitCode {
 }
 
 fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name).with_extension("dve")
+    file(name).with_extension("dve")
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
 }
 
 fn explore_on(device: &str, model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
@@ -218,6 +243,162 @@ fn own_models_have_their_counts(place: Place) {
     }
 }
 
+/// Verdicts that a person can follow; of violated ones how many steps come before the loop, and how many it has.
+fn formulas_have_their_verdicts(place: Place) {
+    for (name, formula, automaton, run) in [
+        ("peterson", "G (P_0.waiting -> F P_0.critical)", "weak", None),
+        ("peterson", "G !(P_0.critical && P_1.critical)", "terminal", None),
+        ("peterson", "G F P_0.critical", "weak", Some((1, 4))),
+        ("peterson", "(G F P_0.waiting) -> G F P_0.critical", "general", None),
+        ("peterson", "(G F P_0.idle) && (G F P_1.idle) -> G F turn == 1", "general", Some((1, 4))),
+        ("peterson", "P_0.idle U P_0.asked", "weak", Some((0, 4))),
+        ("river", "G F (farmer == 0)", "weak", None),
+        // It stops in a deadlock, for ever.
+        ("mailbox", "F G (P_0.next == 4 && P_1->next == 4)", "general", None),
+        ("readers_writers", "G F (R_0.outside || R_1.outside)", "weak", Some((4, 1))),
+        ("readers_writers", "F X X (R_0.upgrading and R_1.upgrading)", "weak", Some((2, 2))),
+    ] {
+        for arguments in [&[][..], &["--keep-going"]] {
+            let (code, report) = place.json(&model(name), &[&["--ltl", formula], arguments].concat());
+            let verdict = if run.is_some() { "violated" } else { "holds" };
+            assert_eq!((report["verdict"].as_str(), report["automaton"].as_str()), (Some(verdict), Some(automaton)), "{formula}");
+            assert_eq!((code, &report["violation"]), (Some(run.is_some().into()), &Value::Null), "{formula}");
+            let lasso = &report["lasso"];
+            let steps = run.map(|_| ["loop_begins", "loop_length", "length"].map(|name| lasso[name].as_u64().expect(name)));
+            let expected = run.map(|(before, inside)| [before, inside, before + inside]);
+            assert_eq!((steps, &report["no_lasso"]), (expected, &Value::Null), "{name}: {formula}");
+        }
+    }
+    // States ended before there was a verdict.
+    let (_folder, path) = written(ENDLESS_COUNTER);
+    let (code, report) = place.json(&path, &["--ltl", "F G x > 2", "--max-states", "100"]);
+    assert_eq!((code, report["verdict"].as_str(), report["lasso"].is_null()), (Some(3), Some("unknown"), true));
+    // However it goes on from there, it has been violated.
+    let (code, report) = place.json(&path, &["--ltl", "G x < 50", "--max-states", "1000"]);
+    assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(51)));
+    assert_eq!(report["lasso"]["loop_begins"], Value::Null);
+}
+
+/// Counts on and on, in any number of states that is asked for.
+const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
+    s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
+
+fn fairness_and_possibility_have_their_verdicts(place: Place) {
+    for (name, arguments, verdict) in [
+        // P_1 may go round for ever while P_0 has not asked, but not in a fair run.
+        ("peterson", &["--ltl", "G F P_0.critical"][..], "violated"),
+        ("peterson", &["--ltl", "G F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "F P_0.critical", "--fair", "weak"], "holds"),
+        ("peterson", &["--ltl", "!(F P_0.critical)", "--fair", "weak"], "violated"),
+        ("readers_writers", &["--ltl", "G F R_0.outside", "--fair", "weak"], "violated"),
+        ("peterson", &["--ef", "P_0.critical"], "holds"),
+        ("readers_writers", &["--ef", "R_0.writing"], "violated"),
+        ("peterson", &["--livelock", "P_0.critical"], "holds"),
+        // A deadlock is no livelock.
+        ("readers_writers", &["--livelock", "R_0.writing"], "holds"),
+        ("river", &["--livelock", "farmer == 2"], "violated"),
+    ] {
+        let (code, report) = place.json(&model(name), arguments);
+        let violated = verdict == "violated";
+        assert_eq!((code, report["verdict"].as_str()), (Some(violated.into()), Some(verdict)), "{name} {arguments:?}");
+        assert_eq!(report["lasso"].is_object() || report["path"].is_object(), violated, "{name} {arguments:?}");
+    }
+    let (_, report) = place.json(&model("readers_writers"), &["--ef", "R_0.writing"]);
+    assert_eq!((&report["path"]["length"], &report["path"]["violation"]["kind"]), (&Value::from(4), &Value::from("never")));
+    let (code, report) = place.json(&model("mailbox"), &["--ef", "P_0.next == 4", "--max-states", "50"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(3), Some("unknown")));
+}
+
+fn runs_are_printed_with_their_loop() {
+    let folder = TempDir::new().unwrap();
+    let trace = folder.path().join("trace.json");
+    let arguments = ["--ltl", "G F P_0.critical", "--trace", trace.to_str().unwrap()];
+    let text = String::from_utf8(explore(&model("peterson"), arguments).stdout).unwrap();
+    for part in [
+        "property           G F P_0.critical\nautomaton          2 states, weak\n",
+        "verdict            the property is VIOLATED",
+        "A run that violates it: 1 step, then a loop of 4 steps",
+        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: idle -> asked (line 21) [q0 -> q1]\n       wants[1]: 0 -> 1\n",
+        "The loop, for ever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
+        "There the state is that of step 1 again.",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).unwrap();
+    assert_eq!((&written["loop_begins"], &written["violation"]["kind"]), (&Value::from(1), &Value::from("cycle")));
+    assert_eq!(written["steps"].as_array().unwrap().len(), 5);
+    assert_eq!(written["steps"][0]["automaton"], serde_json::json!(["q0", "q1"]));
+    // A run that ends goes on in its last state.
+    let text = String::from_utf8(explore(&model("mailbox"), ["--ltl", "G F Consumer.taken"]).stdout).unwrap();
+    assert!(text.contains("no step is possible: the run stays here"), "{text}");
+}
+
+fn formulas_are_refused_with_their_place() {
+    for (formula, message) in [
+        ("G (P_0.waiting -> F P_0.criticl)", "--ltl:1:25: there is no state or variable of P_0 `criticl`"),
+        ("G (P_0.waiting -> ", "--ltl:1:19: the formula ends here"),
+        ("G turn == 3 )", "--ltl:1:13: `)` is not expected here"),
+        ("", "--ltl:1:1: the formula ends here"),
+    ] {
+        let output = explore(&model("peterson"), ["--ltl", formula, "--json"]);
+        let error = only_object(&output)["error"].as_str().unwrap().to_string();
+        assert!(output.status.code() == Some(2) && error.starts_with(message), "{formula}: {error}");
+    }
+    for others in [&["--deadlock"][..], &["--invariant", "turn < 2"], &["--buchi", "x"], &["--no-property"], &["--ef", "turn"]] {
+        let output = explore(&model("peterson"), [&["--ltl", "F turn"], others].concat());
+        assert_eq!(output.status.code(), Some(2), "{others:?}: {output:?}");
+    }
+    let output = explore(&model("peterson"), ["--emit-buchi", "/dev/null"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no property"), "{output:?}");
+}
+
+fn automata_are_written_and_read() {
+    let folder = TempDir::new().unwrap();
+    let [hoa, dot] = ["a.hoa", "a.dot"].map(|name| folder.path().join(name));
+    let formula = "(G F P_0.waiting) -> G F (turn == 1 && P_0.critical)";
+    for file in [&hoa, &dot] {
+        let output = explore(&model("peterson"), ["--ltl", formula, "--emit-buchi", file.to_str().unwrap()]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{output:?}");
+    }
+    assert!(std::fs::read_to_string(&dot).unwrap().starts_with("digraph \"not ((G F P_0.waiting) -> "));
+    let text = std::fs::read_to_string(&hoa).unwrap();
+    assert!(text.contains("AP: 3 \"P_0.waiting\" \"turn == 1\" \"P_0.critical\"\n"), "{text}");
+    let (code, by_formula) = json(&model("peterson"), &["--ltl", formula, "--keep-going"]);
+    let (same_code, by_file) = json(&model("peterson"), &["--buchi", hoa.to_str().unwrap(), "--keep-going"]);
+    assert_eq!(code, same_code);
+    for name in ["verdict", "automaton", "automaton_states", "states", "transitions", "accepting"] {
+        assert_eq!(by_formula[name], by_file[name], "{name}");
+    }
+    // What is wrong has its place in the file; other kinds of acceptance have their name.
+    std::fs::write(&hoa, text.replace("turn == 1", "tern == 1")).unwrap();
+    let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
+    assert!(error.contains("there is no variable or constant `tern`") && error.contains("a.hoa:6"), "{error}");
+    std::fs::write(&hoa, text.replace("1 Inf(0)", "2 Inf(0)&Inf(1)")).unwrap();
+    let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
+    assert!(error.contains("2 Inf(0)&Inf(1)"), "{error}");
+}
+
+fn a_property_of_the_model_can_be_left_out() {
+    let automaton = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard not P_0.critical; }, \
+        r -> r { guard not P_0.critical; }; }\nsystem async property Runs;";
+    let text = std::fs::read_to_string(model("peterson")).unwrap();
+    let (_folder, path) = written(&text.replace("system async;", automaton));
+    let (code, report) = json(&path, &["--keep-going"]);
+    assert_eq!(
+        (code, report["verdict"].as_str(), report["property"].as_str()),
+        (Some(1), Some("violated"), Some("no run of process Runs"))
+    );
+    let (code, report) = json(&path, &["--no-property", "--deadlock"]);
+    assert_eq!((code, counts(&report)[..4] == GOLDEN[1].1, report.get("verdict")), (Some(0), true, None));
+    let (code, report) = json(&path, &["--ltl", "G (P_0.waiting -> F P_0.critical)"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(0), Some("holds")));
+    for arguments in [&["--deadlock"][..], &["--goal", "turn == 1"]] {
+        let error = String::from_utf8(explore(&path, arguments).stderr).unwrap();
+        assert!(error.contains("--no-property"), "{error}");
+    }
+    assert_eq!(explore(&model("peterson"), ["--no-property"]).status.code(), Some(2));
+}
+
 const EXCLUSION: &str = "P_0.critical + P_1.critical <= 1";
 
 fn violations_come_with_the_shortest_path(place: Place) {
@@ -277,8 +458,12 @@ fn what_holds_is_not_reported(place: Place) {
 
 /// A model in a file of its own.
 fn written(text: &str) -> (TempDir, PathBuf) {
+    written_as("model.dve", text)
+}
+
+fn written_as(name: &str, text: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("model.dve");
+    let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     (folder, path)
 }
@@ -922,27 +1107,121 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     }
 }
 
-/// The columns of the list of models that are compared: states, transitions, deadlocks, levels, the widest level.
-const COLUMNS: [usize; 5] = [1, 2, 3, 4, 6];
+/// A test of models that are not part of this repository: its name, and the variable that names their folder.
+type OfFolder = (&'static str, &'static str, fn(&Path));
 
-/// Models with more states take too long for a test.
+const OF_FOLDERS: [OfFolder; 4] = [
+    ("beem_models_have_their_counts", "WARPSET_BEEM", beem_models_have_their_counts),
+    ("beem_properties_have_their_verdicts", "WARPSET_BEEM", beem_properties_have_their_verdicts),
+    ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
+    ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+];
+
+/// The columns of a list of models that are compared: states, transitions, deadlocks, levels, the widest level.
+const COLUMNS: [&str; 5] = ["states", "transitions", "deadlocks", "levels", "max_frontier"];
+
+/// Models of BEEM with more states take too long for a test.
 const MOST_STATES: u64 = 300_000;
 
 /// Models of the BEEM benchmark against what other tools count: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.
 fn beem_models_have_their_counts(folder: &Path) {
-    let list = std::fs::read_to_string(folder.join("open.csv")).unwrap();
+    have_their_counts(folder, "open", MOST_STATES, |name| (with_extension(folder.join("open").join(name), "dve"), &[]));
+}
+
+/// Names of models have dots, so an extension is added, and replaces nothing.
+fn with_extension(path: PathBuf, extension: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{extension}", path.display()))
+}
+
+/// All rows of a list that have a number of states, and no more than so many, with every kind of table.
+fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -> (PathBuf, &'static [&'static str])) {
+    let list = std::fs::read_to_string(with_extension(folder.join(list), "csv")).unwrap();
+    let header: Vec<&str> = list.lines().next().unwrap().split(',').collect();
+    let columns = COLUMNS.map(|name| header.iter().position(|column| *column == name).unwrap());
     let mut compared = 0;
     for row in list.lines().skip(1) {
         let fields: Vec<&str> = row.split(',').collect();
-        let expected = COLUMNS.map(|column| fields[column].parse::<u64>().ok());
-        if expected[0].is_none_or(|states| states > MOST_STATES) {
+        let expected = columns.map(|column| fields[column].parse::<u64>().ok());
+        if expected[0].is_none_or(|states| states > most) {
             continue;
         }
-        let path = folder.join("open").join(format!("{}.dve", fields[0]));
+        let (path, arguments) = file(fields[0]);
         for table in TABLES {
-            let (code, report) = json(&path, &["--table", table]);
-            assert_eq!((code, counts(&report).map(Some)), (Some(0), expected), "{} in a {table} table", fields[0]);
+            let (code, report) = json(&path, &[&["--table", table], arguments].concat());
+            let found = counts(&report).map(Some);
+            // What the list does not have is not compared.
+            let agrees = found.iter().zip(&expected).all(|(found, expected)| expected.is_none() || found == expected);
+            assert!(code == Some(0) && agrees, "{} in a {table} table: {found:?}, not {expected:?}", fields[0]);
             compared += 1;
+        }
+    }
+    assert!(compared > 0, "no model of {} is small enough", folder.display());
+}
+
+/// Products with more states take too long for a test.
+const MOST_PRODUCT_STATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+
+/// Rows of a list with a comma in one of its columns, which is the second.
+fn fields_of(row: &str) -> Vec<&str> {
+    let (model, rest) = row.split_once(',').expect("a row has columns");
+    let mut last: Vec<&str> = rest.rsplitn(8, ',').collect();
+    last.push(model);
+    last.reverse();
+    last
+}
+
+/// A formula with conditions in place of atoms.
+fn with_conditions(formula: &str, conditions: &HashMap<&str, &str>) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text = String::new();
+    let mut rest = formula;
+    while let Some(start) = rest.find(is_word) {
+        let length = rest[start..].find(|c| !is_word(c)).unwrap_or(rest.len() - start);
+        let word = &rest[start..start + length];
+        text += &rest[..start];
+        text += &conditions.get(word).map_or_else(|| word.into(), |condition| format!("({condition})"));
+        rest = &rest[start + length..];
+    }
+    text + rest
+}
+
+/// Models with a property process against an oracle's counts, verdicts and classes: in the folder `ltl` of `WARPSET_BEEM`.
+fn beem_properties_have_their_verdicts(folder: &Path) {
+    let [list, conditions] = ["ltl.csv", "atoms.csv"].map(|name| std::fs::read_to_string(folder.join("ltl").join(name)).unwrap());
+    let mut atoms: HashMap<&str, HashMap<&str, &str>> = HashMap::new();
+    for row in conditions.lines().skip(1) {
+        let mut fields = row.splitn(3, ',');
+        let [model, atom, condition] = std::array::from_fn(|_| fields.next().expect("a row has three columns"));
+        atoms.entry(model).or_default().insert(atom, condition);
+    }
+    let mut compared = 0;
+    for row in list.lines().skip(1) {
+        let fields = fields_of(row);
+        let [states, transitions, accepting] = [2, 3, 4].map(|column| fields[column].parse::<u64>().unwrap());
+        let (verdict, automaton) = (fields[5], fields[7]);
+        if states > MOST_PRODUCT_STATES {
+            continue;
+        }
+        let path = folder.join("ltl").join(format!("{}.dve", fields[0]));
+        for table in TABLES {
+            let (code, report) = json(&path, &["--table", table, "--keep-going"]);
+            let name = format!("{} in a {table} table", fields[0]);
+            let counted = ["states", "transitions", "accepting"].map(|count| report[count].as_u64());
+            assert_eq!(counted, [states, transitions, accepting].map(Some), "{name}");
+            assert_eq!((report["verdict"].as_str(), report["automaton"].as_str()), (Some(verdict), Some(automaton)), "{name}");
+            assert_eq!(
+                (code, report["lasso"].is_object()),
+                (Some((verdict == "violated").into()), verdict == "violated"),
+                "{name}"
+            );
+            compared += 1;
+        }
+        let formula = with_conditions(fields[1], &atoms[fields[0]]);
+        for arguments in [&[][..], &["--ltl", &formula]] {
+            let (code, report) = json(&path, arguments);
+            let found = (report["verdict"].as_str(), code, report["lasso"].is_object());
+            let violated = verdict == "violated";
+            assert_eq!(found, (Some(verdict), Some(violated.into()), violated), "{} {arguments:?}", fields[0]);
         }
     }
     assert!(compared > 0, "no model of {} is small enough", folder.display());

@@ -28,6 +28,32 @@ struct State {
     }
 };
 
+// How a successor by the processes becomes those of the product, if there is a property.
+struct Joint {
+    explore::Moves<explore::property_moves> moves;
+    explore::i32 location;
+
+    Joint(const explore::u32* tables, const State& from, explore::Notes& notes) : location(explore::property_location(from))
+    {
+        explore::find_moves(tables, from, moves, notes);
+    }
+
+    // The first row is a successor: makes one with each move of it. Returns how many there are then.
+    explore::u32 add(u64 at, State* rows, explore::u32* sources) const
+    {
+        if constexpr (explore::property_moves == 0) return 1;
+        explore::u32 count = 0;
+        const State to = rows[0];
+        for (explore::u32 move = 0; move < explore::property_moves; ++move) {
+            if (!moves.has(move)) continue;
+            rows[count] = to;
+            explore::move_property(location, move, rows[count]);
+            sources[count++] = static_cast<explore::u32>(at);
+        }
+        return count;
+    }
+};
+
 }  // namespace
 
 extern "C" {
@@ -36,7 +62,7 @@ extern "C" {
 struct Counts {
     u64 states;      // expanded, each wholly; those after them are not
     u64 rows;        // their successors
-    u64 deadlocks;
+    u64 deadlocks;   // states in which the processes have no step
     u64 overflows;
     u64 violating;   // the first state that violates a condition; all ones if none does
     u64 deadlocked;  // the first deadlock; likewise
@@ -52,12 +78,14 @@ u64 explore_most_steps()
 {
     u64 most = 0;
     for (explore::u32 unit = 0; unit < explore::units; ++unit) most += explore::choices(unit);
-    return most;
+    if (explore::property_moves == 0) return most;
+    return most == 0 ? explore::property_moves : most * explore::property_moves;
 }
 
 // The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault.
-// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too.
-void explore_expand(const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
+// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too. `tables` are
+// those of the model's network.
+void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
 {
     using namespace explore;
     *counts = {0, 0, 0, 0, none, none, 0};
@@ -66,20 +94,30 @@ void explore_expand(const State* states, u64 count, State* successors, explore::
     for (u64 at = 0; at < count && room - row >= most; ++at) {
         const State from = states[at];
         Notes notes;
-        if (violated(from, notes) != conditions && counts->violating == none) counts->violating = at;
+        if (violated(tables, from, notes) != conditions && counts->violating == none) counts->violating = at;
+        bool has_step = false;
+        const Joint joint(tables, from, notes);
         for (u32 unit = 0; unit < units; ++unit) {
             const u32 end = choices(unit);
+            Cursor cursor(tables);
             for (u32 choice = 0; choice < end; ++choice) {
                 successors[row] = from;
                 sources[row] = static_cast<u32>(at);
-                row += step(unit, choice, from, successors[row], notes);
+                const bool steps = step(unit, choice, cursor, from, successors[row], notes);
+                has_step |= steps;
+                if (steps) row += joint.add(at, successors + row, sources + row);
+                if (unit >= first_component && !cursor.more()) break;
             }
+        }
+        if (property_moves > 0 && !has_step) {
+            successors[row] = from;
+            row += joint.add(at, successors + row, sources + row);
         }
         if (notes.fault != 0) {
             counts->has_fault = 1;
             return;
         }
-        if (row == counts->rows) {
+        if (!has_step) {
             ++counts->deadlocks;
             if (counts->deadlocked == none) counts->deadlocked = at;
         }

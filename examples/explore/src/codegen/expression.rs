@@ -21,14 +21,16 @@ pub struct Scope<'m> {
 /// Whether evaluating it may be a fault.
 pub fn can_fault(model: &Model, expression: &Expression) -> bool {
     match expression {
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } => false,
+        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => false,
         Expression::Element { array, index, .. } => {
             can_fault(model, index) || !range(model, index).is_below(model.variables[*array].initial.len())
         }
         Expression::Unary { operand, .. } => can_fault(model, operand),
         Expression::Binary { operator, operands, .. } => {
             let divides = matches!(operator, Binary::Divide | Binary::Remainder) && range(model, &operands[1]).contains(0);
-            divides || operands.iter().any(|operand| can_fault(model, operand))
+            let inverts =
+                *operator == Binary::Power && range(model, &operands[0]).contains(0) && range(model, &operands[1]).low < 0;
+            divides || inverts || operands.iter().any(|operand| can_fault(model, operand))
         }
     }
 }
@@ -50,6 +52,7 @@ impl Scope<'_> {
             Expression::At { process, location } => {
                 format!("(at_{}({}) == {location})", self.names.process(*process), self.state)
             }
+            Expression::Enabled(label) => format!("is_enabled_label(tables, {label}, {})", self.state),
             Expression::Unary { operator, operand } => self.unary(*operator, operand),
             Expression::Binary { operator, operands, .. } => match self.shared.and_then(|shared| shared.number(expression)) {
                 Some(number) => format!("shared_{number}(from)"),
@@ -105,6 +108,7 @@ impl Scope<'_> {
             Binary::Remainder if right.low > 0 => infix("%"),
             Binary::Divide => dividing("divide"),
             Binary::Remainder => dividing("remainder"),
+            Binary::Power => dividing("power"),
             Binary::ShiftLeft => call("shift_left"),
             Binary::ShiftRight => call("shift_right"),
             Binary::BitAnd => infix("&"),

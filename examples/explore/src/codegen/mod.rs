@@ -5,13 +5,17 @@
 //!
 //! ```text
 //! template <class State>
-//! bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)
+//! bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)
 //! ```
 //!
 //! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not,
 //! `to` is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the
 //! same choice in different states run the same code, but for where the process is: so the 32 states of a warp are best gone
 //! through together.
+//!
+//! Units from `first_component` on are components of a network ([`network`]). Of those, choices are to be tried in their order,
+//! by one cursor for a state and a unit; and when `cursor.more()` is false, those after it are none. All tables are data, of
+//! which the cursor has the address: [`tables`].
 //!
 //! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a
 //! state.
@@ -21,9 +25,11 @@
 
 mod expression;
 mod names;
+mod network;
 pub mod on_cpu;
 mod pairs;
 mod parts;
+mod property;
 mod shared;
 mod steps;
 #[cfg(test)]
@@ -32,11 +38,16 @@ mod tests;
 use crate::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
+pub use network::tables;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
-#[allow(unused_imports, reason = "wanted for GPUs and by tests")]
-pub use steps::ensure_fits;
+
+/// An error with the numbers if a model is too large for a text of its steps.
+pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
+    steps::ensure_fits(model)?;
+    network::ensure_fits(model)
+}
 
 const PRELUDE: &str = include_str!("state.cuh");
 
@@ -45,7 +56,14 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     let names = Names::new(model);
     let mut source = String::from(PRELUDE);
     let (mut choices, mut pairs) = (Vec::new(), Vec::new());
-    writeln!(source, "\nnamespace explore {{\n\nconstexpr u32 state_words = {};\n", model.layout.words).unwrap();
+    writeln!(
+        source,
+        "\nnamespace explore {{\n\nconstexpr u32 state_words = {};\n\n}}  // namespace explore\n",
+        model.layout.words
+    )
+    .unwrap();
+    source.push_str(&network::text(model));
+    source.push_str("namespace explore {\n\n");
     fields(model, &names, &mut source);
     let shared = &Shared::of_guards(model);
     for (number, condition) in shared.conditions.iter().enumerate() {
@@ -66,6 +84,7 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     source.push_str(&pairs::text(context, &pairs));
     dispatch(model, &names, &choices, &mut source);
     violations(model, &names, conditions, &mut source);
+    source.push_str(&property::text(model, &names, model.transitions.len() + conditions.len()));
     source.push_str("}  // namespace explore\n");
     source
 }
@@ -124,14 +143,21 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
 
 /// `step` and `choices`.
 fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
-    writeln!(to, "constexpr u32 units = {};\n", choices.len()).unwrap();
+    let of_components = model.network.iter().flat_map(|network| &network.leading).map(|leading| leading.most_steps);
+    let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).collect();
+    let first_component = model.processes.len();
+    writeln!(to, "constexpr u32 units = {}, first_component = {first_component};\n", choices.len()).unwrap();
     to.push_str("EXPLORE_FN u32 choices(u32 unit)\n{\n    switch (unit) {\n");
     for (unit, count) in choices.iter().enumerate() {
         writeln!(to, "    case {unit}: return {count};").unwrap();
     }
     to.push_str("    default: return 0;\n    }\n}\n\ntemplate <class State>\n");
-    to.push_str("EXPLORE_FN bool step(u32 unit, u32 choice, const State& from, State& to, Notes& notes)\n{\n");
-    to.push_str("    u32 result = no_step;\n    switch (unit) {\n");
+    to.push_str("EXPLORE_FN bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)\n{\n");
+    if model.network.is_some() {
+        to.push_str("    if (unit >= first_component) {\n        if (choice == 0) cursor.begin(unit - first_component, from);\n");
+        to.push_str("        return cursor.next(from, to);\n    }\n");
+    }
+    to.push_str("    (void)cursor, (void)choice;\n    u32 result = no_step;\n    switch (unit) {\n");
     for unit in (0..model.processes.len()).filter(|unit| choices[*unit] > 0) {
         writeln!(to, "    case {unit}: result = steps_of_{}(choice, from, to, notes); break;", names.process(unit)).unwrap();
     }
@@ -150,10 +176,11 @@ fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut
     .unwrap();
     writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
     // All are evaluated: a fault in one counts, whatever another is.
-    writeln!(to, "EXPLORE_FN u32 violated(const State& from, Notes& notes)\n{{\n    u32 first = {none};").unwrap();
+    writeln!(to, "EXPLORE_FN u32 violated(const u32* tables, const State& from, Notes& notes)\n{{\n    u32 first = {none};")
+        .unwrap();
     for (id, condition) in conditions.iter().enumerate() {
         let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from", shared: None };
         writeln!(to, "    if (!{} && first == {none}) first = {id};", scope.text(condition)).unwrap();
     }
-    to.push_str("    (void)from, (void)notes;\n    return first;\n}\n\n");
+    to.push_str("    (void)tables, (void)from, (void)notes;\n    return first;\n}\n\n");
 }

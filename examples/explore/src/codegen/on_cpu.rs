@@ -33,11 +33,13 @@ pub struct Compiled<'m> {
     interpreted: &'m Interpreted<'m>,
     expand: Expand,
     most_steps: usize,
+    /// Of the model's network.
+    tables: Vec<u32>,
     /// What the functions are in.
     _library: Library,
 }
 
-type Expand = unsafe extern "C" fn(*const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
+type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
 
 /// `Counts` in expand.cpp.
 #[repr(C)]
@@ -78,7 +80,7 @@ impl<'m> Compiled<'m> {
 
     fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
-        super::steps::ensure_fits(model)?;
+        super::ensure_fits(model)?;
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("a folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
@@ -96,7 +98,7 @@ impl<'m> Compiled<'m> {
             (*library.get::<Expand>(b"explore_expand")?, width() as usize, most_steps() as usize)
         };
         ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Some(Self { interpreted, expand, most_steps, _library: library }))
+        Ok(Some(Self { interpreted, expand, most_steps, tables: super::tables(model), _library: library }))
     }
 
     /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind
@@ -108,11 +110,20 @@ impl<'m> Compiled<'m> {
         expansion.successors.resize((before + rows) * width, 0);
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
-        // SAFETY: `states` are so many, each of `width` words; there is room for `rows` successors, from those before on.
+        // SAFETY: `states` are so many, each of `width` words; there is room for `rows` successors, from those before on; the
+        // tables are those of the model that was compiled.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
-            (self.expand)(states.as_ptr(), (states.len() / width) as u64, successors, parents, rows as u64 - 1, &mut counts);
+            (self.expand)(
+                self.tables.as_ptr(),
+                states.as_ptr(),
+                (states.len() / width) as u64,
+                successors,
+                parents,
+                rows as u64 - 1,
+                &mut counts,
+            );
         }
         let end = before + counts.rows as usize;
         expansion.successors.truncate(end * width);

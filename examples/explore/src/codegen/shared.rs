@@ -73,6 +73,7 @@ fn visit<'e>(expression: &'e Expression, f: &mut impl FnMut(&'e Expression, u64)
         Expression::Constant(value) => value.hash(&mut hasher),
         Expression::Variable(variable) => variable.hash(&mut hasher),
         Expression::At { process, location } => (process, location).hash(&mut hasher),
+        Expression::Enabled(label) => label.hash(&mut hasher),
         Expression::Element { array, index, .. } => (array, visit(index, f)).hash(&mut hasher),
         Expression::Unary { operator, operand } => (*operator as u8, visit(operand, f)).hash(&mut hasher),
         Expression::Binary { operator, operands, .. } => {

@@ -17,6 +17,15 @@ struct Notes {
     u32 overflows = 0;    // stores that changed the value
 };
 
+// Which of `most` moves of a property's automaton a state has.
+template <u32 most>
+struct Moves {
+    u32 bits[most / 32 + 1] = {};
+
+    EXPLORE_FN void add(u32 move) { bits[move / 32] |= 1u << move % 32; }
+    EXPLORE_FN bool has(u32 move) const { return bits[move / 32] >> move % 32 & 1; }
+};
+
 constexpr u32 fault_index = 1, fault_division = 2;
 
 // What comes of a choice: no step, one that has been taken, or one of two processes that is still to be tried.
@@ -54,6 +63,22 @@ EXPLORE_FN i32 remainder(i32 a, i32 b, u32 transition, Notes& notes)
 {
     if (b == 0) note_fault(notes, fault_division, transition);
     return b == 0 || b == -1 ? 0 : a % b;
+}
+
+// a to the power of b, and 1 over that of -b, truncated.
+EXPLORE_FN i32 power(i32 a, i32 b, u32 transition, Notes& notes)
+{
+    if (b < 0) {
+        if (a == 0) note_fault(notes, fault_division, transition);
+        return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+    }
+    u32 result = 1, factor = static_cast<u32>(a);
+    EXPLORE_NO_UNROLL
+    for (u32 left = static_cast<u32>(b); left != 0; left >>= 1) {
+        if (left & 1) result *= factor;
+        factor *= factor;
+    }
+    return static_cast<i32>(result);
 }
 
 // The value of `bits` bits of a word from `shift` on.

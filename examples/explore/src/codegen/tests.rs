@@ -5,7 +5,11 @@ use crate::checks::{Checks, Role, Violation};
 use crate::diagnostic::Severity;
 use crate::dve::Dve;
 use crate::interpreter::Interpreter;
-use crate::ir::{Model, Source};
+use crate::ir::property::Move;
+use crate::ir::{Model, Source, Span};
+use crate::language::{Format, Text};
+use crate::network::Reading;
+use crate::slco::Slco;
 use crate::successors::{Expansion, Interpreted, Successors};
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -88,8 +92,7 @@ fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<
 
 fn own_models() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
-    let files = std::fs::read_dir(folder).expect("the models").map(|file| file.expect("a file").path());
-    files.filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
+    std::fs::read_dir(folder).expect("the models").map(|file| file.expect("a file").path()).collect()
 }
 
 /// All models of the BEEM benchmark, if `WARPSET_BEEM` names its folder.
@@ -98,28 +101,67 @@ fn beem_models() -> Vec<PathBuf> {
         println!("skipped: WARPSET_BEEM does not name the models");
         return Vec::new();
     };
-    let files = std::fs::read_dir(Path::new(&folder).join("open")).expect("WARPSET_BEEM has a folder `open`");
-    files.map(|file| file.expect("a file").path()).collect()
+    let files = ["open", "ltl"]
+        .into_iter()
+        .flat_map(|kind| std::fs::read_dir(Path::new(&folder).join(kind)).expect("WARPSET_BEEM has folders `open` and `ltl`"));
+    files.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
 }
 
 /// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the
 /// environment, all.
 fn some_beem_models() -> Vec<PathBuf> {
-    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3"];
+    let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3", "rether.1.prop2"];
     let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
     let all = std::env::var_os("WARPSET_BEEM_ALL").is_some();
     beem_models().into_iter().filter(|path| all || is_one(path)).collect()
 }
 
-fn read_file(path: &Path) -> Dve {
-    read(&path.display().to_string(), std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+fn read_file(path: &Path) -> Text {
+    let input = crate::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
+    let text = Text::read(Format::of(path), input, &Reading::default());
+    text.unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
 }
 
 fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> anyhow::Result<Compiled<'m>>) {
-    let dve = read_file(path);
-    let checks = Checks { deadlocks: true, ..Checks::of_model(&dve.model) };
-    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let text = read_file(path);
+    let checks = Checks { deadlocks: true, ..Checks::of_model(text.model()) };
+    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
     if let Some(compiled) = or_skip(&interpreted, compile(&interpreted)) {
+        compare_reachable(&interpreted, &compiled);
+    }
+}
+
+/// A network with steps of one, two and all components, several transitions of a label, one with a single state, labels in no
+/// rule, and conditions on what is enabled.
+fn network() -> (tempfile::TempDir, Text, Checks) {
+    let folder = tempfile::tempdir().unwrap();
+    let many: String =
+        (0..40).map(|at| format!("({at}, \"S !{}\", {})\n({at}, T, {})\n", at % 4, (at * 3 + 1) % 40, at / 2)).collect();
+    for (name, text) in [
+        ("many.aut", format!("des (0, 81, 40)\n{many}(0, T, 39)\n")),
+        ("few.aut", "des (1, 5, 3)\n(0, \"S !1\", 1)\n(1, \"S !1\", 2)\n(1, T, 0)\n(2, T, 2)\n(2, i, 1)\n".into()),
+        ("one.aut", "des (0, 2, 1)\n(0, T, 0)\n(0, \"S !0\", 0)\n".into()),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let main = folder.path().join("main.exp");
+    let expression =
+        "par S -> many || S -> few || one || (hide S in par T in many || few || one || few || many end par end hide) end par";
+    std::fs::write(&main, expression).unwrap();
+    let text = read_file(&main);
+    let mut checks = Checks { deadlocks: true, ..Checks::of_model(text.model()) };
+    for condition in ["not enabled(\"S !1\") or few_1 == 1", "not enabled(T) or many_1 != 7", "one_1 == 0"] {
+        let source = Source { name: "condition".into(), text: condition.into() };
+        checks.add(Role::Invariant, condition.into(), text.condition(&source).unwrap_or_else(|error| panic!("{error}")).0);
+    }
+    (folder, text, checks)
+}
+
+#[test]
+fn compiled_code_of_networks_does_what_the_interpreter_does() {
+    let (_folder, text, checks) = network();
+    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
 }
@@ -128,6 +170,32 @@ fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> a
 fn compiled_code_does_what_the_interpreter_does() {
     let models = [own_models(), some_beem_models()].concat();
     models.par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::new(interpreted)));
+}
+
+/// The network with an automaton of more moves than a GPU takes at a time, which asks for what is enabled.
+fn product_of(network: &Text) -> Model {
+    let guard = |text: &str| {
+        let source = Source { name: "guard".into(), text: text.into() };
+        network.condition(&source).unwrap_or_else(|error| panic!("{error}")).0
+    };
+    let guards = ["enabled(T)", "not enabled(\"S !1\")", "many_1 % 3 == 0", "few_1 != 1", "1", "few_2 == 2 or enabled(i)"];
+    let ends = [(0, 0), (0, 1), (0, 0), (0, 1), (1, 1), (0, 1), (1, 0), (1, 1), (0, 0)];
+    let moves = ends.into_iter().zip(guards.iter().cycle());
+    let moves = moves.map(|((from, to), text)| Move { from, to, guard: Some(guard(text)), span: Span::default() });
+    let mut model = network.model().clone();
+    model.set_property("automaton".into(), vec!["q".into(), "r".into()], 0, vec![false, true], moves.collect()).unwrap();
+    model
+}
+
+#[test]
+fn compiled_code_of_products_of_networks_does_what_the_interpreter_does() {
+    let (_folder, text, _) = network();
+    let model = product_of(&text);
+    let checks = Checks { deadlocks: true, ..Checks::default() };
+    let interpreted = Interpreted { interpreter: Interpreter::new(&model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
 }
 
 /// The text means the same however it is compiled.
@@ -170,6 +238,43 @@ fn compiled_code_knows_all_constructs() {
         checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")).0);
     }
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
+}
+
+/// What only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards of what is received.
+#[test]
+fn compiled_code_knows_what_slco_has() {
+    let text = "
+        model constructs { actions tick classes
+          P { variables Byte i := 3 Integer n := 1 Boolean b Byte[3] a ports X L state machines
+            S { variables Boolean w initial A states B C transitions
+              1: A -> B { [i < 5 and b; i := i + 1; n := n * 70000 + i; b := n; a[i % 3] := i ** 2] }
+              2: A -> A { send m(n, i + 254) to X; w := n ** (i - 4) > 2 }
+              A -> C { tick }
+              B -> A { b := not b xor w; send l(i) to L }
+              C -> A { [i >= 0; i := 3; n := -n; b := i] } }
+            T { initial A transitions A -> A { [n > 100000 or n < 0; n := (n % 7) ** 3] } } }
+          Q { variables Byte v Byte[4] c Boolean d ports Y M state machines
+            R { initial A states B transitions
+              A -> B { receive m(d, c[v % 4] | d and c[v % 4] <> 3) from Y }
+              A -> A { receive m(d, v | not d or v > 200) from Y }
+              B -> A { receive l(v | v % 2 = 0) from M }
+              B -> A { receive l(c[1]) from M; c[1] := c[1] - 9 } } }
+        objects p : P(), q : Q()
+        channels x(Integer, Byte) sync between p.X and q.Y   l(Byte) async[2] lossy from p.L to q.M }";
+    let slco = Slco::read(Source { name: "constructs.slco".into(), text: text.into() });
+    let slco = slco.unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)));
+    let mut checks = Checks { deadlocks: true, ..Checks::of_model(&slco.model) };
+    let condition = Source { name: "condition".into(), text: "not (q.R.B and p.b and q.c[1] > 250)".into() };
+    checks.add(Role::Invariant, condition.text.clone(), slco.condition(&condition).unwrap_or_else(|error| panic!("{error}")).0);
+    let interpreted = Interpreted { interpreter: Interpreter::new(&slco.model), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
+    let nothing = Slco::read(Source { name: "nothing".into(), text: "model nothing { }".into() }).unwrap();
+    let interpreted = Interpreted { interpreter: Interpreter::new(&nothing.model), checks: &Checks::default() };
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -254,12 +359,19 @@ proptest! {
 fn nvrtc_takes_the_kernels() {
     use crate::gpu;
     use warpset::{Bucket, Error, Tree, gpu::compile_source};
-    let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path));
-    for dve in files.chain([large(super::parts::FEW + 100, 2, "sync c!x;")]) {
-        let name = &dve.model.source.name;
-        let width = dve.model.layout.words;
-        let checks = Checks::of_model(&dve.model);
-        for source in [gpu::source(&dve.model, &checks, true), gpu::source_of_walk(&dve.model, &checks)] {
+    let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path).model().clone());
+    let property = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P_0.critical; }, r -> r {}, r -> q {}, r -> r {}, r -> q {};
+        }\nsystem async property Runs;";
+    let product = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("models/peterson.dve")).expect("a model");
+    let product = read("product", product.replace("system async;", property)).model;
+    let models = files.chain([product, large(super::parts::FEW + 100, 2, "sync c!x;").model]);
+    let models = models.map(|model| (Checks::of_model(&model), model));
+    let (_folder, network, checks) = network();
+    let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network))];
+    for (checks, model) in models.chain(of_networks) {
+        let name = &model.source.name;
+        let width = model.layout.words;
+        for source in [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks)] {
             let compiled = [
                 compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
                 compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),

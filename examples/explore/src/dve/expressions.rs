@@ -5,7 +5,8 @@ use super::names::{Meaning, Names};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{Expression, Place, ProcessId, Span, Variable};
-use crate::warnings::Warning;
+use crate::parsing;
+use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -100,7 +101,7 @@ impl Scope<'_> {
             let operand = operand?;
             if operator.as_rule() == Rule::negate && operand == Expression::Constant(i32::MIN) {
                 let exact = -i64::from(i32::MIN);
-                self.warn(wrapped_to_32_bits(&operator, format!("-({})", i32::MIN), exact, i32::MIN));
+                self.warn(warnings::of_32_bits(span(&operator), &format!("-({})", i32::MIN), exact, i32::MIN));
             }
             Ok(Expression::unary(unary_operator(operator.as_rule()), operand))
         };
@@ -113,46 +114,13 @@ impl Scope<'_> {
 
     /// Warns of constants with which the operator does something else than arithmetic.
     fn look_at_binary(&self, operator: &Pair, left: &Expression, right: &Expression) {
-        let Expression::Constant(right) = *right else { return };
-        let (rule, at) = (operator.as_rule(), span(operator));
-        let bits = right & 31;
-        match rule {
-            Rule::shift_left | Rule::shift_right if right != bits => {
-                let label = format!("becomes one by {bits}: its lowest 5 bits");
-                let message = format!("a shift by {right}, where 0 to 31 are possible");
-                self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 1 });
-            }
-            Rule::divide | Rule::remainder if right == 0 => {
-                let label = "is a fault of the model whenever it is evaluated";
-                self.warn(Warning { diagnostic: Diagnostic::new(at, "a division by 0", label), values: 0 });
-            }
-            _ => {}
-        }
-        let Expression::Constant(left) = *left else { return };
-        let (a, b) = (i64::from(left), i64::from(right));
-        let exact = match rule {
-            Rule::add => a + b,
-            Rule::subtract => a - b,
-            Rule::multiply => a * b,
-            Rule::divide if b != 0 => a / b,
-            Rule::shift_left => a << bits,
-            _ => return,
-        };
-        let Some(folded) = binary_operator(rule).apply(left, right) else { return };
-        if i64::from(folded) != exact {
-            self.warn(wrapped_to_32_bits(operator, format!("{left} {} {right}", operator.as_str()), exact, folded));
-        }
+        let binary = binary_operator(operator.as_rule());
+        self.warnings.borrow_mut().extend(warnings::of_operator(binary, operator.as_str(), span(operator), left, right));
     }
 
     /// Warns of an element that an array does not have.
     fn look_at_index(&self, array: usize, index: Option<&Expression>, at: Span) {
-        let Variable { name, initial, .. } = &self.variables[array];
-        let Some(Expression::Constant(index)) = index else { return };
-        if !usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
-            let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
-            let label = "is a fault of the model whenever it is evaluated";
-            self.warn(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 });
-        }
+        self.warnings.borrow_mut().extend(warnings::of_index(&self.variables[array], index, at));
     }
 
     fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
@@ -168,6 +136,7 @@ impl Scope<'_> {
             Rule::false_value => Ok(Expression::Constant(0)),
             Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
             Rule::reference => self.reference(pair, room),
+            Rule::enabled => self.enabled(pair),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
@@ -182,6 +151,24 @@ impl Scope<'_> {
                 self.of_process(name, by.as_rule(), of_process, parts.next(), room)
             }
         }
+    }
+
+    /// Whether a step has a label, or one of the labels of a gate.
+    fn enabled(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let written = pair.into_inner().next().expect("a label is asked for");
+        let text = written.as_str().trim_end();
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let labels = &self.names.labels;
+        let of_gate = |label: &&str| label.strip_prefix(text).is_some_and(|rest| rest.starts_with(['!', '?', '(', ' ', '\t']));
+        let mut all: Vec<&str> = labels.names();
+        match labels.get(text) {
+            Some(_) => all = vec![text],
+            None => all.retain(of_gate),
+        }
+        let all = all.into_iter().filter_map(|label| labels.get(label)).map(|label| Expression::Enabled(*label)).collect();
+        Expression::joined(all, Binary::Or, at)
+            .ok_or_else(|| parsing::unknown("label of a step", text, span(&written), &labels.names()))
     }
 
     /// `P.state`, or a variable of another process.
@@ -254,22 +241,7 @@ impl Scope<'_> {
 
 /// An error for a name that is not declared, with the most similar one that is.
 pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
-    let error = Diagnostic::new(span(name), format!("there is no {what} `{}`", name.as_str()), "not declared");
-    let alike = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (a.len() > 2 && a.len() == b.len() && differences(a, b) == 1);
-    match known.iter().find(|known| alike(known, name.as_str())) {
-        Some(known) => error.with_help(format!("there is `{known}`")),
-        None if (1..=8).contains(&known.len()) => error.with_help(format!("there are: {}", known.join(", "))),
-        None => error,
-    }
-}
-
-fn differences(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
-}
-
-fn wrapped_to_32_bits(operator: &Pair, text: String, exact: i64, folded: i32) -> Warning {
-    let message = format!("{text} is {exact}, which does not fit 32 bits");
-    Warning { diagnostic: Diagnostic::new(span(operator), message, format!("becomes {folded}")), values: 1 }
+    parsing::unknown(what, name.as_str(), span(name), known)
 }
 
 fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
@@ -278,7 +250,7 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
 
 fn is_operand(rule: Rule) -> bool {
     use Rule::*;
-    matches!(rule, reference | number | least | parenthesised | true_value | false_value)
+    matches!(rule, reference | enabled | number | least | parenthesised | true_value | false_value)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

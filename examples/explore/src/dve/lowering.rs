@@ -5,15 +5,18 @@
 
 use super::expressions::{Scope, unknown};
 use super::grammar::{self, Pair, Rule, parts, span};
-use super::names::{self, Buffer, Meaning, Names};
+use super::names::{self, Meaning, Names};
+use crate::assembly::{Parts, assembled};
+use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
-use crate::ir::bounds;
 use crate::ir::expression::Binary;
+use crate::ir::property::{Move, Property};
 use crate::ir::{
-    Action, Assertion, Assignment, Channel, Expression, Layout, Location, LocationId, Model, Place, Process, ProcessId, Range,
-    Source, Span, Transition, Type, Variable, VariableId,
+    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Process, ProcessId, Range, Source, Span,
+    Transition, Type, Variable,
 };
-use crate::warnings::Warning;
+use crate::parsing;
+use crate::warnings::{self, Warning};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -24,9 +27,6 @@ const MAX_ELEMENTS: i32 = 65_536;
 /// Messages that a channel may have room for. Each takes assignments of its own when one is received.
 const MAX_MESSAGES: i32 = 1024;
 
-/// Bits that variables and locations may take together: what the widest vectors of a table hold.
-const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
-
 /// The model, its names, and what of its text is not computed as it is written.
 pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
@@ -34,7 +34,16 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
     let mut processes = Vec::new();
     let items: Vec<Pair> = parts(text.clone()).collect();
     let messages = messages(&text);
-    for item in items {
+    let property = property_name(&items);
+    let is_property = |item: &Pair| {
+        let name = item.clone().into_inner().find(|part| part.as_rule() == Rule::name);
+        item.as_rule() == Rule::process
+            && property.is_some()
+            && name.map(|name| name.as_str()) == property.as_ref().map(Pair::as_str)
+    };
+    // The property comes last, wherever it is in the text.
+    let (last, items): (Vec<Pair>, Vec<Pair>) = items.into_iter().partition(is_property);
+    for item in items.into_iter().chain(last) {
         match item.as_rule() {
             Rule::declaration => lowering.declare(item, None)?,
             Rule::channels => lowering.channels(item, &messages)?,
@@ -42,6 +51,9 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
             Rule::system => system(item)?,
             _ => {}
         }
+    }
+    if let Some(name) = &property {
+        lowering.begin_property(name)?;
     }
     for (process, sections) in processes.iter().enumerate() {
         lowering.process_declarations(process, sections)?;
@@ -61,6 +73,9 @@ struct Lowering {
     channels: Vec<Channel>,
     transitions: Vec<Transition>,
     assertions: Vec<Assertion>,
+    /// The process that is the property.
+    property_process: Option<ProcessId>,
+    property: Option<Property>,
     warnings: RefCell<Vec<Warning>>,
 }
 
@@ -136,28 +151,13 @@ impl Lowering {
     /// changes: none where it is a store that is counted whenever it takes place.
     fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
         let kept = ty.wrap(value);
-        if kept != value {
-            let Range { low, high } = Range::of_type(ty);
-            let message = format!("{value} does not fit {}, which holds {low} to {high}", type_name(ty));
-            self.warnings
-                .borrow_mut()
-                .push(Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {kept}")), values });
-        }
+        self.warnings.borrow_mut().extend(warnings::of_store(value, kept, type_name(ty), Range::of_type(ty), at, values));
         kept
     }
 
     /// Warns of a list that has not as many values as its array has elements.
     fn look_at_length(&self, name: &Pair, given: &[(i32, Span)], size: usize) {
-        let (count, name) = (given.len(), name.as_str());
-        let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
-        let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
-        let (at, label, lost) = match (given.get(size), given.last()) {
-            (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
-            (None, Some((_, at))) if count < size => (*at, format!("0 from element {count} on, to element {}", size - 1), 0),
-            _ => return,
-        };
-        let diagnostic = Diagnostic::new(at, message, label);
-        self.warnings.borrow_mut().push(Warning { diagnostic, values: lost as u64 });
+        self.warnings.borrow_mut().extend(warnings::of_list(name.as_str(), given, size, "0"));
     }
 
     /// Warns of constants that are stored where they do not fit.
@@ -225,23 +225,14 @@ impl Lowering {
                 self.channels.push(Channel { name: name.as_str().into(), fields: fields(None), senders, receivers });
                 names::Channel::Rendezvous(self.channels.len() - 1)
             } else {
-                names::Channel::Buffer(self.buffer(name.as_str(), &fields(Some(Type::INT)), capacity))
+                let fields: Vec<_> = fields(Some(Type::INT)).into_iter().enumerate().collect();
+                let fields = fields.into_iter().map(|(at, ty)| (format!("{}[{at}]", name.as_str()), ty.unwrap_or(Type::INT)));
+                names::Channel::Buffer(Buffer::declare(name.as_str(), fields, capacity, &mut self.variables))
             };
             let declared = self.names.channels.declare(name.as_str(), channel, span(&name));
             declared.map_err(|earlier| twice("channel", &name, earlier))?;
         }
         Ok(())
-    }
-
-    fn buffer(&mut self, name: &str, types: &[Option<Type>], capacity: usize) -> Buffer {
-        let mut add = |name: String, ty, is_array, elements| {
-            self.variables.push(Variable::new(name, None, ty, is_array, vec![0; elements]));
-            self.variables.len() - 1
-        };
-        let arrays = types.iter().enumerate();
-        let arrays = arrays.map(|(at, ty)| add(format!("{name}[{at}]"), ty.unwrap_or(Type::INT), true, capacity)).collect();
-        let bits = (usize::BITS - capacity.leading_zeros()) as u8;
-        Buffer { arrays, length: add(format!("{name}.length"), Type { bits, signed: false }, false, 1), capacity }
     }
 
     /// Declares a process with its states, so that all processes may ask for them.
@@ -286,8 +277,8 @@ impl Lowering {
         for section in sections {
             match section.as_rule() {
                 Rule::declaration => self.declare(section.clone(), Some(process))?,
-                Rule::accepting => {
-                    let label = "these are for LTL properties, which are not checked";
+                Rule::accepting if self.property_process != Some(process) => {
+                    let label = "only a property process has these (`system async property NAME;`)";
                     return Err(Diagnostic::new(span(section), "accepting states", label));
                 }
                 _ => {}
@@ -297,6 +288,9 @@ impl Lowering {
     }
 
     fn process_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        if self.property_process == Some(process) {
+            return self.property_behaviour(process, sections);
+        }
         for assertion in of_rule(sections, Rule::assertions) {
             let at = span(&assertion);
             let mut parts = assertion.into_inner();
@@ -312,6 +306,57 @@ impl Lowering {
             self.transitions.push(transition);
         }
         self.processes[process].transitions = first..self.transitions.len();
+        Ok(())
+    }
+
+    /// Its name is known to nobody: neither processes nor conditions may read where the property is.
+    fn begin_property(&mut self, name: &Pair) -> Result<(), Diagnostic> {
+        let known = &mut self.names.processes;
+        let Some(process) = known.get(name.as_str()).copied() else {
+            return Err(unknown("process", name, &known.names()));
+        };
+        known.remove(name.as_str());
+        self.property_process = Some(process);
+        Ok(())
+    }
+
+    /// The automaton: moves with guards, and nothing else.
+    fn property_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
+        let mut accepting = vec![false; self.processes[process].locations.len()];
+        let (mut moves, mut from) = (Vec::new(), None);
+        let refuse = |pair: &Pair, what: &str| {
+            Err(Diagnostic::new(span(pair), format!("{what} in a property process"), "it has guards only, and accepting states"))
+        };
+        for section in sections {
+            match section.as_rule() {
+                Rule::committed => return refuse(section, "committed states"),
+                Rule::assertions => return refuse(section, "an assertion"),
+                Rule::accepting => {
+                    if section.as_str().contains('(') {
+                        let label = "`accept` and names of states is Büchi's, the only one that is supported";
+                        return Err(Diagnostic::new(span(section), "an acceptance condition other than Büchi's", label));
+                    }
+                    for state in parts(section.clone()) {
+                        accepting[self.state(process, &state)?] = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for pair in of_rule(sections, Rule::transitions) {
+            for part in pair.clone().into_inner() {
+                match part.as_rule() {
+                    Rule::sync => return refuse(&part, "a communication"),
+                    Rule::effect => return refuse(&part, "an effect"),
+                    _ => {}
+                }
+            }
+            let Transition { from: source, to, guard, span, .. } = self.transition(process, pair, from)?;
+            from = Some(source);
+            moves.push(Move { from: source, to, guard, span });
+        }
+        self.processes[process].transitions = self.transitions.len()..self.transitions.len();
+        self.property = Some(Property::new(process, accepting, moves));
         Ok(())
     }
 
@@ -378,10 +423,18 @@ impl Lowering {
                 let targets = message(&direction).map(|target| scope.target(target)).collect::<Result<_, _>>()?;
                 Ok(Communication::with(Action::Receive { channel: *channel, targets }))
             }
-            (names::Channel::Buffer(buffer), true) => Ok(buffer.send(sent()?, at)),
+            (names::Channel::Buffer(buffer), true) => Ok(Communication {
+                action: Action::Alone,
+                condition: Some(buffer.has_room(at)),
+                stores: buffer.append(sent()?, at),
+            }),
             (names::Channel::Buffer(buffer), false) => {
                 let targets: Result<_, _> = message(&direction).map(|target| scope.target(target)).collect();
-                Ok(buffer.receive(targets?, at))
+                Ok(Communication {
+                    action: Action::Alone,
+                    condition: Some(buffer.has_message(at)),
+                    stores: buffer.take(targets?, at),
+                })
             }
         }
     }
@@ -396,75 +449,19 @@ impl Lowering {
         Ok(Assignment { target, value })
     }
 
-    fn finish(mut self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
-        for (id, transition) in self.transitions.iter().enumerate() {
-            match &transition.action {
-                Action::Alone => {}
-                Action::Send { channel, .. } => self.channels[*channel].senders.push(id),
-                Action::Receive { channel, targets } => {
-                    self.channels[*channel].receivers.push(id);
-                    targets.iter().for_each(|target| self.variables[target.variable].is_written = true);
-                }
-            }
-            transition.effects.iter().for_each(|effect| self.variables[effect.target.variable].is_written = true);
-        }
-        bounds::bound(&self.processes, &self.channels, &self.transitions, &mut self.variables);
-        let of_variable = |variable: &Variable| variable.initial.len() * variable.values.bits().next_power_of_two() as usize;
-        let written = self.variables.iter().filter(|variable| variable.is_written);
-        let bits = written.map(of_variable).sum::<usize>() + 8 * self.processes.len();
-        let too_large = |words: usize| {
-            let message = format!("states of this model take about {words} words of 32 bits");
-            Diagnostic::new(Span { line: 1, column: 1, ..Span::default() }, message, format!("{} are possible", MAX_BITS / 32))
-        };
-        if bits > 2 * MAX_BITS {
-            return Err(too_large(bits / 32));
-        }
-        let layout = Layout::new(&self.processes, &self.variables);
-        if layout.words * 32 > MAX_BITS {
-            return Err(too_large(layout.words));
-        }
-        let Self { names, variables, processes, channels, transitions, assertions, warnings } = self;
-        let source = source.clone();
+    fn finish(self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
+        let Self { names, variables, processes, channels, transitions, assertions, property, warnings, .. } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
-        Ok((Model { source, variables, processes, channels, transitions, assertions, layout }, names, warnings))
+        let model =
+            assembled(Parts { variables, processes, channels, transitions, assertions, property, network: None }, source)?;
+        Ok((model, names, warnings))
     }
 }
 
 impl Communication {
     fn with(action: Action) -> Self {
         Self { action, condition: None, stores: Vec::new() }
-    }
-}
-
-impl Buffer {
-    fn send(&self, values: Vec<Expression>, at: Span) -> Communication {
-        let length = || Expression::Variable(self.length);
-        let room = Expression::binary(Binary::Less, length(), Expression::Constant(self.capacity as i32), at);
-        let behind_the_last = |array: &VariableId| Place { variable: *array, index: Some(length()), span: at };
-        let stores = self.arrays.iter().zip(values).map(|(array, value)| Assignment { target: behind_the_last(array), value });
-        let stores = stores.chain([self.add_to_length(Binary::Add, at)]).collect();
-        Communication { action: Action::Alone, condition: Some(room), stores }
-    }
-
-    fn receive(&self, targets: Vec<Place>, at: Span) -> Communication {
-        let waiting = Expression::binary(Binary::Greater, Expression::Variable(self.length), Expression::Constant(0), at);
-        let index = |element: usize| Expression::Constant(element as i32);
-        let element = |array: VariableId, of: usize| Expression::Element { array, index: Box::new(index(of)), span: at };
-        let first = targets.into_iter().zip(&self.arrays).map(|(target, array)| Assignment { target, value: element(*array, 0) });
-        let moves = self.arrays.iter().flat_map(|&array| {
-            (0..self.capacity).map(move |to| {
-                let value = if to + 1 < self.capacity { element(array, to + 1) } else { Expression::Constant(0) };
-                Assignment { target: Place { variable: array, index: Some(index(to)), span: at }, value }
-            })
-        });
-        let stores = first.chain(moves).chain([self.add_to_length(Binary::Subtract, at)]).collect();
-        Communication { action: Action::Alone, condition: Some(waiting), stores }
-    }
-
-    fn add_to_length(&self, operator: Binary, at: Span) -> Assignment {
-        let value = Expression::binary(operator, Expression::Variable(self.length), Expression::Constant(1), at);
-        Assignment { target: Place { variable: self.length, index: None, span: at }, value }
     }
 }
 
@@ -495,12 +492,18 @@ fn messages<'a>(model: &Pair<'a>) -> Messages<'a> {
     messages
 }
 
-/// Refuses what is not `system async;`.
+/// The name of the property process, if there is one.
+fn property_name<'a>(items: &[Pair<'a>]) -> Option<Pair<'a>> {
+    let system = items.iter().find(|item| item.as_rule() == Rule::system)?.clone();
+    let property = system.into_inner().find(|part| part.as_rule() == Rule::property)?;
+    property.into_inner().find(|part| part.as_rule() == Rule::name)
+}
+
+/// Refuses what is not `system async`.
 fn system(pair: Pair) -> Result<(), Diagnostic> {
     for part in parts(pair) {
         let (message, label) = match part.as_rule() {
             Rule::synchronous => ("a synchronous system", "only `system async` is supported"),
-            Rule::property => ("a property process", "LTL properties are not checked"),
             _ => continue,
         };
         return Err(Diagnostic::new(span(&part), message, label));
@@ -520,6 +523,5 @@ fn type_name(ty: Type) -> &'static str {
 }
 
 fn twice(what: &str, name: &Pair, earlier: Span) -> Diagnostic {
-    Diagnostic::new(span(name), format!("the {what} `{}` is declared twice", name.as_str()), "again here")
-        .with_related(earlier, "first here")
+    parsing::twice(what, name.as_str(), span(name), earlier)
 }

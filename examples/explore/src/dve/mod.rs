@@ -1,8 +1,9 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
 //! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped
-//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). Refused
-//! with a reason: accepting states, property processes, `system sync`, probabilistic transitions.
+//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). A
+//! property process (`system async property NAME`, `accept`) is an automaton beside the others (`ir::property`). Refused with a
+//! reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, probabilistic transitions.
 //!
 //! # How it is lowered
 //!
@@ -29,12 +30,14 @@ pub mod random;
 mod tests;
 
 use crate::diagnostic::Located;
-use crate::ir::{Expression, Model, Source};
+use crate::ir::{Expression, Model, Source, Variable};
 use crate::warnings::Warning;
 use expressions::Scope;
 use grammar::Rule;
-use names::Names;
 use std::cell::RefCell;
+
+pub use grammar::is_keyword;
+pub use names::{Meaning, Names};
 
 /// A model with the names that its text declares, for conditions about it.
 #[derive(Clone, Debug)]
@@ -58,6 +61,15 @@ impl Dve {
         }
     }
 
+    /// Whether the model has a global variable or constant of that name.
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.names.globals.get(name).is_some()
+    }
+
+    pub fn has_process(&self, name: &str) -> bool {
+        self.names.processes.get(name).is_some()
+    }
+
     /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over
     /// states and variables of processes as `P.name`. Also gives what of it is not computed as it is written.
     ///
@@ -65,13 +77,22 @@ impl Dve {
     ///
     /// As [`read`](Self::read).
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
-        let warnings = RefCell::default();
-        let scope = Scope { names: &self.names, variables: &self.model.variables, process: None, warnings: &warnings };
-        let read = || {
-            let pair = grammar::parse(Rule::condition, &source.text)?;
-            scope.expression(pair.into_inner().next().expect("a condition is an expression"))
-        };
-        let expression = read().map_err(|error| Box::new(error.of(source)))?;
-        Ok((expression, warnings.into_inner()))
+        condition(&self.names, &self.model.variables, source)
     }
+}
+
+/// Reads a condition over names of any model; and what of it is not computed as it is written.
+///
+/// # Errors
+///
+/// As [`Dve::read`].
+pub fn condition(names: &Names, variables: &[Variable], source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+    let warnings = RefCell::default();
+    let scope = Scope { names, variables, process: None, warnings: &warnings };
+    let read = || {
+        let pair = grammar::parse(Rule::condition, &source.text)?;
+        scope.expression(pair.into_inner().next().expect("a condition is an expression"))
+    };
+    let expression = read().map_err(|error| Box::new(error.of(source)))?;
+    Ok((expression, warnings.into_inner()))
 }

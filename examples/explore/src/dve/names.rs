@@ -1,7 +1,9 @@
 //! What the names of a model stand for.
 
-use crate::ir::{ChannelId, LocationId, ProcessId, Span, Type, Variable, VariableId};
-use std::collections::HashMap;
+use crate::buffer::Buffer;
+use crate::ir::network::LabelId;
+use crate::ir::{ChannelId, LocationId, ProcessId, Type, Variable, VariableId};
+pub use crate::parsing::Declared;
 
 /// All names of a model. Variables and constants, channels, processes and states have a name space each.
 #[derive(Clone, Debug, Default)]
@@ -13,11 +15,9 @@ pub struct Names {
     pub locals: Vec<Declared<Meaning>>,
     /// By process.
     pub states: Vec<Declared<LocationId>>,
+    /// Of the steps of a network, which conditions ask for.
+    pub labels: Declared<LabelId>,
 }
-
-/// Names of one kind in one scope.
-#[derive(Clone, Debug)]
-pub struct Declared<T>(HashMap<String, (T, Span)>);
 
 /// What a name in an expression stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +35,6 @@ pub enum Channel {
     Buffer(Buffer),
 }
 
-/// A buffered channel: an array for each value of a message, the first `length` elements of which are waiting, the oldest first.
-/// All elements after them are 0.
-#[derive(Clone, Debug)]
-pub struct Buffer {
-    pub arrays: Vec<VariableId>,
-    pub length: VariableId,
-    /// Messages that have room.
-    pub capacity: usize,
-}
-
 impl Channel {
     /// The types of a message's values; `None` for what is sent as it is.
     pub fn types(&self, channels: &[crate::ir::Channel], variables: &[Variable]) -> Vec<Option<Type>> {
@@ -60,35 +50,5 @@ impl Channel {
             Self::Rendezvous(channel) => channels[*channel].fields.len(),
             Self::Buffer(buffer) => buffer.arrays.len(),
         }
-    }
-}
-
-impl<T> Default for Declared<T> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
-
-impl<T> Declared<T> {
-    /// Declares a name; the place of an earlier declaration of it is an error.
-    pub fn declare(&mut self, name: &str, meaning: T, span: Span) -> Result<(), Span> {
-        match self.0.get(name) {
-            Some((_, earlier)) => Err(*earlier),
-            None => {
-                self.0.insert(name.into(), (meaning, span));
-                Ok(())
-            }
-        }
-    }
-
-    pub fn get(&self, name: &str) -> Option<&T> {
-        self.0.get(name).map(|(meaning, _)| meaning)
-    }
-
-    /// In alphabetical order.
-    pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.0.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names
     }
 }

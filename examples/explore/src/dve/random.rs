@@ -15,6 +15,43 @@ pub fn model() -> impl Strategy<Value = String> {
     })
 }
 
+/// The same with a property process of up to four states.
+#[cfg(feature = "cpu")]
+pub fn product() -> impl Strategy<Value = String> {
+    let moves = proptest::collection::vec((0usize..4, 0usize..4, proptest::option::weighted(0.6, guard())), 1..9);
+    let accepting = proptest::collection::vec(0usize..4, 1..4);
+    // What holds from some point on for ever: often only if somebody never moves again.
+    let for_ever = guard().prop_map(|guard| (vec![(0, 0, None), (0, 1, Some(guard.clone())), (1, 1, Some(guard))], vec![1]));
+    let automata = prop_oneof![2 => (moves, accepting), 1 => for_ever];
+    (model(), automata).prop_map(|(model, (moves, accepting))| {
+        let accepting: Vec<String> =
+            accepting.iter().collect::<std::collections::BTreeSet<_>>().iter().map(|at| format!("q{at}")).collect();
+        let moves = moves.iter().map(|(from, to, guard)| {
+            format!("q{from} -> q{to} {{ {} }}", guard.as_ref().map_or_else(String::new, |guard| format!("guard {guard};")))
+        });
+        let moves: Vec<String> = moves.collect();
+        let automaton = format!(
+            "process Runs {{\nstate q0, q1, q2, q3;\ninit q0;\naccept {};\ntrans {};\n}}\n",
+            accepting.join(", "),
+            moves.join(",\n")
+        );
+        model.replace("system async;", &format!("{automaton}system async property Runs;"))
+    })
+}
+
+/// What a property asks: mostly where processes are, and seldom what may be a fault.
+#[cfg(feature = "cpu")]
+fn guard() -> impl Strategy<Value = String> {
+    let operand = || select(vec!["P_0.s0", "P_0.s1", "P_0.s2", "x == 1", "x != 0", "P_0.l > 1", "y < 0", "a[1] == 0"]);
+    prop_oneof![
+        4 => operand().prop_map(String::from),
+        4 => operand().prop_map(|one| format!("not ({one})")),
+        2 => (operand(), operand()).prop_map(|(one, other)| format!("({one}) and not ({other})")),
+        1 => (operand(), operand()).prop_map(|(one, other)| format!("({one}) or ({other})")),
+        1 => Just("a[x] < 2".to_string()),
+    ]
+}
+
 fn process() -> impl Strategy<Value = String> {
     let transitions = proptest::collection::vec(transition(), 1..7);
     let committed = select(vec!["", "", "commit s1;\n", "commit s0, s2;\n"]);

@@ -187,7 +187,14 @@ fn errors_say_what_and_where() {
         (with("", "accept rabin (a; b), (;a);"), 3, "accepting states"),
         ("process P { state a; }\nsystem async;".into(), 1, "process P has no initial state"),
         ("process P { state a; init a; }\nsystem sync;".into(), 2, "a synchronous system"),
-        ("process P { state a; init a; }\nsystem async property P;".into(), 2, "a property process"),
+        ("process P { state a; init a; }\nsystem async property Q;".into(), 2, "there is no process `Q`"),
+        (property("accept a;\ncommit a;"), 3, "committed states in a property process"),
+        (property("accept buchi (a);"), 2, "an acceptance condition other than Büchi's"),
+        (property("accept a;\ntrans a -> a { effect x = 1; };"), 3, "an effect in a property process"),
+        (property("accept a;\ntrans a -> a { sync c!; };"), 3, "a communication in a property process"),
+        (property("accept a;\nassert a: x == 0;"), 3, "an assertion in a property process"),
+        (property("accept c;"), 2, "there is no state `c`"),
+        (property("}\nprocess Q { state a, b; init a; trans a -> b { guard P.a; };"), 3, "there is no process `P`"),
         ("process P { state a; init a; }\n".into(), 2, "the text ends here"),
         ("/* never closed".into(), 1, "the text ends here: `*/` was expected"),
         (String::new(), 1, "the text ends here"),
@@ -196,6 +203,29 @@ fn errors_say_what_and_where() {
         let expected = format!("test:{line}:");
         assert!(error.starts_with(&expected) && error.contains(message), "{text}\n{error}");
     }
+}
+
+/// A model with a property process P, which has this besides its states.
+fn property(sections: &str) -> String {
+    format!("byte x; channel c; process P {{ state a, b; init a;\n{sections} }}\nsystem async property P;")
+}
+
+/// Guards, sources left out and the order of processes are as elsewhere; nothing of it is the system's.
+#[test]
+fn a_property_is_an_automaton() {
+    let text =
+        property("accept b; trans a -> a {}, -> b { guard x == 0; };").replace("system", "process Q { state s; init s; } system");
+    let model = read(&text).unwrap().model;
+    let property = model.property.as_ref().unwrap();
+    assert_eq!((property.process, &property.accepting), (1, &vec![false, true]));
+    assert_eq!(
+        property.moves.iter().map(|of| (of.from, of.to, of.guard.is_some())).collect::<Vec<_>>(),
+        [(0, 0, false), (0, 1, true)]
+    );
+    assert_eq!((&*model.processes[0].name, &*model.processes[1].name, model.transitions.len()), ("Q", "P", 0));
+    let mut alone = model.clone();
+    alone.remove_property();
+    assert_eq!((alone.processes.len(), alone.layout.bits, model.layout.bits), (1, 0, 1));
 }
 
 #[test]

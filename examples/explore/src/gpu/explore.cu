@@ -237,28 +237,130 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
     }
 }
 
-// One choice of a process in the thread's state; `give` gets the successor, if there is one. Gives 1 then, else 0. There is none,
-// nor are there later ones, from a fault on. All threads of the block call it.
+// Of a product: moves of the property's automaton that one step is joined with at a time. Without a property there is one place,
+// for the step by itself.
+constexpr u32 moves_at_once = property_moves == 0 ? 1 : property_moves < EXPLORE_ROWS_A_THREAD ? property_moves : EXPLORE_ROWS_A_THREAD;
+
+// All that a state can try: choices of its processes, and behind them, of a product, to stay where none of them can be taken.
+constexpr u32 all_units = units + (property_moves > 0);
+
+EXPLORE_FN u32 all_choices(u32 unit) { return unit < units ? choices(unit) : 1; }
+
+// The automaton's part in the steps of a state.
+struct Joint {
+    Moves<property_moves> moves;
+    i32 location = 0;
+    u32 system_steps = 0;  // of the processes, until now
+
+    template <class State>
+    EXPLORE_FN void start(const u32* tables, const State& state, Notes& notes)
+    {
+        location = property_location(state);
+        find_moves(tables, state, moves, notes);
+    }
+
+    // Gives the successor with each of the moves from `first` on, as many as are taken at a time; without a property as it is.
+    // Gives how many there are.
+    template <class From, class To, class Give>
+    EXPLORE_FN u32 give_all(bool steps, const From& from, To& to, u32 first, Give& give) const
+    {
+        if constexpr (property_moves == 0) {
+            give(steps, from, to);
+            return steps;
+        } else {
+            u32 given = 0;
+            EXPLORE_UNROLL
+            for (u32 at = 0; at < moves_at_once; ++at) {
+                const u32 move = first + at;
+                const bool takes = steps && move < property_moves && moves.has(move);
+                if (takes) move_property(location, move, to);
+                give(takes, from, to);
+                given += takes;
+            }
+            return given;
+        }
+    }
+};
+
+// Whether choices of a unit are those of a component of a network.
+EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
+
+// One choice in the thread's state, with moves from `first_move` on; `give` gets the successors, if there are any. Gives how
+// many. There is none, nor are there later ones, from a fault on. All threads of the block call it.
 template <class Give>
-EXPLORE_FN u32 try_choice(u32 unit, u32 choice, bool has_state, SharedStates& state, Notes& notes, Give& give)
+EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, bool has_state, SharedStates& state, Joint& joint,
+                          Notes& notes, Give& give)
 {
     const bool may_step = has_state && notes.fault == 0;
+    const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
+    // For later moves the same step is taken again: the cursor goes on with the last ones, and overflows count with the first.
+    Cursor next = cursor;
+    const u32 overflows = notes.overflows;
+    bool steps;
+    u32 given;
     if constexpr (in_registers) {
         RegisterState from;
         copy(state, from);
         RegisterState to = from;
-        const bool steps = may_step && step(unit, choice, from, to, notes) && notes.fault == 0;
-        give(steps, from, to);
-        return steps;
+        steps = may_step && (stays || (unit < units && step(unit, choice, next, from, to, notes))) && notes.fault == 0;
+        given = joint.give_all(steps, from, to, first_move, give);
     } else {
         // Beside the state is its copy, which a step changes; then it is made a copy again.
         SharedStates to = copy_of(state);
-        const bool changes = may_step && step(unit, choice, state, to, notes);
-        const bool steps = changes && notes.fault == 0;
-        give(steps, state, to);
+        const bool changes = may_step && (stays || (unit < units && step(unit, choice, next, state, to, notes)));
+        steps = changes && notes.fault == 0;
+        given = joint.give_all(steps, state, to, first_move, give);
         if (changes) copy(state, to);
-        return steps;
     }
+    if (first_move == 0)
+        joint.system_steps += steps && unit < units;
+    else
+        notes.overflows = overflows;
+    if (first_move + moves_at_once >= property_moves) cursor = next;
+    return given;
+}
+
+// All that the thread's state can try. All threads of the warp call it.
+template <class Give>
+EXPLORE_FN void try_all(const u32* tables, bool has_state, SharedStates& state, Joint& joint, Notes& notes, Give& give)
+{
+    Cursor cursor(tables);
+#pragma unroll 1
+    for (u32 unit = 0; unit < all_units; ++unit)
+#pragma unroll 1
+        for (u32 choice = 0; choice < all_choices(unit); ++choice) {
+            if (is_component(unit) && choice != 0 && !Warp::any(cursor.more())) break;
+#pragma unroll 1
+            for (u32 move = 0; move == 0 || move < property_moves; move += moves_at_once)
+                try_choice(unit, choice, move, cursor, has_state, state, joint, notes, give);
+        }
+}
+
+// A barrier of all blocks, which are resident together: `act` is what the last to come does before the others go on. One thread
+// of each block calls it. Fences and relaxed accesses at device scope: what a block did before it arrives happens before `act`,
+// and that before anyone goes on.
+template <class Act>
+EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
+{
+    const u32 generation = load_relaxed(generation_now);
+    __threadfence();
+    if (atomicAdd(arrived, 1) + 1 == gridDim.x) {
+        __threadfence();
+        act();
+        *arrived = 0;
+        __threadfence();
+        atomicExch(generation_now, generation + 1);
+    } else {
+        while (load_relaxed(generation_now) == generation) __nanosleep(20);
+    }
+    __threadfence();
+}
+
+EXPLORE_FN u64 nanoseconds()
+{
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
 }
 
 #if EXPLORE_WALKS_BACK
@@ -305,6 +407,7 @@ struct HandOver {
 // What the threads of a block share.
 struct Engine {
     const Table& table;
+    const u32* tables;  // of the model's network
     Cache cache;
     SharedStates state;  // of this thread
     u64* order;
@@ -348,21 +451,27 @@ struct Engine {
         bool violates = false;
         if (has_state) {
             set_state(fetch(table, reference), state);
-            if constexpr (conditions > 0) violates = violated(state, notes) != conditions;
+            if constexpr (conditions > 0) violates = violated(tables, state, notes) != conditions;
         }
+        Joint joint;
+        if (has_state) joint.start(tables, state, notes);
         HandOver hand_over{cache, reference};
         watch.lap(&search->fetching);
         u32 free_rows = 0, steps = 0;  // free_rows: of the cache, at least; the same for all threads
-        u32 unit = 0, choice = 0;
+        u32 unit = 0, choice = 0, move = 0;
+        constexpr u32 wanted_rows = Chosen::threads * moves_at_once;
+        Cursor cursor(tables);
 #pragma unroll 1
         while (true) {
-            if (choice == choices(unit)) {
+            // The same for all threads: a component of a network is done with when it is so in all their states.
+            const bool may_be_done = is_component(unit) && choice != 0 && move == 0;
+            if (choice == all_choices(unit) || (may_be_done && !__syncthreads_or(cursor.more()))) {
                 choice = 0;
-                if (++unit >= units) break;
+                if (++unit >= all_units) break;
                 continue;
             }
-            if (free_rows < Chosen::threads) free_rows = first < last ? cache.free_rows() : 0;
-            if (free_rows < Chosen::threads) {  // the only put: its code is long
+            if (free_rows < wanted_rows) free_rows = first < last ? cache.free_rows() : 0;
+            if (free_rows < wanted_rows) {  // the only put: its code is long
                 watch.lap(&search->generating);
                 const u32 left = cache.drop_duplicates();
                 watch.lap(&search->caching);
@@ -371,12 +480,15 @@ struct Engine {
                 free_rows = Chosen::rows;
             }
             if (first >= last) return;
-            free_rows -= Chosen::threads;
-            steps += try_choice(unit, choice, has_state, state, notes, hand_over);
+            free_rows -= wanted_rows;
+            steps += try_choice(unit, choice, move, cursor, has_state, state, joint, notes, hand_over);
+            move += moves_at_once;
+            if (move < property_moves) continue;
+            move = 0;
             ++choice;
         }
         watch.lap(&search->generating);
-        const bool is_deadlock = has_state && steps == 0 && notes.fault == 0;
+        const bool is_deadlock = has_state && joint.system_steps == 0 && notes.fault == 0;
         violates |= is_deadlock && limits.deadlocks;
         // Relaxed: the first to come is kept, and whoever reads it then asks the interpreter what is wrong with that state.
         if (violates && warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference) == no_reference)
@@ -402,20 +514,7 @@ struct Engine {
         __shared__ bool more;
         __syncthreads();
         if (threadIdx.x == 0) {
-            // A barrier of all blocks, which are resident together. Fences and relaxed accesses at device scope: what a block did
-            // before it arrives happens before the last one begins the level, and that before anyone goes on.
-            const u32 generation = load_relaxed(&search->generation);
-            __threadfence();
-            if (atomicAdd(&search->arrived, 1) + 1 == gridDim.x) {
-                __threadfence();
-                begin_level(started);
-                search->arrived = 0;
-                __threadfence();
-                atomicExch(&search->generation, generation + 1);
-            } else {
-                while (load_relaxed(&search->generation) == generation) __nanosleep(20);
-            }
-            __threadfence();
+            meet(&search->arrived, &search->generation, [&] { begin_level(started); });
             more = load_relaxed(&search->going) != 0;
         }
         __syncthreads();
@@ -443,13 +542,6 @@ struct Engine {
         if (starts != nullptr && size != 0) starts[search->levels - 1] = first;
         search->going = size != 0 && last < limits.states && search->levels < limits.levels &&
                         nanoseconds() - started < limits.nanoseconds;
-    }
-
-    EXPLORE_FN static u64 nanoseconds()
-    {
-        u64 now;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        return now;
     }
 };
 
@@ -480,8 +572,8 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 // references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
 // Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const explore::u64* order, const explore::u64* starts, unsigned* path, explore::u64* references,
-                 explore::u64 level)
+find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path,
+                 explore::u64* references, explore::u64 level)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
@@ -495,10 +587,9 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
         if (has_state) set_state(fetch(table, reference), state);
         Comparison comparison{path + (level + 1) * state_words, false};
         Notes notes;
-#pragma unroll 1
-        for (u32 unit = 0; unit < units; ++unit)
-#pragma unroll 1
-            for (u32 choice = 0; choice < choices(unit); ++choice) try_choice(unit, choice, has_state, state, notes, comparison);
+        Joint joint;
+        if (has_state) joint.start(tables, state, notes);
+        try_all(tables, has_state, state, joint, notes, comparison);
         // Relaxed: any of them will do, and the host reads what it writes when the kernel has ended.
         if (comparison.found && warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
             for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
@@ -508,18 +599,18 @@ find_predecessor(warpset::View view, const explore::u64* order, const explore::u
 #else
 
 // Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
-// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `search`, `counts` and `order` are as the last launch
-// left them, or as gpu/mod.rs begins.
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `tables` are of the model's network; `search`, `counts`
+// and `order` are as the last launch left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, explore::u64* order, explore::u64* starts, warpset::BatchCounts* counts, explore::Search* search,
-              explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::u64* order, explore::u64* starts,
+              warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {
     using namespace explore;
     extern __shared__ __align__(16) u8 shared[];
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, Cache(shared), state, order, starts, counts, search, limits, {}};
-    const u64 started = Engine::nanoseconds();
+    Engine engine{table, tables, Cache(shared), state, order, starts, counts, search, limits, {}};
+    const u64 started = nanoseconds();
     engine.cache.clear();
     engine.watch.start();
     do {

@@ -5,12 +5,16 @@
 //! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
 //! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
 
+mod cycles;
 mod table_alone;
 
 use crate::checks::Checks;
-use crate::codegen::{ensure_fits, generate};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, grow_within};
+use crate::codegen::{ensure_fits, generate, tables};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, Run, grow_within};
+use crate::interpreter::Interpreter;
 use crate::ir::Model;
+use crate::liveness::possible::{Outcome, Possible};
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
 use crate::path::explored_again;
 use crate::report::{Cycles, Measurements};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -102,7 +106,8 @@ unsafe impl DeviceRepr for KernelLimits {}
 
 /// The text that is compiled to explore: for a table of the model's states, and any GPU.
 pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
-    text(model, checks, timed, false)
+    let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+    text(model, checks, timed, false) + &with_cycles
 }
 
 /// The text that is compiled to go back from a state to the initial one.
@@ -125,14 +130,20 @@ pub struct Engine<'a, S: Storage> {
     /// What is compiled.
     text: String,
     timed: bool,
+    /// Of the model's network; one word if there is none.
+    tables: CudaSlice<u32>,
     kernel: Kernel,
     stream: Arc<CudaStream>,
+    /// The automaton of a product that is to be searched for accepting cycles on the way, and what such a search has found.
+    automaton: Option<&'a Automaton>,
+    found: Option<cycles::OnGpu>,
     /// The last exploration, until its path is looked for.
     last: Option<(Progress, Exploration)>,
 }
 
 /// The text, compiled for tables of one spec.
 struct Kernel {
+    module: Arc<CudaModule>,
     function: CudaFunction,
     read_states: CudaFunction,
     launch: LaunchConfig,
@@ -152,7 +163,7 @@ struct Progress {
 }
 
 impl<S: Storage> Explorer for Engine<'_, S> {
-    fn explore(&mut self, limits: Limits, observer: &(dyn Fn(&Counts) + Sync)) -> Result<Exploration> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let mut progress = self.begin(None)?;
         let exploration = self.search(&mut progress, limits, observer)?;
         self.last = Some((progress, exploration.clone()));
@@ -167,6 +178,35 @@ impl<S: Storage> Explorer for Engine<'_, S> {
             _ => Err("not all states were found".into()),
         };
         Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        self.last = None; // its memory is wanted
+        let residue = match self.found.take() {
+            Some(found) => found,
+            None => self.residue_on_gpu(automaton, limits, u64::MAX)?,
+        };
+        self.download(residue)
+    }
+
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
+        self.last = None; // its memory is wanted
+        self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
+    }
+
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        self.last = None; // its memory is wanted
+        possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        self.cycle_search(automaton, Limits::NONE).count_accepting().map(Some)
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
@@ -188,13 +228,29 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// # Errors
     ///
     /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
-    pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, timed: bool) -> Result<Self> {
+    pub fn new(
+        table: &'a VectorTable<S>,
+        interpreted: &'a Interpreted<'a>,
+        timed: bool,
+        automaton: Option<&'a Automaton>,
+    ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
         let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
-        Ok(Self { table, interpreted, text, timed, kernel, stream, last: None })
+        let mut tables = tables(interpreted.interpreter.model());
+        tables.resize(tables.len().max(1), 0);
+        let tables = stream.clone_htod(&tables)?;
+        Ok(Self { table, interpreted, text, timed, tables, kernel, stream, automaton, found: None, last: None })
+    }
+
+    /// The search for accepting cycles by threads, over the table on the GPU.
+    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> CycleSearch<'b, S, Interpreted<'a>>
+    where
+        'a: 'b,
+    {
+        CycleSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
     }
 
     fn model(&self) -> &'a Model {
@@ -202,9 +258,11 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 
     /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
-    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &dyn Fn(&Counts)) -> Result<Exploration> {
+    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let mut found: Option<Found> = None;
         let mut may_grow = true;
+        let mut watch = Watch::default();
+        let watched = self.automaton.filter(|_| !limits.keep_going);
         let mut list_bytes = 0;
         loop {
             let bytes = progress.order.num_bytes() as u64;
@@ -226,7 +284,11 @@ impl<'a, S: Storage> Engine<'a, S> {
                 waiting: search.last - search.first,
                 overflows: search.overflows,
             };
-            observer(&counts);
+            let mut goes_on = observer(&counts);
+            if let Some(automaton) = watched.filter(|_| goes_on && watch.is_due(states)) {
+                self.found = self.cycle_on_the_way(automaton, limits)?;
+                goes_on = self.found.is_none();
+            }
             if search.faulty != NONE {
                 // It ends the search in its level; what else was found may be of any level of the launch.
                 let fault = self.look_at(search.faulty, search.levels - 1)?;
@@ -249,6 +311,9 @@ impl<'a, S: Storage> Engine<'a, S> {
             }
             if offers.full == 0 && states >= limits.states {
                 return done(End::States, found);
+            }
+            if !goes_on {
+                return done(End::Observer, found);
             }
             if let Some(stop) = (limits.stop)() {
                 return done(End::Stopped(stop), found);
@@ -299,9 +364,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
         let starts_at = starts.as_ref().map_or(0, |(address, _)| *address);
         let mut launch = self.stream.launch_builder(&self.kernel.function);
-        launch.arg(&view).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
+        launch.arg(&view).arg(&self.tables).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
+        // - `tables` are those of the model that was compiled, and nobody writes them;
         // - `order` has room for as many states as the table has slots, and each is appended once;
         // - `starts` is null, or has room for as many levels as are begun (`levels`);
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -321,7 +387,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             self.table.clear()?;
             let slots = self.table.slots();
             let mut progress = self.begin(Some(level + 1))?;
-            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| {})?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true)?;
             explored_again(exploration.end)?;
             // A table that was large enough before may be so by chance: places depend on the order of what is put.
             if self.table.slots() == slots {
@@ -346,9 +412,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         let starts = starts.context("the beginnings of levels are wanted")?;
         for level in (1..found.level).rev() {
             let mut launch = self.stream.launch_builder(&function);
-            launch.arg(&view).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
             // SAFETY:
             // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
+            // - `tables` are those of the model that was compiled;
             // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
             // - `path` has room for the states of all levels, `places` for a reference of each but the last;
             // - the view is valid: the table does not grow meanwhile.
@@ -441,7 +508,11 @@ fn states_for(slots: u64, dropped: u64) -> u64 {
 
 impl Kernel {
     fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
-        let module = table.compile("explore.cu", text)?;
+        Self::of(table.compile("explore.cu", text)?, name, stream, table.spec())
+    }
+
+    /// One of the functions of a text that is compiled already.
+    fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
         let (threads, shared) = describe(&module, stream)?;
         let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
@@ -453,7 +524,7 @@ impl Kernel {
         let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { function, read_states, launch, spec: table.spec() })
+        Ok(Self { module, function, read_states, launch, spec })
     }
 }
 

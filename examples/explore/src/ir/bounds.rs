@@ -385,7 +385,7 @@ fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
         }
         Expression::Unary { operand, .. } => variables_in(operand, f),
         Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
-        Expression::Constant(_) | Expression::At { .. } => {}
+        Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => {}
     }
 }
 
@@ -423,7 +423,7 @@ fn size(expression: &Expression) -> usize {
     1 + match expression {
         Expression::Element { index: operand, .. } | Expression::Unary { operand, .. } => size(operand),
         Expression::Binary { operands, .. } => size(&operands[0]) + size(&operands[1]),
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } => 0,
+        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Expressions over a state: 32-bit two's complement integers, truth is "not 0", and comparisons and logic give 0 or 1.
 
+use super::network::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
 /// No expression is nested deeper: they may be walked by recursion. Front ends refuse what is deeper.
@@ -21,6 +22,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
+    /// 1 if a rule of the network with this label has a step, else 0. In conditions only, not in a guard or an effect.
+    Enabled(LabelId),
     Unary {
         operator: Unary,
         operand: Box<Expression>,
@@ -55,6 +58,9 @@ pub enum Binary {
     Divide,
     /// Has the sign of the dividend. By zero is a fault; -2^31 % -1 is 0.
     Remainder,
+    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; of 0 that is a fault, as a division by
+    /// zero.
+    Power,
     /// By the low 5 bits of the right side.
     ShiftLeft,
     /// By the low 5 bits of the right side; copies the sign bit.
@@ -97,6 +103,13 @@ impl Binary {
             Self::Divide => left.wrapping_div(right),
             Self::Remainder if right == 0 => return None,
             Self::Remainder => left.wrapping_rem(right),
+            Self::Power if right >= 0 => left.wrapping_pow(right as u32),
+            Self::Power => match left {
+                0 => return None,
+                1 => 1,
+                -1 => 1 - 2 * (right & 1),
+                _ => 0,
+            },
             Self::ShiftLeft => left.wrapping_shl(right as u32),
             Self::ShiftRight => left.wrapping_shr(right as u32),
             Self::BitAnd => left & right,
@@ -114,6 +127,12 @@ impl Binary {
         })
     }
 
+    /// Whether it gives 0 or 1 only.
+    pub fn is_truth(self) -> bool {
+        use Binary::*;
+        matches!(self, Less | LessOrEqual | Greater | GreaterOrEqual | Equal | NotEqual | And | Or | Imply)
+    }
+
     /// The value if the left side alone decides it, so that the right one must not be evaluated.
     pub fn decided(self, left: i32) -> Option<i32> {
         match (self, left != 0) {
@@ -125,6 +144,18 @@ impl Binary {
 }
 
 impl Expression {
+    /// Expressions joined by an operator, evaluated in their order, in a tree that is no deeper than it need be; `None` if there
+    /// are none.
+    pub fn joined(mut all: Vec<Self>, operator: Binary, span: Span) -> Option<Self> {
+        match all.len() {
+            0 | 1 => all.pop(),
+            count => {
+                let right = Self::joined(all.split_off(count / 2), operator, span)?;
+                Some(Self::binary(operator, Self::joined(all, operator, span)?, right, span))
+            }
+        }
+    }
+
     /// Constants are folded.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {

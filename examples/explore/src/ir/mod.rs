@@ -21,6 +21,8 @@
 //! 4. Steps count with multiplicity: two that lead to the same state are two transitions, and so are two that change nothing.
 //! 5. A state without any step is a deadlock.
 //!
+//! Besides, a model may have a [`Network`]: transition systems in tables, of which any number take a step together by a rule.
+//!
 //! # What a step does, in this order
 //!
 //! 1. The values to send are evaluated, all of them in the old state.
@@ -47,10 +49,14 @@
 pub mod bounds;
 pub mod expression;
 pub mod layout;
+pub mod network;
+pub mod property;
 pub mod range;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
+pub use network::Network;
+pub use property::Property;
 pub use range::Range;
 
 /// Index of a process in [`Model::processes`].
@@ -79,6 +85,10 @@ pub struct Model {
     /// Process by process, in the order of the source.
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
+    /// Transition systems that take steps together, beside the processes.
+    pub network: Option<Network>,
+    /// The automaton of runs that must not be, if there is one: then states are [product states](property).
+    pub property: Option<Property>,
     pub layout: Layout,
 }
 
@@ -213,6 +223,10 @@ impl Type {
     pub const BYTE: Self = Self { bits: 8, signed: false };
     /// -32768 to 32767.
     pub const INT: Self = Self { bits: 16, signed: true };
+    /// All 32 bits.
+    pub const WORD: Self = Self { bits: 32, signed: true };
+    /// 0 and 1. What is stored is 0 or 1 before: its lowest bit is not whether a number is 0.
+    pub const BOOLEAN: Self = Self { bits: 1, signed: false };
 
     /// What a store of `value` leaves in a variable of this type.
     pub fn wrap(self, value: i32) -> i32 {

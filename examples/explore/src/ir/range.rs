@@ -103,6 +103,7 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
         | Binary::Imply => Range::TRUTH,
         Binary::Divide
         | Binary::Remainder
+        | Binary::Power
         | Binary::BitAnd
         | Binary::BitOr
         | Binary::BitXor
@@ -122,7 +123,7 @@ pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<
         Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },
         Expression::Variable(variable) => values(*variable, None),
         Expression::Element { array, index, .. } => values(*array, Some(index)),
-        Expression::At { .. } => Range::TRUTH,
+        Expression::At { .. } | Expression::Enabled(_) => Range::TRUTH,
         Expression::Unary { operator, operand } => {
             let operand = range_where(operand, values);
             match operator {

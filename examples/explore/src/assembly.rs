@@ -1,0 +1,69 @@
+//! What front ends end with: their parts become a model.
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::bounds;
+use crate::ir::{
+    Action, Assertion, Channel, Layout, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
+};
+
+/// Bits that variables and locations may take together: what the widest vectors of a table hold.
+const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
+
+/// What a model is made of: see [`Model`].
+#[derive(Default)]
+pub struct Parts {
+    pub variables: Vec<Variable>,
+    pub processes: Vec<Process>,
+    pub channels: Vec<Channel>,
+    pub transitions: Vec<Transition>,
+    pub assertions: Vec<Assertion>,
+    pub property: Option<Property>,
+    pub network: Option<Network>,
+}
+
+/// The model: who communicates with whom, which variables are written and what they can hold, and where they lie in a state.
+///
+/// # Errors
+///
+/// States take more words than a table's vectors have.
+pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
+    let Parts { mut variables, processes, mut channels, transitions, assertions, property, network } = parts;
+    for (id, transition) in transitions.iter().enumerate() {
+        match &transition.action {
+            Action::Alone => {}
+            Action::Send { channel, .. } => channels[*channel].senders.push(id),
+            Action::Receive { channel, targets } => {
+                channels[*channel].receivers.push(id);
+                targets.iter().for_each(|target| variables[target.variable].is_written = true);
+            }
+        }
+        transition.effects.iter().for_each(|effect| variables[effect.target.variable].is_written = true);
+    }
+    bounds::bound(&processes, &channels, &transitions, &mut variables);
+    for component in network.iter().flat_map(|network| &network.components) {
+        let (variable, states) = (&mut variables[component.variable], component.table.states());
+        variable.is_written = states > 1;
+        variable.values = Range { low: 0, high: i64::from(states) - 1 };
+    }
+    let layout = laid_out(&processes, &variables)?;
+    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, layout })
+}
+
+/// The layout of states that a table can hold.
+fn laid_out(processes: &[Process], variables: &[Variable]) -> Result<Layout, Diagnostic> {
+    let of_variable = |variable: &Variable| variable.initial.len() * variable.values.bits().next_power_of_two() as usize;
+    let written = variables.iter().filter(|variable| variable.is_written);
+    let bits = written.map(of_variable).sum::<usize>() + 8 * processes.len();
+    let too_large = |words: usize| {
+        let message = format!("states of this model take about {words} words of 32 bits");
+        Diagnostic::new(Span { line: 1, column: 1, ..Span::default() }, message, format!("{} are possible", MAX_BITS / 32))
+    };
+    if bits > 2 * MAX_BITS {
+        return Err(too_large(bits / 32));
+    }
+    let layout = Layout::new(processes, variables);
+    if layout.words * 32 > MAX_BITS {
+        return Err(too_large(layout.words));
+    }
+    Ok(layout)
+}

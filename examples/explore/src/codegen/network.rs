@@ -1,0 +1,131 @@
+//! Networks as generated code has them: a text that is the same for all of them, and tables in memory. No code is made of a
+//! transition or a rule, so components may have millions of transitions.
+
+use crate::ir::Model;
+use crate::ir::network::Network;
+use anyhow::{Result, ensure};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What reads the tables.
+const STEPS: &str = include_str!("network.cuh");
+
+/// What stands for it where there is no network.
+const NOTHING: &str = "namespace explore {
+
+struct Cursor {
+    EXPLORE_FN explicit Cursor(const u32*) {}
+    EXPLORE_FN bool more() const { return false; }
+};
+
+}  // namespace explore
+
+";
+
+/// Words of a component in the tables.
+const COMPONENT_WORDS: usize = 8;
+
+/// Steps from one state, at most: compiled code for CPUs wants room for those of a state.
+const MOST_STEPS: u64 = 1 << 20;
+
+/// Words of tables, at most: places in them have 32 bits.
+const MOST_WORDS: usize = u32::MAX as usize;
+
+/// An error with the numbers if a network is too large for tables.
+pub fn ensure_fits(model: &Model) -> Result<()> {
+    let Some(network) = &model.network else { return Ok(()) };
+    let steps = network.most_steps();
+    ensure!(steps <= MOST_STEPS, "not compiled: a state may have {steps} steps, and {MOST_STEPS} are possible");
+    let words = Plan::of(network).words;
+    ensure!(words <= MOST_WORDS, "not compiled: the network's tables have {words} words, and {MOST_WORDS} are possible");
+    Ok(())
+}
+
+/// Where the parts of the tables begin.
+struct Plan {
+    rules: usize,
+    rules_of_labels: usize,
+    /// By component: rows, labels and targets, which are one for all components of a table; led labels, led rules.
+    components: Vec<[usize; 5]>,
+    parts: usize,
+    words: usize,
+}
+
+impl Plan {
+    fn of(network: &Network) -> Self {
+        let mut end = network.components.len() * COMPONENT_WORDS;
+        let mut next = |count: usize| {
+            let begin = end;
+            end += count;
+            begin
+        };
+        let rules = next(2 * network.rules.len());
+        let rules_of_labels = next(network.labels.len() + 1);
+        next(network.rules.len());
+        let parts = next(network.rules.iter().map(|rule| 2 * rule.parts.len()).sum());
+        let mut components: Vec<[usize; 5]> = Vec::with_capacity(network.components.len());
+        for (id, component) in network.components.iter().enumerate() {
+            let same = network.components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
+            let [rows, labels, targets] = match same {
+                Some(same) => [components[same][0], components[same][1], components[same][2]],
+                None => {
+                    let table = &component.table;
+                    [next(table.offsets.len()), next(table.labels.len()), next(table.targets.len())]
+                }
+            };
+            let leading = &network.leading[id];
+            components.push([rows, labels, targets, next(leading.offsets.len()), next(leading.rules.len())]);
+        }
+        Self { rules, rules_of_labels, components, parts, words: end }
+    }
+}
+
+/// The words of the tables; none if there is no network.
+///
+/// Components come first, with 8 words each: the word, the lowest bit and the mask of its state in a packed state; then the
+/// places of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then two words for each rule:
+/// the place of its parts and how many; by label the places of its rules, which come next; the parts, two words each; and what
+/// the components' places are of.
+pub fn tables(model: &Model) -> Vec<u32> {
+    let Some(network) = &model.network else { return Vec::new() };
+    let plan = Plan::of(network);
+    let mut words = vec![0u32; plan.words];
+    let mut put = |at: usize, values: &[u32]| words[at..at + values.len()].copy_from_slice(values);
+    for (id, (component, places)) in network.components.iter().zip(&plan.components).enumerate() {
+        let field = model.layout.variables[component.variable].filter(|field| field.bits > 0);
+        let place = field.map_or([0, 0, 0], |field| [field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits)]);
+        put(id * COMPONENT_WORDS, &place);
+        put(id * COMPONENT_WORDS + place.len(), &places.map(|place| place as u32));
+        let (table, leading) = (&component.table, &network.leading[id]);
+        let parts = [&table.offsets, &table.labels, &table.targets, &leading.offsets, &leading.rules];
+        parts.into_iter().zip(places).for_each(|(values, at)| put(*at, values));
+    }
+    let mut parts = plan.parts;
+    for (id, rule) in network.rules.iter().enumerate() {
+        put(plan.rules + 2 * id, &[parts as u32, rule.parts.len() as u32]);
+        for (component, label) in &rule.parts {
+            put(parts, &[*component, *label]);
+            parts += 2;
+        }
+    }
+    let mut rules = plan.rules_of_labels + network.labels.len() + 1;
+    for (label, of_label) in network.rules_of.iter().enumerate() {
+        put(plan.rules_of_labels + label, &[rules as u32]);
+        for rule in of_label {
+            put(rules, &[*rule as u32]);
+            rules += 1;
+        }
+    }
+    put(plan.rules_of_labels + network.labels.len(), &[rules as u32]);
+    words
+}
+
+/// What steps of a network are found by, in namespace `explore`; or what there is instead.
+pub fn text(model: &Model) -> String {
+    let Some(network) = &model.network else { return NOTHING.into() };
+    let Plan { rules, rules_of_labels, .. } = Plan::of(network);
+    let mut text = String::from("namespace explore {\n\n// Places in the tables.\n");
+    writeln!(text, "constexpr u32 rules_at = {rules}, rules_of_labels_at = {rules_of_labels};").unwrap();
+    text.push_str("EXPLORE_FN u32 place_of_rule(u32 rule) { return rules_at + 2 * rule; }\n\n}  // namespace explore\n\n");
+    text + STEPS + "\n"
+}

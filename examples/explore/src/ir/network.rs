@@ -1,0 +1,262 @@
+//! Networks: transition systems that take steps together by rules.
+//!
+//! A component is a [`Table`] of labelled transitions and a variable that says in which of its states it is. A rule, a
+//! synchronisation vector, names some components and for each the label that it must have a transition of; all of these take
+//! place in one step, and all other components stay. From a state the steps of a rule are all combinations of its components'
+//! transitions of these labels: n components with m each have m^n steps. No component takes a step without a rule.
+//!
+//! # The order of steps
+//!
+//! Each rule is led by one of its components. Steps come by their leader, by its label, by the rule's number, and by the
+//! combination: the transition of the rule's last component changes fastest. So only the rules that a leader's state has a
+//! transition for are looked at.
+
+use super::{Layout, VariableId};
+use std::sync::Arc;
+
+/// Index of a rule in [`Network::rules`].
+pub type RuleId = usize;
+/// Index of a label in [`Network::labels`].
+pub type LabelId = usize;
+
+/// Components and the rules by which they take steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Network {
+    pub components: Vec<Component>,
+    pub rules: Vec<Rule>,
+    /// What steps are called.
+    pub labels: Vec<String>,
+    /// By component, the rules that it leads.
+    pub leading: Vec<Leading>,
+    /// By label, the rules that have it.
+    pub rules_of: Vec<Vec<RuleId>>,
+}
+
+/// A transition system in a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component {
+    /// Where its state is: 0 and up.
+    pub variable: VariableId,
+    /// Several components may be of one table.
+    pub table: Arc<Table>,
+}
+
+/// Labelled transitions, by state and label.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// By state, where its transitions begin; and one more, where the last ones end.
+    pub offsets: Vec<u32>,
+    /// Of each transition, its label: a number of this table's own, ascending in each state.
+    pub labels: Vec<u32>,
+    /// Of each transition, the state that it leads to.
+    pub targets: Vec<u32>,
+    /// How many labels there are.
+    pub label_count: u32,
+    pub initial: u32,
+}
+
+/// Who takes a step together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub label: LabelId,
+    /// Components, ascending, each with a label of its table.
+    pub parts: Box<[(u32, u32)]>,
+}
+
+/// The rules that a component leads, by its label: those of label l are `rules[offsets[l] .. offsets[l + 1]]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Leading {
+    pub offsets: Vec<u32>,
+    pub rules: Vec<u32>,
+    /// Steps that it leads from any state, at most.
+    pub most_steps: u64,
+}
+
+impl Table {
+    /// From transitions in any order: source, label, target. Transitions of equal source and label stay in their order.
+    ///
+    /// All states are below `states`, all labels below `label_count`; there are fewer than 2^32 transitions.
+    pub fn new(states: u32, label_count: u32, initial: u32, sources: Vec<u32>, labels: &[u32], targets: &[u32]) -> Self {
+        let mut offsets = vec![0; states as usize + 1];
+        sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
+        (0..states as usize).for_each(|state| offsets[state + 1] += offsets[state]);
+        let (mut of_labels, mut of_targets) = (vec![0; labels.len()], vec![0; labels.len()]);
+        // Each offset is moved to the end of its state's part, which is where the next one begins.
+        for (transition, source) in sources.iter().enumerate() {
+            let next = &mut offsets[*source as usize];
+            of_labels[*next as usize] = labels[transition];
+            of_targets[*next as usize] = targets[transition];
+            *next += 1;
+        }
+        drop(sources);
+        offsets.rotate_right(1);
+        offsets[0] = 0;
+        let mut table = Self { offsets, labels: of_labels, targets: of_targets, label_count, initial };
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for state in 0..states as usize {
+            let row = table.offsets[state] as usize..table.offsets[state + 1] as usize;
+            if !table.labels[row.clone()].is_sorted() {
+                pairs.clear();
+                pairs.extend(row.clone().map(|at| (table.labels[at], table.targets[at])));
+                pairs.sort_by_key(|(label, _)| *label);
+                row.zip(&pairs).for_each(|(at, (label, target))| (table.labels[at], table.targets[at]) = (*label, *target));
+            }
+        }
+        table
+    }
+
+    pub fn states(&self) -> u32 {
+        self.offsets.len() as u32 - 1
+    }
+
+    /// Where the transitions of a state are.
+    fn row(&self, state: u32) -> std::ops::Range<usize> {
+        self.offsets[state as usize] as usize..self.offsets[state as usize + 1] as usize
+    }
+
+    /// Where those of a label are.
+    fn of_label(&self, state: u32, label: u32) -> std::ops::Range<usize> {
+        let row = self.row(state);
+        let labels = &self.labels[row.clone()];
+        let first = labels.partition_point(|other| *other < label);
+        let count = labels[first..].partition_point(|other| *other == label);
+        row.start + first..row.start + first + count
+    }
+
+    /// By label: in how many states it is enabled, and how many transitions of it a state has at most.
+    fn uses(&self) -> (Vec<u32>, Vec<u32>) {
+        let (mut states, mut most) = (vec![0; self.label_count as usize], vec![0; self.label_count as usize]);
+        for state in 0..self.states() {
+            for group in self.labels[self.row(state)].chunk_by(|one, other| one == other) {
+                let label = group[0] as usize;
+                states[label] += 1;
+                most[label] = most[label].max(group.len() as u32);
+            }
+        }
+        (states, most)
+    }
+}
+
+impl Network {
+    /// A network with what is found by these rules looked up fast. `None` if more steps can be taken from one state than 32 bits
+    /// count.
+    pub fn new(components: Vec<Component>, rules: Vec<Rule>, labels: Vec<String>) -> Option<Self> {
+        let mut uses: Vec<Arc<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(components.len());
+        for (id, component) in components.iter().enumerate() {
+            let same = components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
+            uses.push(same.map_or_else(|| Arc::new(component.table.uses()), |same| uses[same].clone()));
+        }
+        // Led by the component that is ready for it most rarely.
+        let share = |(component, label): &(u32, u32)| {
+            let component = *component as usize;
+            f64::from(uses[component].0[*label as usize]) / f64::from(components[component].table.states())
+        };
+        let leader =
+            |rule: &Rule| *rule.parts.iter().min_by(|one, other| share(one).total_cmp(&share(other))).expect("a rule has parts");
+        let mut led: Vec<Vec<(u32, u32)>> = vec![Vec::new(); components.len()];
+        let mut weights: Vec<Vec<u64>> = components.iter().map(|of| vec![0; of.table.label_count as usize]).collect();
+        let mut rules_of = vec![Vec::new(); labels.len()];
+        for (id, rule) in rules.iter().enumerate() {
+            let (component, label) = leader(rule);
+            led[component as usize].push((label, id as u32));
+            rules_of[rule.label].push(id);
+            let others = rule.parts.iter().filter(|part| part.0 != component);
+            let most = others
+                .fold(1u64, |most, (other, label)| most.saturating_mul(u64::from(uses[*other as usize].1[*label as usize])));
+            let weight = &mut weights[component as usize][label as usize];
+            *weight = weight.saturating_add(most);
+        }
+        let leading = led.into_iter().zip(&components).zip(&weights).map(|((mut led, component), weights)| {
+            led.sort_unstable();
+            let mut offsets = vec![0; component.table.label_count as usize + 1];
+            led.iter().for_each(|(label, _)| offsets[*label as usize + 1] += 1);
+            (1..offsets.len()).for_each(|at| offsets[at] += offsets[at - 1]);
+            let of_state =
+                |state| component.table.labels[component.table.row(state)].iter().map(|label| weights[*label as usize]);
+            let most = (0..component.table.states()).map(|state| of_state(state).fold(0, u64::saturating_add)).max();
+            Leading { offsets, rules: led.into_iter().map(|(_, rule)| rule).collect(), most_steps: most.unwrap_or(0) }
+        });
+        let network = Self { leading: leading.collect(), components, rules, labels, rules_of };
+        (network.most_steps() <= u64::from(u32::MAX)).then_some(network)
+    }
+
+    /// Steps from any state, at most.
+    pub fn most_steps(&self) -> u64 {
+        self.leading.iter().fold(0, |most, leading| most.saturating_add(leading.most_steps))
+    }
+
+    /// Calls `visit` with the rule of each step, and the state that it leads to: in the order of steps.
+    pub fn steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
+        for (leader, leading) in self.components.iter().zip(&self.leading) {
+            let table = &leader.table;
+            let mut rest = table.row(self.state_of(leader, layout, state));
+            while let Some(label) = table.labels[rest.clone()].first() {
+                let led = leading.offsets[*label as usize] as usize..leading.offsets[*label as usize + 1] as usize;
+                for rule in &leading.rules[led] {
+                    self.steps_of(*rule as usize, layout, state, successor, &mut visit);
+                }
+                rest.start += table.labels[rest.clone()].partition_point(|other| other == label);
+            }
+        }
+    }
+
+    fn steps_of(
+        &self,
+        rule: RuleId,
+        layout: &Layout,
+        state: &[u32],
+        successor: &mut Vec<u32>,
+        visit: &mut impl FnMut(RuleId, &[u32]),
+    ) {
+        let parts = &self.rules[rule].parts;
+        let ways = |(component, label): &(u32, u32)| {
+            let component = &self.components[*component as usize];
+            component.table.of_label(self.state_of(component, layout, state), *label)
+        };
+        // Most rules have few parts.
+        let mut few: [std::ops::Range<usize>; 4] = Default::default();
+        let mut many = Vec::new();
+        let all: &mut [std::ops::Range<usize>] = if parts.len() <= few.len() {
+            &mut few[..parts.len()]
+        } else {
+            many.resize(parts.len(), 0..0);
+            &mut many
+        };
+        for (way, part) in all.iter_mut().zip(parts) {
+            *way = ways(part);
+            if way.start == way.end {
+                return;
+            }
+        }
+        let combinations: u64 = all.iter().map(|way| way.len() as u64).product();
+        for combination in 0..combinations {
+            successor.clear();
+            successor.extend_from_slice(state);
+            let mut left = combination;
+            for ((component, _), way) in parts.iter().zip(&*all).rev() {
+                let component = &self.components[*component as usize];
+                let target = component.table.targets[way.start + (left % way.len() as u64) as usize];
+                left /= way.len() as u64;
+                if let Some(field) = layout.variables[component.variable] {
+                    field.set(successor, 0, target as i32);
+                }
+            }
+            visit(rule, successor);
+        }
+    }
+
+    /// Whether some rule with this label has a step.
+    pub fn is_enabled(&self, label: LabelId, layout: &Layout, state: &[u32]) -> bool {
+        let is_ready = |(component, label): &(u32, u32)| {
+            let component = &self.components[*component as usize];
+            !component.table.of_label(self.state_of(component, layout, state), *label).is_empty()
+        };
+        self.rules_of[label].iter().any(|rule| self.rules[*rule].parts.iter().all(is_ready))
+    }
+
+    /// The state of a component in a packed state.
+    pub fn state_of(&self, component: &Component, layout: &Layout, state: &[u32]) -> u32 {
+        // One that has but one state has no field.
+        layout.variables[component.variable].map_or(component.table.initial, |field| field.get(state, 0) as u32)
+    }
+}

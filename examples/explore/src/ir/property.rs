@@ -1,0 +1,189 @@
+//! A property automaton beside the processes: a Büchi automaton of the runs that must not be.
+//!
+//! It is one more process of the model, the last, whose location is a part of the state; but its moves are no transitions of the
+//! model: they read and write nothing of it. A *product state* is a state of the processes with a location of the automaton. Its
+//! steps:
+//!
+//! 1. A step of the processes together with a move of the automaton whose guard is not 0 in the state before it; every one with
+//!    every one.
+//! 2. Where the processes have no step, each such move by itself: a run that ends goes on in its last state for ever.
+//! 3. Where the automaton has no such move there is no step, whatever the processes can do.
+//!
+//! The property is violated exactly if some accepting product state can be reached and lies on a cycle.
+
+use super::{Expression, Layout, Location, LocationId, Model, Process, ProcessId, Span};
+use crate::liveness::components::components;
+use anyhow::{Result, ensure};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// The automaton's process: the last one, without any [transition](super::Transition).
+    pub process: ProcessId,
+    /// By location.
+    pub accepting: Vec<bool>,
+    pub moves: Vec<Move>,
+    /// By location, the moves from there, ascending.
+    pub leaving: Vec<Vec<usize>>,
+}
+
+/// A transition of the automaton.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    pub from: LocationId,
+    pub to: LocationId,
+    /// `None` is always true.
+    pub guard: Option<Expression>,
+    /// Where it is in the model's text; line 0 if it is not.
+    pub span: Span,
+}
+
+/// What is enough to find a cycle, by the syntax of the automaton's part that can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Weak, and each accepting location has a move to an accepting one that has no guard: an accepting product state that can be
+    /// reached is a violation.
+    Terminal,
+    /// In each component that has a move all locations are accepting, or none is.
+    Weak,
+    General,
+}
+
+impl Kind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Terminal => "terminal",
+            Self::Weak => "weak",
+            Self::General => "general",
+        }
+    }
+}
+
+impl Move {
+    /// Whether its guard is true in every state.
+    pub fn is_unguarded(&self) -> bool {
+        matches!(self.guard, None | Some(Expression::Constant(1..) | Expression::Constant(..=-1)))
+    }
+}
+
+impl Property {
+    /// An automaton of a model's last process.
+    pub fn new(process: ProcessId, accepting: Vec<bool>, moves: Vec<Move>) -> Self {
+        let mut leaving = vec![Vec::new(); accepting.len()];
+        moves.iter().enumerate().for_each(|(number, of)| leaving[of.from].push(number));
+        Self { process, accepting, moves, leaving }
+    }
+
+    /// The most moves from a location.
+    pub fn most_moves(&self) -> usize {
+        self.leaving.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// By location: the number, from 1 on, of its component, if that can be reached from `initial`, has a move and an accepting
+    /// location; else 0. All accepting cycles of a product lie in these.
+    pub fn accepting_components(&self, initial: LocationId) -> Vec<u32> {
+        let component = self.components();
+        let reached = self.reached(initial);
+        let is_inner = |of: &&Move| reached[of.from] && component[of.from] == component[of.to];
+        let mut has_move = vec![false; self.accepting.len()];
+        self.moves.iter().filter(is_inner).for_each(|of| has_move[component[of.from] as usize] = true);
+        let mut numbers = vec![0; self.accepting.len()];
+        let mut next = 1;
+        for (location, accepting) in self.accepting.iter().enumerate() {
+            let number = &mut numbers[component[location] as usize];
+            if *accepting && *number == 0 && has_move[component[location] as usize] {
+                *number = next;
+                next += 1;
+            }
+        }
+        component.iter().map(|component| numbers[*component as usize]).collect()
+    }
+
+    pub fn kind(&self, initial: LocationId) -> Kind {
+        let (component, reached) = (self.components(), self.reached(initial));
+        let inner = || self.moves.iter().filter(|of| reached[of.from] && component[of.from] == component[of.to]);
+        let of_component = |number: u32| {
+            (0..self.accepting.len()).filter({
+                let component = &component;
+                move |at| component[*at] == number
+            })
+        };
+        let is_uniform = |of: &Move| {
+            let mut same = of_component(component[of.from]).map(|at| self.accepting[at]);
+            let first = same.next();
+            same.all(|accepting| Some(accepting) == first)
+        };
+        if !inner().all(is_uniform) {
+            return Kind::General;
+        }
+        let goes_on = |at: usize| {
+            let mut moves = self.leaving[at].iter().map(|number| &self.moves[*number]);
+            moves.any(|of| of.is_unguarded() && self.accepting[of.to])
+        };
+        let all_go_on = (0..component.len()).filter(|at| reached[*at] && self.accepting[*at]).all(goes_on);
+        if all_go_on { Kind::Terminal } else { Kind::Weak }
+    }
+
+    fn components(&self) -> Vec<u32> {
+        let targets: Vec<Vec<u32>> =
+            self.leaving.iter().map(|moves| moves.iter().map(|number| self.moves[*number].to as u32).collect()).collect();
+        components(targets.len(), |at| &targets[at])
+    }
+
+    fn reached(&self, initial: LocationId) -> Vec<bool> {
+        let mut reached = vec![false; self.accepting.len()];
+        reached[initial] = true;
+        let mut waiting = vec![initial];
+        while let Some(at) = waiting.pop() {
+            for number in &self.leaving[at] {
+                let to = self.moves[*number].to;
+                if !std::mem::replace(&mut reached[to], true) {
+                    waiting.push(to);
+                }
+            }
+        }
+        reached
+    }
+}
+
+impl Model {
+    /// Leaves the model's property out.
+    pub fn remove_property(&mut self) {
+        if self.property.take().is_some() {
+            let process = self.processes.len() - 1;
+            self.processes.truncate(process);
+            // Its own constants are nobody's now.
+            self.variables.iter_mut().filter(|of| of.process == Some(process)).for_each(|of| of.process = None);
+            self.layout = Layout::new(&self.processes, &self.variables);
+        }
+    }
+
+    /// Adds an automaton in place of the one that there may be: a process of so many locations, the names of which are given.
+    ///
+    /// # Errors
+    ///
+    /// States then take more words than a table's vectors have.
+    pub fn set_property(
+        &mut self,
+        name: String,
+        locations: Vec<String>,
+        initial: LocationId,
+        accepting: Vec<bool>,
+        moves: Vec<Move>,
+    ) -> Result<()> {
+        self.remove_property();
+        let locations = locations.into_iter().map(|name| Location { name, committed: false }).collect();
+        let none = self.transitions.len()..self.transitions.len();
+        self.processes.push(Process { name, locations, initial, transitions: none });
+        let layout = Layout::new(&self.processes, &self.variables);
+        let most = warpset::Spec::MAX_WIDTH;
+        ensure!(layout.words <= most, "states with the automaton's take {} words of 32 bits; {most} are possible", layout.words);
+        self.layout = layout;
+        self.property = Some(Property::new(self.processes.len() - 1, accepting, moves));
+        Ok(())
+    }
+
+    /// The location of the property's automaton in a packed state.
+    pub fn property_location(&self, property: &Property, state: &[u32]) -> LocationId {
+        self.location(state, property.process)
+    }
+}

@@ -1,0 +1,224 @@
+//! What is asked of runs: by the model's own property process, by a formula or by an automaton in a file.
+
+use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
+use super::check::Question;
+use super::formula::{Formula, Names, parse};
+use super::hoa::{self, Named};
+use super::possible::Possible;
+use super::translate::translate;
+use crate::checks::Role;
+use crate::diagnostic::Diagnostic;
+use crate::input;
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::property::Move;
+use crate::ir::{Expression, Model, Property, Source, Span};
+use crate::language::Text;
+use crate::options::Options;
+use crate::output::Output;
+use crate::program;
+use crate::warnings::Warnings;
+use anyhow::{Context, Result, ensure};
+use std::io::IsTerminal;
+
+/// The question, and its automaton as it is written down.
+pub struct Asked {
+    pub question: Question,
+    automaton: Named,
+}
+
+/// What is asked, with the model changed accordingly; `None` if nothing is asked of runs.
+pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
+    if options.no_property {
+        ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
+        model.model_mut().remove_property();
+    }
+    let asked = if let Some(text) = &options.ltl {
+        let source = Source { name: "--ltl".into(), text: text.clone() };
+        Some((text.clone(), set_formula(options, model, warnings, &source)?))
+    } else if let Some(path) = &options.buchi {
+        let source = input::read_text(path).context("--buchi")?;
+        let named = hoa::read(&source).map_err(|error| Box::new(error.of(&source)))?;
+        let conditions = conditions(options, model, warnings, &source, &named.propositions, &named.spans)?;
+        Some((format!("no run of {}", source.name), set(model.model_mut(), named, &conditions)?))
+    } else {
+        let model = model.model();
+        model.property.as_ref().map(|property| {
+            let name = &model.processes[property.process].name;
+            (format!("no run of process {name}"), of_process(model, property))
+        })
+    };
+    let Some((text, automaton)) = asked else {
+        ensure!(options.fair.is_none(), "--fair is about runs, and nothing is asked about these: --ltl or --buchi does");
+        return Ok(None);
+    };
+    let others =
+        [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
+    for (name, is_given) in others {
+        let how = if options.ltl.is_some() || options.buchi.is_some() {
+            ""
+        } else {
+            " (--no-property leaves the model's property out)"
+        };
+        ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
+    }
+    Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
+}
+
+/// What is asked about where states can lead.
+pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
+    let (name, role, text) = match (&options.ef, &options.livelock) {
+        (Some(text), _) => ("--ef", Role::Possible, text),
+        (_, Some(text)) => ("--livelock", Role::Progress, text),
+        (None, None) => return Ok(None),
+    };
+    ensure!(
+        model.model().property.is_none(),
+        "{name}: the model has a property process, which asks otherwise (--no-property leaves it out)"
+    );
+    let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
+    ensure!(!others, "{name}: one thing is asked for at a time, without --deadlock, --invariant and --goal");
+    let source = Source { name: name.into(), text: text.clone() };
+    let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
+    let condition = conditions(options, model, warnings, &source, std::slice::from_ref(text), &[span])?.remove(0);
+    Ok(Some(Possible::new(role, text.clone(), condition)))
+}
+
+/// Gives the model the automaton of the runs that violate a formula.
+fn set_formula(options: &Options, model: &mut Text, warnings: &mut Warnings, source: &Source) -> Result<Named> {
+    let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
+    let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
+    if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
+        let message = format!("the formula has {} propositions, and {MOST_PROPOSITIONS} are possible", propositions.len());
+        return Err(Box::new(Diagnostic::new(first.span, message, "one too many").of(source)).into());
+    }
+    let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
+    let propositions: Vec<String> = spans.iter().map(|span| source.piece(*span).into()).collect();
+    let conditions = conditions(options, model, warnings, source, &propositions, &spans)?;
+    let formula = formula.with(&|number| match conditions[number] {
+        Expression::Constant(value) => Formula::Constant(value != 0),
+        _ => Formula::Proposition(number),
+    });
+    let buchi = translate(&formula.not()).context("--ltl")?;
+    let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
+    set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
+}
+
+/// What propositions mean, which stand in the source where it says.
+fn conditions(
+    options: &Options,
+    model: &Text,
+    warnings: &mut Warnings,
+    source: &Source,
+    propositions: &[String],
+    spans: &[Span],
+) -> Result<Vec<Expression>> {
+    let mut conditions = Vec::new();
+    for (text, span) in propositions.iter().zip(spans) {
+        // The condition alone, at its place: so errors say where it is. A text with escapes is shown by itself.
+        let is_written = source.piece(*span) == text;
+        let before = &source.text[..span.start as usize];
+        let blank = |c: char| if c == '\n' { "\n".into() } else { " ".repeat(c.len_utf8()) };
+        let before: String = if is_written { before.chars().map(blank).collect() } else { String::new() };
+        let alone = Source { name: source.name.clone(), text: before + text };
+        let shown = if is_written { source } else { &alone };
+        let (condition, of_condition) = model.condition(&alone).map_err(|mut error| {
+            error.source = shown.clone();
+            error
+        })?;
+        warnings.add(shown, &of_condition, options.severity(), std::io::stderr().is_terminal());
+        conditions.push(condition);
+    }
+    Ok(conditions)
+}
+
+/// Gives the model this automaton, the propositions of which mean this. Gives the automaton back.
+fn set(model: &mut Model, named: Named, conditions: &[Expression]) -> Result<Named> {
+    let buchi = &named.buchi;
+    let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
+    let moves = moves.map(|(from, label, to)| Move { from, to, guard: guard(label, conditions), span: Span::default() });
+    let moves = moves.filter(|of| of.guard != Some(Expression::Constant(0))).collect();
+    model.set_property("automaton".into(), named.states.clone(), buchi.initial, buchi.accepting.clone(), moves)?;
+    Ok(named)
+}
+
+/// `None` if it is true.
+fn guard(label: &Label, conditions: &[Expression]) -> Option<Expression> {
+    let literal = |number: usize, cube: &Cube| match (cube.positive >> number & 1, cube.negative >> number & 1) {
+        (1, _) => Some(conditions[number].clone()),
+        (_, 1) => Some(Expression::unary(Unary::Not, conditions[number].clone())),
+        _ => None,
+    };
+    let cube = |cube: &Cube| {
+        let literals = (0..conditions.len()).filter_map(|number| literal(number, cube)).collect();
+        balanced(literals, Binary::And).unwrap_or(Expression::Constant(1))
+    };
+    balanced(label.0.iter().map(cube).collect(), Binary::Or).filter(|guard| !matches!(guard, Expression::Constant(1)))
+}
+
+/// All of them with the operator between, no deeper than need be.
+fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> {
+    if parts.len() <= 1 {
+        return parts.pop();
+    }
+    let right = balanced(parts.split_off(parts.len() / 2), operator)?;
+    Some(Expression::binary(operator, balanced(parts, operator)?, right, Span::default()))
+}
+
+/// The model's own automaton: each guard is a proposition.
+fn of_process(model: &Model, property: &Property) -> Named {
+    let process = &model.processes[property.process];
+    let mut named =
+        Named { states: process.locations.iter().map(|location| location.name.clone()).collect(), ..Named::default() };
+    named.buchi = Buchi {
+        initial: process.initial,
+        accepting: property.accepting.clone(),
+        edges: vec![Vec::new(); process.locations.len()],
+    };
+    for of in &property.moves {
+        let cube = if of.is_unguarded() {
+            Cube::TRUE
+        } else {
+            let text = guard_text(model.source.piece(of.span));
+            let known = named.propositions.iter().position(|known| *known == text);
+            Cube::of(
+                known.unwrap_or_else(|| {
+                    named.propositions.push(text);
+                    named.propositions.len() - 1
+                }) % MOST_PROPOSITIONS,
+                true,
+            )
+        };
+        named.buchi.edges[of.from].push((Label::of([cube]), of.to));
+    }
+    named
+}
+
+/// What stands between `guard` and `;` of a transition's text.
+fn guard_text(transition: &str) -> String {
+    let guard = transition.split_once("guard").map_or("", |(_, guard)| guard);
+    guard.split_once(';').map_or(guard, |(guard, _)| guard).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Asked {
+    /// Writes the automaton.
+    pub fn emit(&self, options: &Options, file: Output) -> Result<u8> {
+        let count = self.automaton.propositions.len();
+        ensure!(
+            count <= MOST_PROPOSITIONS,
+            "--emit-buchi: the property has {count} guards, and {MOST_PROPOSITIONS} are possible"
+        );
+        let path = options.emit_buchi.as_deref().context("a file was opened")?;
+        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
+        // A formula's automaton is that of its negation.
+        let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
+        file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
+        if options.json {
+            let done = serde_json::json!({
+                "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
+                "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0
+            });
+            program::print(&format!("{done}\n"))?;
+        }
+        Ok(0)
+    }
+}

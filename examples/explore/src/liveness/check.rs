@@ -1,0 +1,249 @@
+//! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
+
+use super::fairness::is_fair;
+use super::lasso::{Lasso, close, replay};
+use super::residue::{Automaton, Residue};
+use crate::checks::{Checks, Role, Violation};
+use crate::engine::{End, Exploration, Explorer, Limits};
+use crate::exit;
+use crate::interpreter::Interpreter;
+use crate::ir::expression::Binary;
+use crate::ir::property::Kind;
+use crate::ir::{Expression, Model, Property, Span};
+use crate::stopping::Stop;
+use anyhow::{Result, ensure};
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// The product states of a model's property, and what decides about them.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The formula, or where the automaton is from.
+    pub text: String,
+    pub kind: Kind,
+    pub automaton: Automaton,
+    /// Only runs are asked about that are weakly fair to every process.
+    pub is_fair: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Holds,
+    Violated,
+    /// Something ended it before.
+    Unknown,
+}
+
+impl Verdict {
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Holds => "the property HOLDS",
+            Self::Violated => "the property is VIOLATED",
+            Self::Unknown => "UNKNOWN: the search ended before there was a verdict",
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Violated => "violated",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+const EARLY: &str = "It was found before all states were: there may be a shorter one (--keep-going looks at all).";
+
+const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
+const FAIR_TO_COMPONENTS: &str = "It is weakly fair to every component: its loop goes on until each has moved, or was disabled.";
+
+/// What has come of it.
+pub struct Conclusion {
+    pub verdict: Verdict,
+    /// Of the states found, how many are accepting; `None` if they were not counted.
+    pub accepting: Option<u64>,
+    /// How often all states, or all that were left, have been expanded.
+    pub passes: u64,
+    /// Why the search for cycles ended before the verdict.
+    pub end: Option<End>,
+    /// The run that violates it; or why there is none to be shown.
+    pub lasso: Option<Result<Lasso>>,
+    /// To search for cycles.
+    pub search: Duration,
+    /// To find the run.
+    pub run: Duration,
+}
+
+impl Question {
+    /// About a model with a property.
+    pub fn of(model: &Model, text: String, is_fair: bool) -> Self {
+        let property = model.property.as_ref().expect("the model has a property");
+        let kind = property.kind(model.processes[property.process].initial);
+        Self { text, kind, automaton: Automaton::of(model), is_fair }
+    }
+
+    /// Whether an accepting state is enough. With fairness it were, too, but the run that is shown must be fair.
+    fn is_decided_by_states(&self) -> bool {
+        self.kind == Kind::Terminal && !self.is_fair
+    }
+
+    /// What is searched for accepting cycles while states are found: nothing, where an accepting state is enough.
+    pub fn to_watch(&self) -> Option<&Automaton> {
+        Some(&self.automaton).filter(|_| !self.is_decided_by_states() && !self.is_fair)
+    }
+
+    /// What is to be looked for in states: accepting ones, if each is a violation.
+    pub fn checks(&self, property: &Property) -> Checks {
+        let mut checks = Checks::default();
+        if self.is_decided_by_states() {
+            let at = |location: usize| Expression::At { process: property.process, location };
+            let accepting = (0..property.accepting.len()).filter(|location| property.accepting[*location]).map(at);
+            let either = |left, right| Expression::binary(Binary::Or, left, right, Span::default());
+            let accepting = accepting.reduce(either).unwrap_or(Expression::Constant(0));
+            checks.add(Role::Goal, self.text.clone(), accepting);
+        }
+        checks
+    }
+
+    /// The verdict, when the exploration has ended.
+    pub fn conclude(
+        &self,
+        explorer: &mut impl Explorer,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Result<Conclusion> {
+        let start = Instant::now();
+        let has_fault = matches!(exploration.found.as_ref().map(|found| &found.violation), Some(Violation::Fault(_)));
+        let mut conclusion = Conclusion {
+            verdict: Verdict::Unknown,
+            accepting: None,
+            passes: 1,
+            end: None,
+            lasso: None,
+            search: Duration::ZERO,
+            run: Duration::ZERO,
+        };
+        if has_fault {
+            return Ok(conclusion);
+        }
+        if self.is_decided_by_states() {
+            conclusion.verdict = match (&exploration.found, exploration.end) {
+                (Some(_), _) => Verdict::Violated,
+                (None, End::Complete) => Verdict::Holds,
+                _ => Verdict::Unknown,
+            };
+            // None was found, or they are counted before the table is used for the path.
+            conclusion.accepting = match &exploration.found {
+                Some(_) => explorer.count_accepting(&self.automaton)?,
+                None => Some(0),
+            };
+            conclusion.search = start.elapsed();
+            let start = Instant::now();
+            conclusion.lasso = exploration.found.as_ref().map(|found| {
+                let mut states = explorer.path(found, limits)?;
+                let begins = close(interpreter, &self.automaton, &mut states)?;
+                replay(interpreter, &self.automaton, states, begins, None)
+            });
+            conclusion.run = start.elapsed();
+            return Ok(conclusion);
+        }
+        let residue: Residue = explorer.residue(&self.automaton, limits)?;
+        conclusion.accepting = Some(residue.accepting);
+        conclusion.passes += residue.passes;
+        conclusion.end = residue.end;
+        conclusion.verdict = match exploration.end {
+            _ if residue.has_cycle() => Verdict::Violated,
+            End::Complete if residue.end.is_none() => Verdict::Holds,
+            _ => Verdict::Unknown,
+        };
+        conclusion.search = start.elapsed();
+        if residue.has_cycle() {
+            let start = Instant::now();
+            let why_longer = match exploration.end {
+                _ if self.is_fair && interpreter.model().network.is_some() => Some(FAIR_TO_COMPONENTS),
+                _ if self.is_fair => Some(FAIR),
+                End::Complete => None,
+                _ => Some(EARLY),
+            };
+            let fair = Some(interpreter).filter(|_| self.is_fair);
+            let run = explorer.lasso(&self.automaton, residue, fair, limits);
+            conclusion.run = start.elapsed();
+            match run {
+                Ok(Some((states, begins))) => {
+                    let lasso = replay(interpreter, &self.automaton, states, begins, why_longer)?;
+                    ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
+                    conclusion.lasso = Some(Ok(lasso));
+                }
+                // There are cycles, but no fair one.
+                Ok(None) => {
+                    let is_all = exploration.end == End::Complete;
+                    conclusion.verdict = if is_all { Verdict::Holds } else { Verdict::Unknown };
+                }
+                Err(error) => {
+                    conclusion.lasso = Some(Err(error));
+                    if self.is_fair {
+                        conclusion.verdict = Verdict::Unknown;
+                    }
+                }
+            }
+        }
+        Ok(conclusion)
+    }
+}
+
+impl Conclusion {
+    /// The program's exit code, if nothing else was found.
+    pub fn exit_code(&self) -> u8 {
+        match (self.verdict, self.end) {
+            (Verdict::Holds, _) => 0,
+            (Verdict::Violated, _) => exit::FOUND,
+            (Verdict::Unknown, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
+            (Verdict::Unknown, _) => exit::INCOMPLETE,
+        }
+    }
+
+    /// Rows of the report.
+    pub fn rows(&self, question: &Question) -> Vec<(&'static str, String)> {
+        let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
+        let states = if locations == 1 { "1 state".into() } else { format!("{locations} states") };
+        let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
+        let mut rows = vec![("property", format!("{}{fair}", question.text)), ("automaton", format!("{states}, {kind}"))];
+        if let Some(accepting) = self.accepting {
+            rows.push(("accepting states", HumanCount(accepting).to_string()));
+        }
+        rows.push(("passes", self.passes.to_string()));
+        rows.push(("verdict", self.verdict.sentence().into()));
+        rows
+    }
+
+    /// The run; or why there is none to be shown.
+    pub fn text(&self, model: &Model) -> Option<String> {
+        self.lasso.as_ref().map(|lasso| match lasso {
+            Ok(lasso) => format!("\n{}", lasso.text(model)),
+            Err(error) => format!("\nThere is no run to be shown: {error:#}\n"),
+        })
+    }
+
+    /// The run, for other programs.
+    pub fn run_json(&self, model: &Model, question: &Question) -> Option<Value> {
+        self.lasso.as_ref().and_then(|lasso| lasso.as_ref().ok()).map(|lasso| lasso.json(model, &question.text))
+    }
+
+    /// Adds to the report's object.
+    pub fn add_to(&self, report: &mut Value, question: &Question, model: &Model) {
+        let lasso = self.lasso.as_ref();
+        report["property"] = question.text.clone().into();
+        report["fair"] = if question.is_fair { "weak".into() } else { Value::Null };
+        report["verdict"] = self.verdict.word().into();
+        report["automaton"] = question.kind.word().into();
+        report["automaton_states"] = question.automaton.accepting.len().into();
+        report["accepting"] = json!(self.accepting);
+        report["passes"] = self.passes.into();
+        report["seconds_search"] = self.search.as_secs_f64().into();
+        report["seconds_path"] = self.run.as_secs_f64().into();
+        report["lasso"] = json!(self.run_json(model, question));
+        report["no_lasso"] = json!(lasso.and_then(|lasso| lasso.as_ref().err()).map(|error| format!("{error:#}")));
+    }
+}

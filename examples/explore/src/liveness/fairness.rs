@@ -1,0 +1,261 @@
+//! Weak fairness: runs in which a process that can move for ever does so infinitely often.
+//!
+//! That is SPIN's weak fairness (Holzmann, "The SPIN Model Checker", 2004, on option -f): a run is unfair to a process if that is
+//! enabled in every state from some point on, and does not move any more. A process is *enabled* in a state if it takes part in a
+//! step from there: alone, as a sender or as a receiver. Where nobody can move, the run stays, and is unfair to nobody. The
+//! components of a network are treated as processes, which take part in the steps of rules.
+//!
+//! For each process, infinitely often it must move or be disabled: a generalised Büchi condition. So no copies of states are
+//! needed (Choueka's, which SPIN makes): a strongly connected component has a fair accepting cycle exactly if it has an accepting
+//! state and, for every process, a state in which that is disabled or a step within in which it moves. A cycle through all of
+//! these is fair. The components are those of the residue, which is found without fairness, with steps in memory: 16 bytes each.
+
+use super::components::components;
+use super::lasso::Lasso;
+use super::residue::{Residue, Search, large_piece, path_to_marked};
+use crate::engine::Run;
+use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::ir::{Model, ProcessId, TransitionId};
+use crate::successors::Successors;
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use std::collections::{HashMap, VecDeque};
+use warpset::{Reference, Storage};
+
+/// A step within the residue.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: u32,
+    by: By,
+}
+
+/// What step it is, as far as it says who moves.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Nobody,
+    /// The second one receives; one that moves alone is both.
+    Processes([u32; 2]),
+    /// Of the network.
+    Rule(u32),
+}
+
+impl By {
+    fn of(model: &Model, step: Option<Step>) -> Self {
+        let process = |id: TransitionId| model.transitions[id].process as u32;
+        match step {
+            None => Self::Nobody,
+            Some(Step::Transition { id, receiver }) => Self::Processes([process(id), process(receiver.unwrap_or(id))]),
+            Some(Step::Rule(rule)) => Self::Rule(rule as u32),
+        }
+    }
+
+    /// The processes that move, and the components of the network, which are numbered behind all processes.
+    fn movers(self, model: &Model) -> impl Iterator<Item = ProcessId> {
+        let (pair, rule) = match self {
+            Self::Nobody => (None, None),
+            Self::Processes(pair) => (Some(pair), None),
+            Self::Rule(rule) => (None, model.network.as_ref().map(|network| &network.rules[rule as usize])),
+        };
+        let first = model.processes.len();
+        let components = rule.into_iter().flat_map(|rule| &rule.parts).map(move |(component, _)| first + *component as usize);
+        pair.into_iter().flatten().map(|process| process as usize).chain(components)
+    }
+}
+
+/// Whom runs are fair to: processes and components.
+fn everybody(model: &Model) -> usize {
+    model.processes.len() + model.network.as_ref().map_or(0, |network| network.components.len())
+}
+
+/// The residue with who moves and who could.
+struct Graph {
+    starts: Vec<usize>,
+    edges: Vec<Edge>,
+    targets: Vec<u32>,
+    accepting: Vec<bool>,
+    /// A bit for each process of each state: whether it is enabled.
+    enabled: Vec<u64>,
+    words: usize,
+}
+
+impl Graph {
+    fn edges(&self, state: usize) -> &[Edge] {
+        &self.edges[self.starts[state]..self.starts[state + 1]]
+    }
+
+    fn is_disabled(&self, state: usize, process: ProcessId) -> bool {
+        self.enabled[state * self.words + process / 64] >> (process % 64) & 1 == 0
+    }
+
+    /// A shortest path of one step or more within a component whose last step is wanted: the states after `from`.
+    fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<u32>> {
+        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut waiting = VecDeque::from([from]);
+        while let Some(state) = waiting.pop_front() {
+            for edge in self.edges(state as usize) {
+                if component[edge.to as usize] != component[from as usize] {
+                    continue;
+                }
+                if wanted(*edge) {
+                    let mut path = vec![edge.to];
+                    let mut at = state;
+                    while at != from {
+                        path.push(at);
+                        at = before[&at];
+                    }
+                    path.reverse();
+                    return Some(path);
+                }
+                if edge.to != from && !before.contains_key(&edge.to) {
+                    before.insert(edge.to, state);
+                    waiting.push_back(edge.to);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether the run's loop is fair to every process.
+pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
+    let model = interpreter.model();
+    let mut fair = vec![false; everybody(model)];
+    for (state, step) in lasso.states.iter().zip(&lasso.steps).skip(lasso.begins) {
+        let mut enabled = vec![false; everybody(model)];
+        let _ = interpreter.steps(state, &mut Scratch::default(), |step, _| {
+            By::of(model, Some(step)).movers(model).for_each(|process| enabled[process] = true);
+        });
+        enabled.iter().enumerate().for_each(|(process, enabled)| fair[process] |= !enabled);
+        By::of(model, step.system).movers(model).for_each(|process| fair[process] = true);
+    }
+    !fair.contains(&false)
+}
+
+impl<S: Storage, X: Successors> Search<'_, S, X> {
+    /// The states of a weakly fair run through the residue, and where its loop begins; `None` if there is none. Uses up the
+    /// residue's flags.
+    pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
+        residue.forget();
+        let graph = self.fair_graph(interpreter, residue)?;
+        let model = interpreter.model();
+        let processes = everybody(model);
+        let component = components(residue.members.len(), |at| &graph.targets[graph.starts[at]..graph.starts[at + 1]]);
+        let count = component.iter().max().map_or(0, |most| *most as usize + 1);
+        // By component: whether it has a step, an accepting state; and by process, whether it is treated fairly.
+        let (mut has_step, mut is_accepting) = (vec![false; count], vec![false; count]);
+        let words = graph.words;
+        let mut fair = vec![0u64; count * words];
+        for (state, of) in component.iter().enumerate() {
+            let of = *of as usize;
+            is_accepting[of] |= graph.accepting[state];
+            for word in 0..words {
+                fair[of * words + word] |= !graph.enabled[state * words + word];
+            }
+            for edge in graph.edges(state).iter().filter(|edge| component[edge.to as usize] as usize == of) {
+                has_step[of] = true;
+                for mover in edge.by.movers(model) {
+                    fair[of * words + mover / 64] |= 1 << (mover % 64);
+                }
+            }
+        }
+        let is_fair = |of: usize| (0..processes).all(|process| fair[of * words + process / 64] >> (process % 64) & 1 != 0);
+        let is_good: Vec<bool> = (0..count).map(|of| has_step[of] && is_accepting[of] && is_fair(of)).collect();
+        for (state, of) in component.iter().enumerate() {
+            if is_good[*of as usize] {
+                residue.set_on_cycle(residue.members[state]);
+            }
+        }
+        if !is_good.contains(&true) {
+            return Ok(None);
+        }
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
+        let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
+        let within = "its component has one";
+        let mut run = match graph.accepting[entry as usize] {
+            true => Vec::new(),
+            false => graph.path(entry, &component, |edge| graph.accepting[edge.to as usize]).context(within)?,
+        };
+        let begins = states.len() - 1 + run.len();
+        let accepting = run.last().copied().unwrap_or(entry);
+        let mut at = accepting;
+        for process in 0..processes {
+            // On the way until now it may have been disabled already; whether it has moved is not looked at.
+            let is_met = std::iter::once(&accepting).chain(&run[begins + 1 - states.len()..]);
+            if is_met.into_iter().any(|state| graph.is_disabled(*state as usize, process)) {
+                continue;
+            }
+            let moves = |edge: Edge| edge.by.movers(model).any(|mover| mover == process);
+            let wanted = |edge: Edge| moves(edge) || graph.is_disabled(edge.to as usize, process);
+            run.extend(graph.path(at, &component, wanted).context(within)?);
+            at = *run.last().context("a path has a state")?;
+        }
+        if at != accepting || run.len() + states.len() - 1 == begins {
+            run.extend(graph.path(at, &component, |edge| edge.to == accepting).context(within)?);
+        }
+        let references: Vec<Reference> = run.iter().map(|number| residue.members[*number as usize]).collect();
+        states.extend(self.table.get_many(&references)?.chunks_exact(self.source.width()).map(<[u32]>::to_vec));
+        Ok(Some((states, begins)))
+    }
+
+    fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<Graph> {
+        let no_memory = "there is no memory for the steps of the states that may be on its loop";
+        let model = interpreter.model();
+        let (width, words) = (self.source.width(), everybody(model).div_ceil(64));
+        let (slots, members) = (residue.flags.len(), residue.members.len());
+        ensure!(members < u32::MAX as usize, "{members} states may be on its loop: too many");
+        let bytes = self.table.bytes() + 6 * slots as u64 + (36 + 8 * words as u64) * members as u64;
+        let mut numbers: Vec<u32> = Vec::new();
+        ensure!(bytes <= self.limits.bytes && numbers.try_reserve_exact(slots).is_ok(), no_memory);
+        numbers.resize(slots, u32::MAX);
+        residue.members.iter().enumerate().for_each(|(number, of)| numbers[of.slot() as usize] = number as u32);
+        type Part = (Vec<u32>, Vec<Edge>, Vec<bool>, Vec<u64>);
+        let piece = |references: &[Reference]| -> Result<Part> {
+            if let Some(stop) = (self.limits.stop)() {
+                return Err(stop.error("while its loop was looked for").into());
+            }
+            let states = self.table.get_many(references)?;
+            let mut enabled = vec![0u64; references.len() * words];
+            let (mut scratch, mut successors, mut from) = (Scratch::default(), Vec::new(), Vec::new());
+            for (number, state) in states.chunks_exact(width).enumerate() {
+                let visit = |step: super::product::ProductStep, successor: &[u32]| {
+                    let by = By::of(model, step.system);
+                    for mover in by.movers(model) {
+                        enabled[number * words + mover / 64] |= 1 << (mover % 64);
+                    }
+                    if self.automaton.component(successor) == self.automaton.component(state) {
+                        successors.extend_from_slice(successor);
+                        from.push((number, by));
+                    }
+                };
+                // There is no fault: all states have been expanded before.
+                let _ = interpreter.product_steps(state, &mut scratch, visit);
+            }
+            let places = self.table.locate_many(&successors)?;
+            let (mut degrees, mut edges) = (vec![0; references.len()], Vec::new());
+            for (place, (number, by)) in places.into_iter().zip(from) {
+                if let Some(place) = place.filter(|place| residue.contains(*place)) {
+                    degrees[number] += 1;
+                    edges.push(Edge { to: numbers[place.slot() as usize], by });
+                }
+            }
+            let accepting = states.chunks_exact(width).map(|state| self.automaton.is_accepting(state)).collect();
+            Ok((degrees, edges, accepting, enabled))
+        };
+        let parts: Result<Vec<Part>> = residue.members.par_chunks(large_piece(self.table)).map(piece).collect();
+        let parts = parts?;
+        let steps: usize = parts.iter().map(|(_, edges, ..)| edges.len()).sum();
+        let mut graph =
+            Graph { starts: vec![0], edges: Vec::new(), targets: Vec::new(), accepting: Vec::new(), enabled: Vec::new(), words };
+        ensure!(bytes + 40 * steps as u64 <= self.limits.bytes && graph.edges.try_reserve_exact(steps).is_ok(), no_memory);
+        for (degrees, edges, accepting, enabled) in parts {
+            for degree in degrees {
+                graph.starts.push(graph.starts.last().expect("it begins with one") + degree as usize);
+            }
+            graph.targets.extend(edges.iter().map(|edge| edge.to));
+            graph.edges.extend(edges);
+            graph.accepting.extend(accepting);
+            graph.enabled.extend(enabled);
+        }
+        Ok(graph)
+    }
+}

@@ -1,0 +1,526 @@
+//! Formulas of linear temporal logic, and how they are written.
+//!
+//! Operators are those of SPIN and Spot, the loosest first: `<->`; `->` (both from the right); `||` or `or`; `&&` or `and`; `U`,
+//! `R` or `V`, `W`, `M` (from the right); `!` or `not`, `X`, `F` or `<>`, `G` or `[]`. Unary ones may be written without blanks
+//! between them (`GF`), unless the model has a variable of that name.
+//!
+//! Propositions are conditions of the model's language: what stands between those operators is handed to its front end as it is.
+//! So comparisons and arithmetic bind tighter than any operator here, `!` too: `!x == 1` is `!(x == 1)`. Here all words and marks
+//! are known that some language has; what is not of the model's own is refused by its front end. Where an operand could begin
+//! `<>` is `F`, and behind one it is SLCO's "is not".
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Source, Span};
+
+/// Operators in each other, at most: formulas are walked by recursion.
+const MAX_DEPTH: usize = 200;
+
+/// Parts of a formula, at most: `<->`, `W` and `M` stand for formulas in which their sides occur twice.
+const MOST_PARTS: usize = 2000;
+
+/// A formula over propositions, which are numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Formula {
+    Constant(bool),
+    Proposition(usize),
+    Not(Box<Formula>),
+    And(Box<[Formula; 2]>),
+    Or(Box<[Formula; 2]>),
+    Next(Box<Formula>),
+    Until(Box<[Formula; 2]>),
+    /// The dual of `Until`: the second holds until and including when the first does, or for ever.
+    Release(Box<[Formula; 2]>),
+}
+
+impl Formula {
+    pub fn not(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+
+    pub fn and(self, other: Self) -> Self {
+        Self::And(Box::new([self, other]))
+    }
+
+    pub fn or(self, other: Self) -> Self {
+        Self::Or(Box::new([self, other]))
+    }
+
+    pub fn next(self) -> Self {
+        Self::Next(Box::new(self))
+    }
+
+    pub fn until(self, other: Self) -> Self {
+        Self::Until(Box::new([self, other]))
+    }
+
+    pub fn release(self, other: Self) -> Self {
+        Self::Release(Box::new([self, other]))
+    }
+
+    /// How many parts it has, itself included.
+    fn parts(&self) -> usize {
+        match self {
+            Self::Constant(_) | Self::Proposition(_) => 1,
+            Self::Not(of) | Self::Next(of) => 1 + of.parts(),
+            Self::And(of) | Self::Or(of) | Self::Until(of) | Self::Release(of) => 1 + of[0].parts() + of[1].parts(),
+        }
+    }
+
+    /// The same with these formulas in place of propositions.
+    pub fn with(&self, of: &impl Fn(usize) -> Self) -> Self {
+        let both = |pair: &[Self; 2]| Box::new([pair[0].with(of), pair[1].with(of)]);
+        match self {
+            Self::Constant(truth) => Self::Constant(*truth),
+            Self::Proposition(number) => of(*number),
+            Self::Not(inner) => inner.with(of).not(),
+            Self::And(pair) => Self::And(both(pair)),
+            Self::Or(pair) => Self::Or(both(pair)),
+            Self::Next(inner) => inner.with(of).next(),
+            Self::Until(pair) => Self::Until(both(pair)),
+            Self::Release(pair) => Self::Release(both(pair)),
+        }
+    }
+
+    pub fn finally(self) -> Self {
+        Self::Constant(true).until(self)
+    }
+
+    pub fn globally(self) -> Self {
+        Self::Constant(false).release(self)
+    }
+}
+
+/// A piece of text that is a proposition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposition {
+    /// Its words, with one blank between them: equal ones are one proposition.
+    pub words: String,
+    pub span: Span,
+}
+
+/// What the parser asks of the model's names.
+pub struct Names<'a> {
+    /// Whether there is a variable or constant of that name.
+    pub is_variable: &'a dyn Fn(&str) -> bool,
+    /// Whether there is a process, parts of which are named with `->`.
+    pub is_process: &'a dyn Fn(&str) -> bool,
+}
+
+/// Reads a formula, and what its propositions are.
+///
+/// # Errors
+///
+/// What is not expected, and where.
+pub fn parse(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
+    let tokens = tokens(&source.text)?;
+    let mut parser = Parser { text: &source.text, tokens, at: 0, names, propositions: Vec::new(), depth: 0 };
+    let formula = parser.equivalence()?;
+    match parser.peek() {
+        None => Ok((formula, parser.propositions)),
+        Some(_) => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Number,
+    /// A label in quotes.
+    Text,
+    Mark,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token<'a> {
+    kind: Kind,
+    text: &'a str,
+    start: usize,
+}
+
+/// The longest first.
+const MARKS: [&str; 31] = [
+    "<->", "->", "<>", "[]", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "**", "(", ")", "[", "]", "!", "<", ">", "=", "+",
+    "-", "*", "/", "%", "&", "|", "^", "~", ".",
+];
+
+/// What stands between two operands of one proposition.
+const INFIX: [&str; 20] =
+    ["==", "!=", "<=", ">=", "<<", ">>", "**", "<>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "^", "xor"];
+
+fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    while let Some(first) = text[start..].chars().next() {
+        let rest = &text[start..];
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (kind, length) = if first.is_whitespace() {
+            start += first.len_utf8();
+            continue;
+        } else if is_word(first) {
+            let kind = if first.is_ascii_digit() { Kind::Number } else { Kind::Name };
+            (kind, rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
+        } else if let Some(inside) = quoted(rest) {
+            (Kind::Text, inside.len() + 2)
+        } else if let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(**mark)) {
+            (Kind::Mark, mark.len())
+        } else {
+            let at = span(text, start, start + first.len_utf8());
+            return Err(Diagnostic::new(at, format!("`{}` is not expected here", first.escape_debug()), "no operator"));
+        };
+        tokens.push(Token { kind, text: &rest[..length], start });
+        start += length;
+    }
+    Ok(tokens)
+}
+
+/// What is in the quotes that a text begins with.
+fn quoted(text: &str) -> Option<&str> {
+    text.strip_prefix('"')?.split_once('"').map(|(inside, _)| inside).filter(|inside| !inside.contains('\n'))
+}
+
+/// Of two byte offsets.
+fn span(text: &str, start: usize, end: usize) -> Span {
+    let before = &text[..start];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = 1 + before.matches('\n').count();
+    Span { start: start as u32, end: end as u32, line: line as u32, column: 1 + before[line_start..].chars().count() as u32 }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token<'a>>,
+    at: usize,
+    names: &'a Names<'a>,
+    propositions: Vec<Proposition>,
+    depth: usize,
+}
+
+type Parsed<T> = Result<T, Diagnostic>;
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    fn text_at(&self, at: usize) -> &'a str {
+        self.tokens.get(at).map_or("", |token| token.text)
+    }
+
+    /// Goes on if the next word is one of these.
+    fn take(&mut self, words: &[&str]) -> bool {
+        let is_one = self.peek().is_some_and(|token| words.contains(&token.text));
+        self.at += usize::from(is_one);
+        is_one
+    }
+
+    fn unexpected(&self, expected: &str) -> Diagnostic {
+        let label = format!("{expected} was expected");
+        match self.peek() {
+            Some(Token { text, start, .. }) => {
+                let at = span(self.text, start, start + text.len());
+                Diagnostic::new(at, format!("`{text}` is not expected here"), label)
+            }
+            None => Diagnostic::new(span(self.text, self.text.len(), self.text.len()), "the formula ends here", label),
+        }
+    }
+
+    /// An error if a formula that is made of these gets too large.
+    fn ensure_fits(&self, sides: [&Formula; 2]) -> Parsed<()> {
+        if sides.iter().map(|side| side.parts()).sum::<usize>() < MOST_PARTS / 4 {
+            return Ok(());
+        }
+        let at = self.tokens.get(self.at.saturating_sub(1)).map_or(0, |token| token.start);
+        let label = format!("more than {MOST_PARTS} parts, those that stand for several counted as these");
+        Err(Diagnostic::new(span(self.text, at, at), "the formula is too large", label))
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            let at = self.peek().map_or(self.text.len(), |token| token.start);
+            let label = format!("more than {MAX_DEPTH} operators in each other");
+            return Err(Diagnostic::new(span(self.text, at, at), "the formula is too large", label));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn equivalence(&mut self) -> Parsed<Formula> {
+        let left = self.implication()?;
+        if !self.take(&["<->"]) {
+            return Ok(left);
+        }
+        let right = self.deeper(Self::equivalence)?;
+        self.ensure_fits([&left, &right])?;
+        Ok(left.clone().and(right.clone()).or(left.not().and(right.not())))
+    }
+
+    fn implication(&mut self) -> Parsed<Formula> {
+        let left = self.disjunction()?;
+        if !self.take(&["->", "imply"]) {
+            return Ok(left);
+        }
+        let right = self.deeper(Self::implication)?;
+        self.ensure_fits([&left, &right])?;
+        Ok(left.not().or(right))
+    }
+
+    fn disjunction(&mut self) -> Parsed<Formula> {
+        let mut all = self.conjunction()?;
+        while self.take(&["||", "or"]) {
+            let next = self.conjunction()?;
+            self.ensure_fits([&all, &next])?;
+            all = all.or(next);
+        }
+        Ok(all)
+    }
+
+    fn conjunction(&mut self) -> Parsed<Formula> {
+        let mut all = self.until()?;
+        while self.take(&["&&", "and"]) {
+            let next = self.until()?;
+            self.ensure_fits([&all, &next])?;
+            all = all.and(next);
+        }
+        Ok(all)
+    }
+
+    fn until(&mut self) -> Parsed<Formula> {
+        let left = self.unary()?;
+        let operator = self.text_at(self.at);
+        if !self.take(&["U", "R", "V", "W", "M"]) {
+            return Ok(left);
+        }
+        let right = self.deeper(Self::until)?;
+        self.ensure_fits([&left, &right])?;
+        Ok(match operator {
+            "U" => left.until(right),
+            "W" => right.clone().release(left.or(right)),
+            "M" => right.clone().until(left.and(right)),
+            _ => left.release(right),
+        })
+    }
+
+    fn unary(&mut self) -> Parsed<Formula> {
+        let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
+        let operators = match token.text {
+            "!" | "not" => "!",
+            "[]" => "G",
+            "<>" => "F",
+            text if token.kind == Kind::Name
+                && text.bytes().all(|letter| b"GFX".contains(&letter))
+                && self.is_operators(text) =>
+            {
+                text
+            }
+            _ => return self.primary(),
+        };
+        self.at += 1;
+        let mut formula = self.deeper(Self::unary)?;
+        if operators.len() > MAX_DEPTH {
+            return Err(self.unexpected("fewer operators"));
+        }
+        for operator in operators.bytes().rev() {
+            formula = match operator {
+                b'!' => formula.not(),
+                b'G' => formula.globally(),
+                b'F' => formula.finally(),
+                _ => formula.next(),
+            };
+        }
+        Ok(formula)
+    }
+
+    /// Whether the next word, of letters of unary operators, is meant so: one letter always, unless a part of it is named.
+    fn is_operators(&self, text: &str) -> bool {
+        let next = self.text_at(self.at + 1);
+        let has_part = next == "." || (next == "->" && (self.names.is_process)(text));
+        !has_part && (text.len() == 1 || !(self.names.is_variable)(text))
+    }
+
+    fn primary(&mut self) -> Parsed<Formula> {
+        let is_group =
+            self.text_at(self.at) == "(" && self.end_of_brackets().is_none_or(|end| !INFIX.contains(&self.text_at(end)));
+        if !is_group {
+            return self.proposition();
+        }
+        self.at += 1;
+        let formula = self.deeper(Self::equivalence)?;
+        if self.take(&[")"]) { Ok(formula) } else { Err(self.unexpected("`)` or an operator")) }
+    }
+
+    /// Behind the bracket that closes the one here.
+    fn end_of_brackets(&self) -> Option<usize> {
+        let (mut open, mut at) = (0, self.at);
+        loop {
+            match self.tokens.get(at)?.text {
+                "(" | "[" => open += 1,
+                ")" | "]" => open -= 1,
+                _ => {}
+            }
+            at += 1;
+            if open == 0 {
+                return Some(at);
+            }
+        }
+    }
+
+    /// Operands and what stands between them.
+    fn proposition(&mut self) -> Parsed<Formula> {
+        let first = self.at;
+        self.operand()?;
+        while self.take(&INFIX) {
+            self.operand()?;
+        }
+        let words: Vec<&str> = self.tokens[first..self.at].iter().map(|token| token.text).collect();
+        let words = words.join(" ");
+        let last = self.tokens[self.at - 1];
+        let span = span(self.text, self.tokens[first].start, last.start + last.text.len());
+        let known = self.propositions.iter().position(|known| known.words == words);
+        let number = known.unwrap_or_else(|| {
+            self.propositions.push(Proposition { words, span });
+            self.propositions.len() - 1
+        });
+        Ok(Formula::Proposition(number))
+    }
+
+    fn operand(&mut self) -> Parsed<()> {
+        while self.take(&["-", "+", "~", "!", "not"]) {}
+        let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
+        match token {
+            Token { kind: Kind::Number, .. } => self.at += 1,
+            Token { kind: Kind::Name, text, .. }
+                if !["U", "R", "V", "W", "M"].contains(&text) || self.text_at(self.at + 1) == "." =>
+            {
+                self.at += 1;
+                // `a -> b` may be an implication, too; but a process is no proposition.
+                let mut has_part = self.take(&["."]) || ((self.names.is_process)(text) && self.take(&["->"]));
+                while has_part {
+                    match self.peek() {
+                        Some(Token { kind: Kind::Name, .. }) => self.at += 1,
+                        _ => return Err(self.unexpected("a name")),
+                    }
+                    has_part = self.take(&["."]);
+                }
+                // An index; or what is asked of a network, `enabled(label)`.
+                if let closing @ ("[" | "(") = self.text_at(self.at) {
+                    let closing = if closing == "[" { "`]`" } else { "`)`" };
+                    self.at = self.end_of_brackets().ok_or_else(|| self.unexpected(closing))?;
+                }
+            }
+            Token { text: "(", .. } => self.at = self.end_of_brackets().ok_or_else(|| self.unexpected("`)`"))?,
+            _ => return Err(self.unexpected("a proposition")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<(String, Vec<String>), Diagnostic> {
+        let names = Names { is_variable: &|name| name == "FF", is_process: &|name| ["P", "G"].contains(&name) };
+        let (formula, propositions) = parse(&Source { name: "--ltl".into(), text: text.into() }, &names)?;
+        Ok((written(&formula), propositions.into_iter().map(|of| of.words).collect()))
+    }
+
+    /// In prefix form.
+    fn written(formula: &Formula) -> String {
+        let both = |name: &str, of: &[Formula; 2]| format!("{name}({}, {})", written(&of[0]), written(&of[1]));
+        match formula {
+            Formula::Constant(truth) => if *truth { "1" } else { "0" }.into(),
+            Formula::Proposition(number) => format!("p{number}"),
+            Formula::Not(of) => format!("!{}", written(of)),
+            Formula::And(of) => both("and", of),
+            Formula::Or(of) => both("or", of),
+            Formula::Next(of) => format!("X{}", written(of)),
+            Formula::Until(of) => both("U", of),
+            Formula::Release(of) => both("R", of),
+        }
+    }
+
+    #[test]
+    fn operators_bind_as_in_spot() {
+        for (text, expected) in [
+            ("a U b && c", "and(U(p0, p1), p2)"),
+            ("a U b U c", "U(p0, U(p1, p2))"),
+            ("a -> b -> c", "or(!p0, or(!p1, p2))"),
+            ("a || b && c", "or(p0, and(p1, p2))"),
+            ("!a U X b", "U(!p0, Xp1)"),
+            ("GF a", "R(0, U(1, p0))"),
+            ("[] <> a", "R(0, U(1, p0))"),
+            ("G(a -> F a)", "R(0, or(!p0, U(1, p0)))"),
+            ("a <-> b", "or(and(p0, p1), and(!p0, !p1))"),
+            ("a W b", "R(p1, or(p0, p1))"),
+            ("a M b", "U(p1, and(p0, p1))"),
+            ("a R b", "R(p0, p1)"),
+            ("a V b", "R(p0, p1)"),
+            ("not a and b or c imply d", "or(!or(and(!p0, p1), p2), p3)"),
+            ("FF", "p0"),
+            ("XXX a", "XXXp0"),
+        ] {
+            assert_eq!(read(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).0, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn propositions_are_what_is_between() {
+        for (text, expected) in [
+            ("P.a -> P->x == 1", &["P . a", "P -> x == 1"][..]),
+            ("x+y <= 2 && a[x + 1] != -3", &["x + y <= 2", "a [ x + 1 ] != - 3"]),
+            ("(x + 1) * 2 > y U (x > 1 || y < 2)", &["( x + 1 ) * 2 > y", "x > 1", "y < 2"]),
+            ("G.cs U F G . cs", &["G . cs"]),
+            ("!x == 1", &["x == 1"]),
+            ("(a && b) + 1 == 2", &["( a && b ) + 1 == 2"]),
+            ("(((a))) -> (b)", &["a", "b"]),
+            ("FF > 1", &["FF > 1"]),
+            ("x << 2 == 4", &["x << 2 == 4"]),
+            ("true U 1", &["true", "1"]),
+            ("G G.M.s -> F X.a.b[2]", &["G . M . s", "X . a . b [ 2 ]"]),
+            ("<> a <> b xor c && x = 2 ** y or not z", &["a <> b xor c", "x = 2 ** y", "z"]),
+            ("enabled(\"S !(1\") -> F enabled(*) == 0", &["enabled ( \"S !(1\" )", "enabled ( * ) == 0"]),
+            ("a -> b", &["a", "b"]),
+        ] {
+            assert_eq!(read(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).1, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_have_their_place() {
+        for (text, column, message) in [
+            ("", 1, "the formula ends here"),
+            ("G (a", 5, "the formula ends here"),
+            ("a b", 3, "`b` is not expected here"),
+            ("a U", 4, "the formula ends here"),
+            ("U a", 1, "`U` is not expected here"),
+            ("a )", 3, "`)` is not expected here"),
+            ("a : b", 3, "`:` is not expected here"),
+            ("enabled(\"a", 9, "`\\\"` is not expected here"),
+            ("P. == 1", 4, "`==` is not expected here"),
+            ("a[1", 2, "`[` is not expected here"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!((error.span.column, &*error.message), (column, message), "{text}");
+        }
+        for sign in ["&&", "||", "U", "W", "->", "<->"] {
+            let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).expect_err(sign);
+            assert_eq!(error.message, "the formula is too large", "{sign}");
+        }
+        for text in ["(".repeat(10_000), "!".repeat(10_000), "G".repeat(10_000) + " a"] {
+            assert!(read(&text).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(words in proptest::collection::vec(proptest::sample::select(
+            vec!["a", "P", ".", "->", "<->", "U", "R", "G", "F", "X", "!", "(", ")", "[", "]", "[]", "<>", "&&", "||", "==", "1", "-", "é", "\n", "\"", "=", "**"]
+        ), 0..20)) {
+            let _ = read(&words.join(" "));
+            let _ = read(&words.concat());
+        }
+    }
+}

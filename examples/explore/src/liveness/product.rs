@@ -1,0 +1,68 @@
+//! The steps of product states, by the book (`ir::property`).
+
+use crate::interpreter::{Fault, Interpreter, Scratch, Step};
+
+/// What happens at once in a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProductStep {
+    /// Of the processes; `None` if they have none.
+    pub system: Option<Step>,
+    /// Index of the automaton's move.
+    pub moved: usize,
+}
+
+/// What was counted besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    /// Steps of the processes.
+    pub system_steps: u64,
+    /// Stores that overflowed.
+    pub overflows: u64,
+}
+
+impl Interpreter<'_> {
+    /// Calls `visit` with each step of a product state and the state that it leads to.
+    ///
+    /// # Errors
+    ///
+    /// The first fault, of one of the automaton's guards or of the processes, even where the automaton has no move. Some steps
+    /// may have been visited before.
+    pub fn product_steps(
+        &self,
+        state: &[u32],
+        scratch: &mut Scratch,
+        mut visit: impl FnMut(ProductStep, &[u32]),
+    ) -> Result<Counted, Box<Fault>> {
+        let model = self.model();
+        let property = model.property.as_ref().expect("the model has a property");
+        let field = model.layout.locations[property.process];
+        let mut moves = Vec::new();
+        for &number in &property.leaving[model.property_location(property, state)] {
+            let is_enabled = match &property.moves[number].guard {
+                Some(guard) => self.value(guard, state)? != 0,
+                None => true,
+            };
+            if is_enabled {
+                moves.push(number);
+            }
+        }
+        let mut product = Vec::new();
+        let mut join = |system, successor: &[u32]| {
+            for &moved in &moves {
+                product.clear();
+                product.extend_from_slice(successor);
+                field.set(&mut product, 0, property.moves[moved].to as i32);
+                visit(ProductStep { system, moved }, &product);
+            }
+        };
+        let mut system_steps = 0;
+        let overflows = self.steps(state, scratch, |step, successor| {
+            system_steps += 1;
+            join(Some(step), successor);
+        })?;
+        if system_steps == 0 {
+            join(None, state);
+        }
+        Ok(Counted { system_steps, overflows })
+    }
+}

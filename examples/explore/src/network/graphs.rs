@@ -1,0 +1,175 @@
+//! What operators mean, without any rule: explicit graphs, composed pair by pair. Rules must come to the same.
+
+use super::labels;
+use super::tests::{Files, aut};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+/// An explicit state space: by state, the labels and targets of its transitions; the initial state is 0.
+#[derive(Clone)]
+struct Graph(Vec<Vec<(String, usize)>>);
+
+/// How two graphs move: a label of either alone, or a label of both; what it is called then, if they do.
+type Alone<'f> = &'f dyn Fn(&str) -> bool;
+type Together<'f> = &'f dyn Fn(&str, &str) -> Vec<String>;
+
+impl Graph {
+    /// All pairs of states that can be reached. This is what operators mean, without any rule.
+    fn beside(&self, other: &Self, alone: [Alone; 2], together: Together) -> Self {
+        let mut pairs = vec![(0, 0)];
+        let mut numbers = HashMap::from([((0, 0), 0)]);
+        let mut rows = Vec::new();
+        while let Some(&(a, b)) = pairs.get(rows.len()) {
+            let mut row = Vec::new();
+            let mut add = |label: String, pair: (usize, usize)| {
+                let number = *numbers.entry(pair).or_insert_with(|| {
+                    pairs.push(pair);
+                    pairs.len() - 1
+                });
+                row.push((label, number));
+            };
+            self.0[a].iter().filter(|(label, _)| alone[0](label)).for_each(|(label, to)| add(label.clone(), (*to, b)));
+            other.0[b].iter().filter(|(label, _)| alone[1](label)).for_each(|(label, to)| add(label.clone(), (a, *to)));
+            for (one, to_a) in &self.0[a] {
+                for (two, to_b) in &other.0[b] {
+                    together(one, two).into_iter().for_each(|label| add(label, (*to_a, *to_b)));
+                }
+            }
+            rows.push(row);
+        }
+        Self(rows)
+    }
+
+    fn mapped(&self, f: &dyn Fn(&str) -> Option<String>) -> Self {
+        let rows = self.0.iter().map(|row| row.iter().filter_map(|(label, to)| Some((f(label)?, *to))).collect());
+        Self(rows.collect())
+    }
+
+    /// States that can be reached, and their transitions, as (state, label, how often) in a form that does not depend on numbers.
+    fn counts(&self) -> (usize, usize, Vec<String>) {
+        let mut states = vec![0];
+        let mut seen = HashSet::from([0]);
+        let (mut at, mut steps, mut labels) = (0, 0, Vec::new());
+        while at < states.len() {
+            for (label, to) in &self.0[states[at]] {
+                steps += 1;
+                labels.push(label.clone());
+                if seen.insert(*to) {
+                    states.push(*to);
+                }
+            }
+            at += 1;
+        }
+        labels.sort();
+        labels.dedup();
+        (states.len(), steps, labels)
+    }
+}
+
+/// An operator on two networks: its text, and its meaning.
+fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right, b): (String, Graph)) -> (String, Graph) {
+    let list = gates.join(", ");
+    let is_gate = |label: &str| label != "i" && gates.contains(&labels::gate_and_offers(label).0);
+    let equal = |one: &str, two: &str| if one == two { vec![one.to_string()] } else { Vec::new() };
+    let free = |label: &str| !is_gate(label);
+    let hidden = |label: &str| label == "i";
+    let never = |_: &str, _: &str| Vec::new();
+    let always = |_: &str| true;
+    match operator {
+        0 => (format!("({left} ||| {right})"), a.beside(&b, [&always, &always], &never)),
+        1 => (
+            format!("({left} |[{list}]| {right})"),
+            a.beside(&b, [&free, &free], &|one, two| if is_gate(one) { equal(one, two) } else { Vec::new() }),
+        ),
+        2 => (
+            format!("({left} || {right})"),
+            a.beside(&b, [&hidden, &hidden], &|one, two| if hidden(one) { Vec::new() } else { equal(one, two) }),
+        ),
+        3 => (
+            format!("par {list} -> {left} || {list}, D -> {right} end par"),
+            a.beside(&b, [&free, &free], &|one, two| if is_gate(one) { equal(one, two) } else { Vec::new() }),
+        ),
+        4 => {
+            // `A * B -> C`, `A * _ -> A`, and `D` of both sides alone, by gates.
+            let text = format!("gate par using A * B -> C, A * _ -> A, D * _ -> D, _ * D -> D in {left} || {right} end par");
+            let split = labels::gate_and_offers;
+            let together = |one: &str, two: &str| {
+                let ((gate_a, offers_a), (gate_b, offers_b)) = (split(one), split(two));
+                let meet = (gate_a, gate_b) == ("A", "B") && offers_a == offers_b;
+                if meet { vec![format!("C{offers_a}")] } else { Vec::new() }
+            };
+            let of_left = |label: &str| label == "i" || ["A", "D"].contains(&split(label).0);
+            let of_right = |label: &str| label == "i" || split(label).0 == "D";
+            (text, a.beside(&b, [&of_left, &of_right], &together))
+        }
+        _ => {
+            let text =
+                format!("label par using \"A !1\" * \"B !1\" -> A, _ * A -> B, B * B -> \"A !1\" in {left} || {right} end par");
+            let together = |one: &str, two: &str| match (one, two) {
+                ("A !1", "B !1") => vec!["A".to_string()],
+                ("B", "B") => vec!["A !1".to_string()],
+                _ => Vec::new(),
+            };
+            // What a vector makes of a label of the right side alone has another name then.
+            let b = b.mapped(&|label| Some(if label == "A" { "\u{1}".into() } else { label.into() }));
+            let of_right = |label: &str| label == "i" || label == "\u{1}";
+            let whole = a.beside(&b, [&hidden, &of_right], &together);
+            (text, whole.mapped(&|label| Some(if label == "\u{1}" { "B".into() } else { label.into() })))
+        }
+    }
+}
+
+fn wrapped_in(operator: usize, gate: &str, (text, graph): (String, Graph)) -> (String, Graph) {
+    let is = |label: &str| label != "i" && labels::gate_and_offers(label).0 == gate;
+    let renamed = |label: &str| match labels::gate_and_offers(label) {
+        (own, offers) if label != "i" && own == gate => format!("B{offers}"),
+        (own, offers) if label != "i" && own == "B" => format!("{gate}{offers}"),
+        _ => label.to_string(),
+    };
+    let hide = |label: &str| Some(if is(label) { "i".to_string() } else { label.to_string() });
+    match operator {
+        0 => (format!("(hide {gate} in {text} end hide)"), graph.mapped(&hide)),
+        1 => (format!("cut {gate} in {text} end cut"), graph.mapped(&|label| (!is(label)).then(|| label.to_string()))),
+        2 if gate != "B" => {
+            (format!("gate rename {gate} -> B, B -> {gate} in {text} end rename"), graph.mapped(&|label| Some(renamed(label))))
+        }
+        3 => (
+            format!("(hide all but {gate} in {text} end hide)"),
+            graph.mapped(&|label| Some(if is(label) { label.to_string() } else { "i".to_string() })),
+        ),
+        _ => (text, graph),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Rules and graphs, composed each by itself, have equal states, transitions and labels.
+    #[test]
+    fn rules_are_what_operators_do_to_graphs(
+        systems in proptest::collection::vec(proptest::collection::vec((0u32..4, 0usize..8, 0u32..4), 1..9), 2..6),
+        operators in proptest::collection::vec((0usize..6, 0usize..4, 0usize..6, 0usize..4), 5),
+    ) {
+        let names = ["A", "A !1", "B", "B !1", "C", "D", "D !1", "i"];
+        let gates = [&["A"][..], &["B", "A"], &["D", "C"], &["A", "B", "C", "D"]];
+        let files = Files::new(&[]);
+        let mut parts: Vec<(String, Graph)> = Vec::new();
+        for (number, transitions) in systems.iter().enumerate() {
+            let transitions: Vec<(u32, &str, u32)> = transitions.iter().map(|(from, label, to)| (*from, names[*label], *to)).collect();
+            files.write(&format!("s{number}.aut"), &aut(&transitions));
+            let mut rows = vec![Vec::new(); 4];
+            transitions.iter().for_each(|(from, label, to)| rows[*from as usize].push((label.to_string(), *to as usize)));
+            parts.push((format!("s{number}"), Graph(rows)));
+        }
+        for (operator, which, unary, gate) in operators {
+            if parts.len() > 1 {
+                let (one, other) = (parts.remove(0), parts.remove(0));
+                let whole = composed(operator, gates[which], one, other);
+                parts.push(wrapped_in(unary, ["A", "B", "C", "D"][gate], whole));
+            }
+        }
+        let (text, graph) = parts.remove(0);
+        let expected = graph.counts();
+        prop_assert_eq!(files.explored(&text), expected, "{}", text);
+    }
+}

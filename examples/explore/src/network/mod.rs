@@ -1,0 +1,475 @@
+//! The front end for networks of labelled transition systems: EXP of CADP with AUT files, and an AUT file by itself.
+//!
+//! # What is read
+//!
+//! Of EXP (EXP.OPEN 2.0, Lang 2005): `par` with gates, interfaces (`G -> B`), `G#2` and synchronisation vectors (`par using`),
+//! the operators `|||`, `||` and `|[G]|`, which are right-associative and all on one level, `hide`, `cut`, `rename`, each with
+//! the modes `gate` (which is what is meant without a mode), `total` and `partial`; files `f.aut` and `f.exp`, which are looked
+//! for beside the file that names them, then in the working directory. Expressions of `total` and `partial` are Unix's basic
+//! ones. Everything else is refused with its name and place.
+//!
+//! - The label `i` is the hidden one: it takes part in nothing, and is not renamed, cut or hidden. `exit` is an ordinary label.
+//! - A gate is a label up to its first `!`, `?`, `(` or blank. Labels synchronise only if they are equal with what comes after.
+//! - A gate that the list before `in` and an interface name: those synchronise that have it in their interface, as many of them
+//!   as the list says; all, if it says no number.
+//! - Vectors: visible labels that are in none do not take place, unless `--independent` is given (GPUexplore 1.0). Of two that
+//!   are equal one counts.
+//! - `--interleave GATE`: labels of this gate take part in nothing, as `i` (CADP's `rate` and `prob`, where they are not
+//!   ordinary).
+//!
+//! # How it is lowered
+//!
+//! An expression becomes a list of components and one of rules ([`rules`]): that is a [`Network`] as it is. A component is a
+//! variable with the name of its file, with `_1`, `_2` and so on behind it if there are several of a name; its value is its
+//! state. Components of one file share its table.
+
+mod aut;
+mod grammar;
+#[cfg(test)]
+mod graphs;
+mod labels;
+mod names;
+mod place;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use crate::assembly::{Parts, assembled};
+use crate::diagnostic::Located;
+use crate::dve::{Meaning, Names, condition};
+use crate::ir::network::{Component, Rule as Step, Table};
+use crate::ir::{Expression, Model, Network, Source, Span, Type, Variable};
+use crate::output::Identity;
+use crate::warnings::Warning;
+use anyhow::{Context, Result, anyhow};
+use grammar::{Pair, Rule, parts, span};
+pub use labels::HIDDEN;
+use labels::{Labels, Mode};
+use names::{identifier, unique};
+use place::{At, found, name_of};
+use rules::{Composition, Meeting, Vector};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files in files, at most.
+const MAX_FILES_IN_EACH_OTHER: usize = 20;
+
+/// Components, at most: more than states have room for.
+const MAX_COMPONENTS: usize = 8192;
+
+/// Longest text of a network.
+const MAX_BYTES: u64 = crate::input::MAX_BYTES;
+
+/// What is read otherwise than EXP says.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Gates that take part in nothing.
+    pub interleaved: Vec<String>,
+    /// Whether labels in no vector take place alone.
+    pub independent: bool,
+}
+
+/// A network with the names of its components and labels, for conditions about it.
+#[derive(Clone, Debug)]
+pub struct Networks {
+    pub model: Model,
+    /// Of components.
+    names: Names,
+    /// All files that were read besides the first.
+    pub files: Vec<Arc<Identity>>,
+}
+
+impl Networks {
+    /// Reads a network as EXP. Files that it names are looked for beside `path`.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, and where; a file that cannot be read.
+    pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
+        let mut reader = Reader::new(reading);
+        let rules = reader.text(&source, path)?;
+        reader.finish(source, rules)
+    }
+
+    /// Reads a state space as AUT, of so many bytes if that is known.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with the line.
+    pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
+        let aut = aut::read(&name, reader, bytes)?;
+        let mut reader = Reader::new(reading);
+        let of_table = reader.system(aut);
+        let rules = reader.leaf(path, &of_table);
+        reader.finish(Source { name, text: String::new() }, rules)
+    }
+
+    pub fn has_component(&self, name: &str) -> bool {
+        self.names.globals.get(name).is_some()
+    }
+
+    /// Reads a condition on the states of the network: an expression of DVE over the components' states, by their names, and
+    /// `enabled(label)`, of a label or of all labels of a gate.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+        // There may be as many as transitions, and mostly nobody asks for one.
+        let mut names = self.names.clone();
+        for (number, label) in self.model.network.iter().flat_map(|network| &network.labels).enumerate() {
+            // Each is there once.
+            let _ = names.labels.declare(label, number, Span::default());
+        }
+        condition(&names, &self.model.variables, source)
+    }
+}
+
+/// A file of a transition system that was read: its table, and its labels by their numbers in it.
+struct System {
+    table: Arc<Table>,
+    labels: Vec<u32>,
+}
+
+/// What is known while a network is read.
+struct Reader<'a> {
+    reading: &'a Reading,
+    labels: Labels,
+    components: Vec<(String, Arc<Table>)>,
+    /// By file.
+    tables: HashMap<PathBuf, Arc<System>>,
+    /// The texts that are being read, each in the one before it.
+    inside: Vec<PathBuf>,
+    files: Vec<Arc<Identity>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(reading: &'a Reading) -> Self {
+        Self {
+            reading,
+            labels: Labels::default(),
+            components: Vec::new(),
+            tables: HashMap::new(),
+            inside: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The rules of a text, which lies at `path`.
+    fn text(&mut self, source: &Source, path: &Path) -> Result<Vec<Step>> {
+        let text = grammar::parse(&source.text).map_err(|error| Box::new(error.of(source)))?;
+        let whole = parts(text).next().expect("a network is an expression");
+        self.expression(whole, At::new(source, path))
+    }
+
+    fn composition(&mut self) -> Composition<'_> {
+        Composition { labels: &mut self.labels, interleaved: &self.reading.interleaved, independent: self.reading.independent }
+    }
+
+    /// Operators are right-associative, whichever they are.
+    fn expression(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
+        let at = at.inside(&pair)?;
+        let (mut units, mut operators) = (Vec::new(), Vec::new());
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::unit => units.push(self.unit(part, at)?),
+                _ => operators.push(part),
+            }
+        }
+        let mut right = units.pop().expect("an expression has a unit");
+        while let (Some(left), Some(operator)) = (units.pop(), operators.pop()) {
+            let gates: HashSet<String> = parts(operator.clone()).map(|label| label_text(&label)).collect();
+            let together = || Meeting::Together { parts: vec![0, 1], counts: vec![2] };
+            let meeting = |label: &str| match operator.as_rule() {
+                Rule::interleaving => Meeting::Alone,
+                Rule::parallel => together(),
+                _ if gates.contains(labels::gate_and_offers(label).0) => together(),
+                _ => Meeting::Alone,
+            };
+            right = if operator.as_rule() == Rule::interleaving {
+                let mut all = left;
+                all.extend(right);
+                all
+            } else {
+                self.composition().parallel(vec![left, right], meeting).map_err(|_| at.too_many(&operator))?
+            };
+        }
+        Ok(right)
+    }
+
+    fn unit(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
+        let inner = parts(pair).next().expect("a unit is not empty");
+        match inner.as_rule() {
+            Rule::expression => self.expression(inner, at),
+            Rule::hide | Rule::cut => self.hide_or_cut(inner, at),
+            Rule::rename => self.rename(inner, at),
+            Rule::par => self.par(inner, at),
+            _ => self.file(&inner, at),
+        }
+    }
+
+    fn hide_or_cut(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
+        let at = at.inside(&pair)?;
+        let hides = pair.as_rule() == Rule::hide;
+        let (mut mode, mut all_but, mut patterns, mut rules) = (Mode::Gate, false, Vec::new(), Vec::new());
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::mode => mode = mode_of(part),
+                Rule::set => {
+                    for label in parts(part) {
+                        match label.as_rule() {
+                            Rule::all_but => all_but = true,
+                            _ => patterns.push(at.pattern(&label, mode)?),
+                        }
+                    }
+                }
+                _ => rules = self.expression(part, at)?,
+            }
+        }
+        if hides {
+            self.composition().hide(&mut rules, &patterns, all_but);
+        } else {
+            self.composition().cut(&mut rules, &patterns, all_but);
+        }
+        Ok(rules)
+    }
+
+    fn rename(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
+        let at = at.inside(&pair)?;
+        let (mut mode, mut pairs, mut rules) = (Mode::Gate, Vec::new(), Vec::new());
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::mode => mode = mode_of(part),
+                Rule::pair => {
+                    let labels: Vec<Pair> = parts(part).collect();
+                    pairs.push((at.pattern(&labels[0], mode)?, label_text(&labels[1])));
+                }
+                _ => rules = self.expression(part, at)?,
+            }
+        }
+        self.composition().rename(&mut rules, &pairs);
+        Ok(rules)
+    }
+
+    fn par(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
+        let at = at.inside(&pair)?;
+        let mut by_gate = true;
+        let mut inner = parts(pair);
+        let mut next = inner.next().expect("par has parts");
+        if next.as_rule() == Rule::par_mode {
+            by_gate = parts(next).next().is_some_and(|mode| mode.as_rule() == Rule::gate_mode);
+            next = inner.next().expect("par has parts");
+        }
+        match next.as_rule() {
+            Rule::using => self.using(next, by_gate, at),
+            _ => self.gates(next, by_gate, at),
+        }
+    }
+
+    /// `par G, H#2 in ...`, with interfaces.
+    fn gates(&mut self, pair: Pair, by_gate: bool, at: At) -> Result<Vec<Step>> {
+        let whole = pair.clone();
+        let (mut all, mut global) = (false, Vec::new());
+        let (mut interfaces, mut units) = (Vec::new(), Vec::new());
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::global => {
+                    for sync in part.into_inner() {
+                        match sync.as_rule() {
+                            Rule::kw_all => all = true,
+                            _ => global.push(sync),
+                        }
+                    }
+                }
+                _ => {
+                    let mut interface: HashSet<String> = HashSet::new();
+                    for part in parts(part) {
+                        match part.as_rule() {
+                            Rule::interface => interface = parts(part).map(|label| label_text(&label)).collect(),
+                            _ => units.push(self.unit(part, at)?),
+                        }
+                    }
+                    interfaces.push(interface);
+                }
+            }
+        }
+        // By name, how many meet: nothing if those are all.
+        let mut counts: HashMap<String, BTreeSet<Option<usize>>> = HashMap::new();
+        for sync in global {
+            let mut parts = sync.clone().into_inner();
+            let label = label_text(&parts.next().expect("a gate has a name"));
+            let count = parts.next().map(|number| number.as_str().parse::<usize>().unwrap_or(usize::MAX));
+            if count.is_some_and(|count| count < 2 || count > units.len()) {
+                let message = format!("{label}#{} among {} components", count.unwrap_or(0), units.len());
+                return Err(at.error(span(&sync), message, "2 or more of them, and no more than there are, can meet"));
+            }
+            counts.entry(label).or_default().insert(count);
+        }
+        let meeting = |label: &str| {
+            let name = if by_gate { labels::gate_and_offers(label).0 } else { label };
+            let has = |unit: &usize| interfaces[*unit].contains(name);
+            let everybody = 0..interfaces.len();
+            let with: Vec<usize> = everybody.clone().filter(has).collect();
+            let is_in_interfaces = !with.is_empty();
+            let parts = if is_in_interfaces { with } else { everybody.collect() };
+            match counts.get(name) {
+                Some(counts) => {
+                    let counts: BTreeSet<usize> = counts.iter().map(|count| count.unwrap_or(parts.len())).collect();
+                    Meeting::Together { counts: counts.into_iter().collect(), parts }
+                }
+                None if all || is_in_interfaces => Meeting::Together { counts: vec![parts.len()], parts },
+                None => Meeting::Alone,
+            }
+        };
+        self.composition().parallel(units, meeting).map_err(|_| at.too_many(&whole))
+    }
+
+    /// `par using A * _ -> B, ... in ...`
+    fn using(&mut self, pair: Pair, by_gate: bool, at: At) -> Result<Vec<Step>> {
+        let whole = pair.clone();
+        let (mut vectors, mut units) = (Vec::new(), Vec::new());
+        for part in parts(pair) {
+            match part.as_rule() {
+                Rule::vector => vectors.push(part),
+                _ => units.push(self.unit(part, at)?),
+            }
+        }
+        let vectors = vectors.into_iter().map(|vector| {
+            let at_vector = span(&vector);
+            let mut elements: Vec<Option<String>> = Vec::new();
+            let mut result = String::new();
+            for part in parts(vector) {
+                match part.as_rule() {
+                    Rule::element => elements.push(match parts(part).next() {
+                        Some(label) if label.as_rule() != Rule::nobody => Some(unquoted(label.as_str())),
+                        _ => None,
+                    }),
+                    _ => result = label_text(&part),
+                }
+            }
+            if elements.len() != units.len() {
+                let message = format!("a vector of {} for {} components", elements.len(), units.len());
+                return Err(at.error(at_vector, message, "each has a place, `_` if it stays"));
+            }
+            if elements.iter().all(Option::is_none) {
+                return Err(at.error(at_vector, "a vector of nobody", "somebody must move"));
+            }
+            Ok(Vector { elements, result })
+        });
+        let vectors: Vec<Vector> = vectors.collect::<Result<_>>()?;
+        self.composition().vectors(&units, &vectors, by_gate).map_err(|_| at.too_many(&whole))
+    }
+
+    /// A file by its name: of a transition system, or a text in the place of its name.
+    fn file(&mut self, pair: &Pair, at: At) -> Result<Vec<Step>> {
+        let name = unquoted(pair.as_str().trim_end());
+        let place = |error: anyhow::Error| at.error(span(pair), format!("{error:#}"), "needed here");
+        let extension = Path::new(&name).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+        let name = match extension {
+            "aut" | "exp" => name,
+            "" => format!("{name}.aut"),
+            other => {
+                let message = format!("`{name}` is a file of a kind that is not read: `.{other}`");
+                return Err(at.error(span(pair), message, "`.aut` and `.exp` are"));
+            }
+        };
+        let path = found(at.path, &name).map_err(place)?;
+        let path = path.canonicalize().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
+        if path.extension().is_some_and(|extension| extension == "exp") || name.ends_with(".exp") {
+            if self.inside.contains(&path) || self.inside.len() >= MAX_FILES_IN_EACH_OTHER {
+                let message = format!("`{name}` is in itself, or more than {MAX_FILES_IN_EACH_OTHER} files are in each other");
+                return Err(at.error(span(pair), message, "once more here"));
+            }
+            let mut bytes = Vec::new();
+            let open = || {
+                let file = File::open(&path)?;
+                self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
+                Ok::<_, anyhow::Error>(file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?)
+            };
+            let length = { open }().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
+            if length as u64 > MAX_BYTES {
+                return Err(at.error(span(pair), format!("`{name}` has more than {MAX_BYTES} bytes"), "needed here"));
+            }
+            let source = Source::of_bytes(name_of(at.path, &name), &bytes);
+            self.inside.push(path.clone());
+            let rules = self.text(&source, &path)?;
+            self.inside.pop();
+            return Ok(rules);
+        }
+        if self.components.len() >= MAX_COMPONENTS {
+            return Err(at.error(span(pair), format!("more than {MAX_COMPONENTS} components"), "one too many"));
+        }
+        let system = match self.tables.get(&path) {
+            Some(system) => system.clone(),
+            None => {
+                let file = File::open(&path).with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
+                let bytes = file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
+                self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
+                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes)?));
+                self.tables.insert(path.clone(), system.clone());
+                system
+            }
+        };
+        Ok(self.leaf(&path, &system))
+    }
+
+    fn system(&mut self, aut: aut::Aut) -> System {
+        let labels = aut.labels.iter().map(|label| self.labels.number(label)).collect();
+        System { table: Arc::new(aut.table), labels }
+    }
+
+    /// A component, and a rule for each of its labels.
+    fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
+        let component = self.components.len() as u32;
+        // Standard input has none.
+        let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
+        self.components.push((identifier(&stem), table.clone()));
+        let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
+        labels.iter().enumerate().map(rule).collect()
+    }
+
+    fn finish(self, source: Source, mut rules: Vec<Step>) -> Result<Networks> {
+        let Self { labels, components, files, .. } = self;
+        // Only the labels that rules have.
+        let (mut used, mut numbers) = (Vec::new(), HashMap::new());
+        for rule in &mut rules {
+            rule.label = *numbers.entry(rule.label).or_insert_with_key(|label| {
+                used.push(labels.text(*label as u32).to_string());
+                used.len() - 1
+            });
+        }
+        drop(labels);
+        let mut names = Names::default();
+        let mut variables = Vec::new();
+        for (name, (_, table)) in unique(components.iter().map(|(name, _)| name)).into_iter().zip(&components) {
+            let _ = names.globals.declare(&name, Meaning::Variable(variables.len()), Span::default());
+            variables.push(Variable::new(name, None, Type { bits: 31, signed: false }, false, vec![table.initial as i32]));
+        }
+        let components = components.into_iter().enumerate();
+        let components = components.map(|(variable, (_, table))| Component { variable, table }).collect();
+        let network = Network::new(components, rules, used);
+        let network = network.ok_or_else(|| anyhow!("{}: more than 2^32 steps could be taken from one state", source.name))?;
+        let model = assembled(Parts { variables, network: Some(network), ..Parts::default() }, &source);
+        let model = model.map_err(|error| anyhow!("{}: {}: {}", source.name, error.message, error.label))?;
+        Ok(Networks { model, names, files })
+    }
+}
+
+fn mode_of(pair: Pair) -> Mode {
+    match parts(pair).next().map(|mode| mode.as_rule()) {
+        Some(Rule::total_mode) => Mode::Total,
+        Some(Rule::partial_mode) => Mode::Partial,
+        _ => Mode::Gate,
+    }
+}
+
+fn label_text(pair: &Pair) -> String {
+    unquoted(pair.as_str().trim_end())
+}
+
+fn unquoted(text: &str) -> String {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_string()
+}

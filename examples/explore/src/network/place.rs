@@ -1,0 +1,73 @@
+//! Places in the texts of a network, what is wrong there, and the files that they name.
+
+use super::grammar::{Pair, span};
+use super::labels::{Mode, Pattern};
+use super::rules;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Source, Span};
+use anyhow::{Result, anyhow};
+use std::path::{Path, PathBuf};
+
+/// Brackets and operators in each other, at most: they are walked by recursion.
+const MAX_NESTING: usize = 200;
+
+/// Where in which text something stands.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    pub source: &'a Source,
+    pub path: &'a Path,
+    /// How much deeper it may get.
+    nesting: usize,
+}
+
+impl<'a> At<'a> {
+    pub fn new(source: &'a Source, path: &'a Path) -> Self {
+        Self { source, path, nesting: MAX_NESTING }
+    }
+
+    pub fn error(&self, span: Span, message: impl Into<String>, label: impl Into<String>) -> anyhow::Error {
+        Box::new(Diagnostic::new(span, message, label).of(self.source)).into()
+    }
+
+    /// The same, one deeper.
+    pub fn inside(self, pair: &Pair) -> Result<Self> {
+        if self.nesting == 0 {
+            return Err(self.error(
+                span(pair),
+                "the network is too large",
+                format!("more than {MAX_NESTING} operators in each other"),
+            ));
+        }
+        Ok(Self { nesting: self.nesting - 1, ..self })
+    }
+
+    pub fn too_many(&self, pair: &Pair) -> anyhow::Error {
+        let message = format!("more than {} rules, or {} parts of rules", rules::MOST_RULES, rules::MOST_PARTS);
+        self.error(span(pair), message, "here they get so many")
+    }
+
+    pub fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
+        let text = super::label_text(label);
+        Pattern::new(&text, mode).map_err(|error| {
+            // What the regex crate says has several lines.
+            let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
+            self.error(span(label), format!("`{text}` is no regular expression that can be read"), why)
+        })
+    }
+}
+
+/// Where a file is that a text names: beside it, or in the working directory.
+pub fn found(text: &Path, name: &str) -> Result<PathBuf> {
+    let beside = text.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+    let here = PathBuf::from(name);
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    let message = || format!("there is no file {} and no file {}", beside.display(), here.display());
+    if here.is_file() { Ok(here) } else { Err(anyhow!(message())) }
+}
+
+/// What a file is called in messages.
+pub fn name_of(text: &Path, name: &str) -> String {
+    found(text, name).unwrap_or_else(|_| PathBuf::from(name)).display().to_string()
+}

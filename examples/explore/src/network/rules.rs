@@ -1,0 +1,262 @@
+//! Expressions become rules (Lang 2005): each operator makes the rules of a whole of those of its parts.
+//!
+//! A leaf has a rule for each of its labels. Where nobody synchronises, the rules of the whole are those of all parts; where they
+//! do, each combination of the parts' rules with equal labels is one. Hiding and renaming change what rules are called, cutting
+//! drops them. The hidden label takes part in nothing of that, nor do the gates that an option names.
+
+use super::labels::{HIDDEN, Labels, Pattern, gate_and_offers};
+use crate::ir::network::Rule;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Rules, and parts of rules, that a network may have at any time.
+pub const MOST_RULES: usize = 1 << 22;
+pub const MOST_PARTS: usize = 1 << 25;
+
+/// There are more rules, or parts of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+pub type Result<T> = std::result::Result<T, TooMany>;
+
+/// How labels synchronise between a number of parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// Each alone.
+    Alone,
+    /// So many of these parts, whichever; of several counts any.
+    Together { parts: Vec<usize>, counts: Vec<usize> },
+}
+
+/// A place in a vector: a label, or a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// By part; `None` for one that stays.
+    pub elements: Vec<Option<String>>,
+    pub result: String,
+}
+
+/// What is known of labels everywhere.
+pub struct Composition<'a> {
+    pub labels: &'a mut Labels,
+    /// Gates that synchronise no more than the hidden label does.
+    pub interleaved: &'a [String],
+    /// Whether labels that are in no vector take place alone, as in GPUexplore 1.0; in EXP they do not take place.
+    pub independent: bool,
+}
+
+impl Composition<'_> {
+    /// Whether a label takes part in nothing.
+    fn is_aloof(&self, label: usize) -> bool {
+        let text = self.labels.text(label as u32);
+        text == HIDDEN || (!self.interleaved.is_empty() && self.interleaved.iter().any(|gate| gate_and_offers(text).0 == gate))
+    }
+
+    /// The rules of parts side by side, of which `meeting` says for each visible label who synchronises.
+    pub fn parallel(&self, parts: Vec<Vec<Rule>>, meeting: impl Fn(&str) -> Meeting) -> Result<Vec<Rule>> {
+        let mut all = Vec::new();
+        // By label, those of each part that has some.
+        let mut meeting_rules: BTreeMap<usize, (Meeting, BTreeMap<usize, Vec<Rule>>)> = BTreeMap::new();
+        let mut known: BTreeMap<usize, Meeting> = BTreeMap::new();
+        for (part, rules) in parts.into_iter().enumerate() {
+            for rule in rules {
+                let label = rule.label;
+                let of_label = known.entry(label).or_insert_with(|| match self.is_aloof(label) {
+                    true => Meeting::Alone,
+                    false => meeting(self.labels.text(label as u32)),
+                });
+                match of_label {
+                    Meeting::Together { parts, .. } if parts.contains(&part) => {
+                        let (_, rules) = meeting_rules.entry(label).or_insert_with(|| (of_label.clone(), BTreeMap::new()));
+                        rules.entry(part).or_default().push(rule);
+                    }
+                    _ => all.push(rule),
+                }
+            }
+        }
+        let mut size = size(&all);
+        for (label, (meeting, rules)) in meeting_rules {
+            let Meeting::Together { counts, .. } = meeting else { continue };
+            // Those without such a label meet nobody.
+            let ready: Vec<usize> = rules.keys().copied().collect();
+            for count in counts {
+                if choices(ready.len(), count) > MOST_RULES {
+                    return Err(TooMany);
+                }
+                subsets(&ready, count, &mut Vec::new(), &mut |subset| {
+                    let of_subset: Vec<&[Rule]> = subset.iter().map(|part| &rules[part][..]).collect();
+                    combine(&of_subset, label, &mut all, &mut size)
+                })?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The rules of parts of which those move together that a vector says.
+    pub fn vectors(&mut self, parts: &[Vec<Rule>], vectors: &[Vector], by_gate: bool) -> Result<Vec<Rule>> {
+        let mut all = Vec::new();
+        for (part, rules) in parts.iter().enumerate() {
+            // What takes part in nothing, and what no vector names, if it is independent.
+            let of_vectors = vectors.iter().filter(|_| self.independent);
+            let named: HashSet<&str> = of_vectors.filter_map(|vector| vector.elements[part].as_deref()).collect();
+            let is_free = |rule: &Rule| {
+                let text = self.labels.text(rule.label as u32);
+                let named_by = if by_gate { gate_and_offers(text).0 } else { text };
+                self.is_aloof(rule.label) || (self.independent && !named.contains(named_by))
+            };
+            all.extend(rules.iter().filter(|rule| is_free(rule)).cloned());
+        }
+        let mut size = size(&all);
+        // By part and what a vector names them by, the numbers of its rules, with their offers.
+        let mut named: Vec<HashMap<&str, Vec<(&str, usize)>>> = Vec::with_capacity(parts.len());
+        let labels = self.labels.clone();
+        for rules in parts {
+            let mut of_part: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
+            for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| !self.is_aloof(rule.label)) {
+                let text = labels.text(rule.label as u32);
+                let (name, offers) = if by_gate { gate_and_offers(text) } else { (text, "") };
+                of_part.entry(name).or_default().push((offers.trim_start(), number));
+            }
+            named.push(of_part);
+        }
+        // Two vectors with equal parts and results are one.
+        let mut seen: HashSet<(Vec<(usize, usize)>, usize)> = HashSet::new();
+        for vector in vectors {
+            // By offers, which must be equal, the rules of each part that has a place.
+            let mut by_offers: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+            let places: Vec<(usize, &str)> =
+                vector.elements.iter().enumerate().filter_map(|(part, name)| Some((part, name.as_deref()?))).collect();
+            for (place, (part, name)) in places.iter().enumerate() {
+                for (offers, number) in named[*part].get(name).into_iter().flatten() {
+                    by_offers.entry(offers).or_insert_with(|| vec![Vec::new(); places.len()])[place].push(*number);
+                }
+            }
+            for (offers, ready) in by_offers {
+                let result = if offers.is_empty() { vector.result.clone() } else { format!("{} {offers}", vector.result) };
+                let label = self.labels.number(&result) as usize;
+                // As many as there are combinations; none if one has no such rule.
+                let count = ready.iter().fold(1usize, |count, numbers| count.saturating_mul(numbers.len()));
+                if count > MOST_RULES {
+                    return Err(TooMany);
+                }
+                for combination in 0..count {
+                    let mut left = combination;
+                    let mut chosen = Vec::with_capacity(places.len());
+                    for (numbers, (part, _)) in ready.iter().zip(&places).rev() {
+                        chosen.push((*part, numbers[left % numbers.len()]));
+                        left /= numbers.len();
+                    }
+                    if seen.insert((chosen.clone(), label)) {
+                        let rule = joined(chosen.iter().map(|(part, number)| &parts[*part][*number]), label);
+                        push(rule, &mut all, &mut size)?;
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Hides the labels that match one of the patterns, or all but those.
+    pub fn hide(&mut self, rules: &mut [Rule], patterns: &[Pattern], all_but: bool) {
+        let hidden = self.labels.number(HIDDEN) as usize;
+        self.change(
+            rules,
+            |text| (patterns.iter().any(|pattern| pattern.matches(text)) != all_but).then(|| HIDDEN.into()),
+            hidden,
+        );
+    }
+
+    /// Drops the rules whose labels match one of the patterns, or all but those.
+    pub fn cut(&self, rules: &mut Vec<Rule>, patterns: &[Pattern], all_but: bool) {
+        let is_cut = |label: usize| {
+            let text = self.labels.text(label as u32);
+            !self.is_aloof(label) && patterns.iter().any(|pattern| pattern.matches(text)) != all_but
+        };
+        rules.retain(|rule| !is_cut(rule.label));
+    }
+
+    /// Renames labels by the first pair that matches.
+    pub fn rename(&mut self, rules: &mut [Rule], pairs: &[(Pattern, String)]) {
+        let hidden = self.labels.number(HIDDEN) as usize;
+        self.change(rules, |text| pairs.iter().find_map(|(pattern, by)| pattern.replaced(text, by)), hidden);
+    }
+
+    /// Calls rules otherwise, but those that take part in nothing.
+    fn change(&mut self, rules: &mut [Rule], new: impl Fn(&str) -> Option<String>, hidden: usize) {
+        let mut known: BTreeMap<usize, usize> = BTreeMap::new();
+        for rule in rules {
+            let old = rule.label;
+            if old == hidden {
+                continue;
+            }
+            rule.label = match known.get(&old) {
+                Some(label) => *label,
+                None => {
+                    let text = if self.is_aloof(old) { None } else { new(self.labels.text(old as u32)) };
+                    let label = text.map_or(old, |text| self.labels.number(&text) as usize);
+                    known.insert(old, label);
+                    label
+                }
+            };
+        }
+    }
+}
+
+/// Every combination of rules, one of each part.
+fn combine(parts: &[&[Rule]], label: usize, to: &mut Vec<Rule>, size: &mut usize) -> Result<()> {
+    let count = parts.iter().fold(1usize, |count, rules| count.saturating_mul(rules.len()));
+    if count > MOST_RULES {
+        return Err(TooMany);
+    }
+    for combination in 0..count {
+        let mut left = combination;
+        let mut chosen = Vec::with_capacity(parts.len());
+        for rules in parts.iter().rev() {
+            chosen.push(&rules[left % rules.len()]);
+            left /= rules.len();
+        }
+        push(joined(chosen.into_iter(), label), to, size)?;
+    }
+    Ok(())
+}
+
+/// Several rules as one.
+fn joined<'r>(rules: impl Iterator<Item = &'r Rule>, label: usize) -> Rule {
+    let mut parts: Vec<(u32, u32)> = rules.flat_map(|rule| rule.parts.iter().copied()).collect();
+    parts.sort_unstable();
+    Rule { label, parts: parts.into() }
+}
+
+fn push(rule: Rule, to: &mut Vec<Rule>, size: &mut usize) -> Result<()> {
+    *size += rule.parts.len();
+    if to.len() >= MOST_RULES || *size > MOST_PARTS {
+        return Err(TooMany);
+    }
+    to.push(rule);
+    Ok(())
+}
+
+fn size(rules: &[Rule]) -> usize {
+    rules.iter().map(|rule| rule.parts.len()).sum()
+}
+
+/// How many choices there are of so many among all; some large number, if there are more than can be counted.
+fn choices(all: usize, count: usize) -> usize {
+    let count = count.min(all.saturating_sub(count));
+    (0..count).fold(1usize, |choices, at| choices.saturating_mul(all - at) / (at + 1))
+}
+
+/// Calls `f` with each choice of so many of them, in their order.
+fn subsets(all: &[usize], count: usize, chosen: &mut Vec<usize>, f: &mut impl FnMut(&[usize]) -> Result<()>) -> Result<()> {
+    if count == 0 {
+        return f(chosen);
+    }
+    for (at, one) in all.iter().enumerate() {
+        if all.len() - at < count {
+            return Ok(());
+        }
+        chosen.push(*one);
+        subsets(&all[at + 1..], count - 1, chosen, f)?;
+        chosen.pop();
+    }
+    Ok(())
+}

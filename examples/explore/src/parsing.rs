@@ -1,0 +1,235 @@
+//! What the parsers of all languages have in common: places in texts, and syntax errors in words.
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::Span;
+use pest::error::{Error, ErrorVariant, InputLocation, LineColLocation};
+use pest::iterators::Pair;
+use pest::{Parser, Position, RuleType};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// Longest text: places in it have 32 bits.
+pub const MAX_BYTES: usize = u32::MAX as usize;
+
+/// What a language's errors are told with.
+pub struct Words<R> {
+    /// What of some rules was expected, in words; nothing for rules that say nothing to a person.
+    pub expected: fn(&[R]) -> Vec<String>,
+    /// Marks that are told when they were expected; all other tokens are operators, or parts of names, numbers, blanks.
+    pub marks: &'static [&'static str],
+    /// Whether an operand could stand here: then marks say nothing.
+    pub is_operand: fn(&[R]) -> bool,
+}
+
+/// Parses a whole text by a rule that ends with it.
+pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Words<R>) -> Result<Pair<'t, R>, Diagnostic> {
+    if text.len() > MAX_BYTES {
+        let message = format!("the text has {} bytes; {MAX_BYTES} are possible", text.len());
+        return Err(Diagnostic::new(Span::default(), message, "too long"));
+    }
+    // Another text may have been where this one is.
+    LAST.set((std::ptr::null(), BEGINNING));
+    let mut pairs = P::parse(rule, text).map_err(|error| syntax_error::<R, P>(error, rule, text, words))?;
+    Ok(pairs.next().expect("a rule that matches yields a pair"))
+}
+
+pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
+    let of = pair.as_span();
+    let Place { line, column, .. } = place(of.get_input(), of.start());
+    // Blanks and comments after its last token belong to a pair, but are no part of what is meant.
+    let end = of.start() + of.as_str().trim_end().len();
+    Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
+}
+
+/// A piece of a text by its byte offsets.
+pub fn span_of(text: &str, start: usize, end: usize) -> Span {
+    let Place { line, column, .. } = place_behind(text, BEGINNING, start);
+    Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
+}
+
+/// From the start of one to the end of another.
+pub fn join(from: Span, to: Span) -> Span {
+    Span { end: to.end, ..from }
+}
+
+/// An error for a name that is not declared, with the most similar one that is.
+pub fn unknown(what: &str, name: &str, at: Span, known: &[&str]) -> Diagnostic {
+    let error = Diagnostic::new(at, format!("there is no {what} `{name}`"), "not declared");
+    let alike = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (a.len() > 2 && a.len() == b.len() && differences(a, b) == 1);
+    match known.iter().find(|known| alike(known, name)) {
+        Some(known) => error.with_help(format!("there is `{known}`")),
+        None if (1..=8).contains(&known.len()) => error.with_help(format!("there are: {}", known.join(", "))),
+        None => error,
+    }
+}
+
+/// An error for a name that is declared again.
+pub fn twice(what: &str, name: &str, at: Span, earlier: Span) -> Diagnostic {
+    Diagnostic::new(at, format!("the {what} `{name}` is declared twice"), "again here").with_related(earlier, "first here")
+}
+
+fn differences(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
+}
+
+/// Names of one kind in one scope.
+#[derive(Clone, Debug)]
+pub struct Declared<T>(HashMap<String, (T, Span)>);
+
+impl<T> Default for Declared<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T> Declared<T> {
+    /// Declares a name; the place of an earlier declaration of it is an error.
+    pub fn declare(&mut self, name: &str, meaning: T, span: Span) -> Result<(), Span> {
+        match self.0.get(name) {
+            Some((_, earlier)) => Err(*earlier),
+            None => {
+                self.0.insert(name.into(), (meaning, span));
+                Ok(())
+            }
+        }
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.0.get(name).map(|(meaning, _)| meaning)
+    }
+
+    /// In alphabetical order.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.0.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Where an offset of a text is.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: usize,
+    /// Counted from 1.
+    line: usize,
+    /// In characters, counted from 1.
+    column: usize,
+}
+
+thread_local! {
+    /// The last place that was asked for, and where its text is. The next one is mostly near: a text of one long line would take
+    /// time with the square of its length if each were counted from the line's beginning.
+    static LAST: Cell<(*const u8, Place)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
+}
+
+const BEGINNING: Place = Place { offset: 0, line: 1, column: 1 };
+
+fn place(text: &str, offset: usize) -> Place {
+    let (start, last) = LAST.get();
+    let last = if start == text.as_ptr() { last } else { BEGINNING };
+    let found = if offset < last.offset { place_before(text, last, offset) } else { place_behind(text, last, offset) };
+    LAST.set((text.as_ptr(), found));
+    found
+}
+
+fn place_before(text: &str, from: Place, offset: usize) -> Place {
+    let between = &text[offset..from.offset];
+    match between.bytes().filter(|byte| *byte == b'\n').count() {
+        0 => Place { offset, line: from.line, column: from.column - between.chars().count() },
+        lines => {
+            let line_start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            Place { offset, line: from.line - lines, column: 1 + text[line_start..offset].chars().count() }
+        }
+    }
+}
+
+fn place_behind(text: &str, from: Place, offset: usize) -> Place {
+    let between = &text[from.offset..offset];
+    match between.rfind('\n') {
+        None => Place { offset, line: from.line, column: from.column + between.chars().count() },
+        Some(last) => {
+            let lines = between.bytes().filter(|byte| *byte == b'\n').count();
+            Place { offset, line: from.line + lines, column: 1 + between[last + 1..].chars().count() }
+        }
+    }
+}
+
+fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str, words: &Words<R>) -> Diagnostic {
+    let (mut start, (mut line, mut column)) = match (&error.location, &error.line_col) {
+        (
+            InputLocation::Pos(at) | InputLocation::Span((at, _)),
+            LineColLocation::Pos(place) | LineColLocation::Span(place, _),
+        ) => (*at, *place),
+    };
+    let label = match &error.variant {
+        ErrorVariant::CustomError { message } => message.clone(),
+        ErrorVariant::ParsingError { positives, .. } => {
+            let (furthest, tokens) = expected_tokens::<R, P>(rule, text);
+            // No rule was begun there, but a mark was missing.
+            let is_further = furthest > start;
+            if is_further && let Some(position) = Position::new(text, furthest) {
+                (start, (line, column)) = (furthest, position.line_col());
+            }
+            expected(if is_further { &[] } else { positives }, &tokens, words)
+        }
+    };
+    let rest = &text[start..];
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = rest.len() - rest.trim_start_matches(is_word).len();
+    let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
+    let found = match &rest[..length] {
+        "" => "the text ends here".into(),
+        "\u{fffd}" => "a byte that is not UTF-8".into(),
+        found => format!("`{}` is not expected here", found.escape_debug()),
+    };
+    let (start, end) = (start as u32, (start + length) as u32);
+    Diagnostic::new(Span { start, end, line: line as u32, column: column as u32 }, found, label)
+}
+
+/// What could have stood where an error is.
+fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> String {
+    let is_told = |token: &&String| words.marks.contains(&token.as_str()) && !(words.is_operand)(rules);
+    let marks = tokens.iter().filter(is_told).map(|token| format!("`{token}`"));
+    let mut words: Vec<String> = (words.expected)(rules).into_iter().chain(marks).collect();
+    words.sort();
+    words.dedup();
+    match words.split_last() {
+        None => "this fits nothing that could stand here".into(),
+        Some((one, [])) => format!("{one} was expected"),
+        Some((last, others)) => format!("{} or {last} was expected", others.join(", ")),
+    }
+}
+
+/// The furthest place that the parser reached, and what it expected there.
+fn expected_tokens<R: RuleType, P: Parser<R>>(rule: R, text: &str) -> (usize, Vec<String>) {
+    // Costs time, so only texts that are wrong are parsed with it. The switch is global, and at worst left on for another text.
+    pest::set_error_detail(true);
+    let attempts = P::parse(rule, text).err().and_then(|error| error.parse_attempts());
+    pest::set_error_detail(false);
+    attempts.map_or((0, Vec::new()), |attempts| {
+        (attempts.max_position, attempts.expected_tokens().iter().map(ToString::to_string).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_are_those_that_pest_counts(text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20)) {
+            LAST.set((std::ptr::null(), BEGINNING));
+            for offset in offsets {
+                if let Some(position) = Position::new(&text, offset) {
+                    let found = place(&text, offset);
+                    prop_assert_eq!((found.line, found.column), position.line_col());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Parsed expressions become expressions of the intermediate form.
+
+use super::grammar::{Pair, Rule, span};
+use crate::diagnostic::Diagnostic;
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::{Expression, Place, Span, Type, Variable, VariableId};
+use crate::parsing::{Declared, unknown};
+use crate::warnings::{self, Warning};
+use pest::pratt_parser::{Assoc, Op, PrattParser};
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+/// Brackets in brackets, at most: they are walked by recursion.
+const MAX_NESTING: usize = 64;
+
+/// Operators in each other, at most. What the lowering puts around an expression has room up to `ir::expression::MAX_DEPTH`.
+pub const MAX_DEPTH: usize = 300;
+
+/// Precedence of C, the loosest first, all left-associative but the power, which C does not have. The language's own grammar says
+/// otherwise, and nobody takes it at its word: see [`super`].
+static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
+    let left = |rule| Op::infix(rule, Assoc::Left);
+    PrattParser::new()
+        .op(left(Rule::or))
+        .op(left(Rule::and))
+        .op(left(Rule::xor))
+        .op(left(Rule::equal) | left(Rule::not_equal))
+        .op(left(Rule::less) | left(Rule::less_or_equal) | left(Rule::greater) | left(Rule::greater_or_equal))
+        .op(left(Rule::add) | left(Rule::subtract))
+        .op(left(Rule::multiply) | left(Rule::divide) | left(Rule::remainder))
+        .op(Op::infix(Rule::power, Assoc::Right))
+});
+
+/// What the names of an expression mean where it stands.
+pub trait Names {
+    /// The meaning of names with dots between them, which are at this place.
+    fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic>;
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Meaning {
+    Variable(VariableId),
+    /// Of a condition: where a state machine is.
+    Place(Expression),
+}
+
+/// The variables of an object, and of one of its state machines, which hide those.
+pub struct Local<'a> {
+    pub object: &'a Declared<VariableId>,
+    pub machine: Option<&'a Declared<VariableId>>,
+}
+
+impl Local<'_> {
+    pub fn variable(&self, name: &str) -> Option<VariableId> {
+        self.machine.and_then(|machine| machine.get(name)).or_else(|| self.object.get(name)).copied()
+    }
+}
+
+impl Names for Local<'_> {
+    fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic> {
+        let [name] = names else {
+            return Err(Diagnostic::new(at, "a name with a dot in an expression of a model", "its own variables have none"));
+        };
+        self.variable(name.as_str()).map(Meaning::Variable).ok_or_else(|| {
+            let known = [self.object.names(), self.machine.map(|machine| machine.names()).unwrap_or_default()].concat();
+            unknown("variable", name.as_str(), span(name), &known)
+        })
+    }
+}
+
+/// Where expressions stand.
+#[derive(Clone, Copy)]
+pub struct Scope<'a, N> {
+    pub names: &'a N,
+    pub variables: &'a [Variable],
+    /// Gets what is not computed as it is written.
+    pub warnings: &'a RefCell<Vec<Warning>>,
+}
+
+/// How much deeper an expression may get.
+#[derive(Clone, Copy)]
+struct Room {
+    nesting: usize,
+    depth: usize,
+}
+
+impl<N: Names> Scope<'_, N> {
+    pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
+    }
+
+    /// What is assigned to or received into.
+    pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
+        let at = span(&pair);
+        let mut parts = pair.into_inner();
+        let name = parts.next().expect("a target begins with a name");
+        let (variable, index) = self
+            .access(&[name], at, parts.next(), Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?
+            .map_err(|_| Diagnostic::new(at, "a state machine as a target", "nothing can be stored in it"))?;
+        Ok(Place { variable, index, span: at })
+    }
+
+    fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        // No chain of operators is deeper than they are many.
+        let operators = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand).count();
+        let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 2) };
+        if room.nesting == 0 || room.depth == 0 {
+            let label = format!("more than {MAX_NESTING} brackets in brackets, or {MAX_DEPTH} operators");
+            return Err(Diagnostic::new(at, "the expression is too large", label));
+        }
+        let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
+            let (left, right, binary) = (left?, right?, binary_operator(operator.as_rule()));
+            self.warn(warnings::of_operator(binary, operator.as_str(), span(&operator), &left, &right));
+            Ok(Expression::binary(binary, left, right, at))
+        };
+        OPERATORS.map_primary(|operand| self.operand(operand, room)).map_infix(binary).parse(pair.into_inner())
+    }
+
+    fn warn(&self, warning: Option<Warning>) {
+        self.warnings.borrow_mut().extend(warning);
+    }
+
+    fn operand(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let mut parts = pair.into_inner();
+        let first = parts.next().expect("an operand is not empty");
+        let (sign, primary) = match parts.next() {
+            Some(primary) => (Some(first.as_rule()), primary),
+            None => (None, first),
+        };
+        if primary.as_rule() == Rule::number {
+            let value = number(&primary, sign == Some(Rule::minus))?;
+            return Ok(match sign {
+                Some(Rule::not) => Expression::unary(Unary::Not, Expression::Constant(value)),
+                _ => Expression::Constant(value),
+            });
+        }
+        let value = self.primary(primary, room)?;
+        Ok(match sign {
+            Some(Rule::not) => Expression::unary(Unary::Not, value),
+            Some(Rule::minus) => {
+                if value == Expression::Constant(i32::MIN) {
+                    self.warn(Some(warnings::of_32_bits(at, &format!("-({})", i32::MIN), -i64::from(i32::MIN), i32::MIN)));
+                }
+                Expression::unary(Unary::Negate, value)
+            }
+            _ => value,
+        })
+    }
+
+    fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        match pair.as_rule() {
+            Rule::true_value => Ok(Expression::Constant(1)),
+            Rule::false_value => Ok(Expression::Constant(0)),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
+            Rule::reference => self.reference(pair, room),
+            rule => unreachable!("{rule:?} is no operand in the grammar"),
+        }
+    }
+
+    fn reference(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let (names, mut index): (Vec<Pair>, Vec<Pair>) = pair.into_inner().partition(|part| part.as_rule() == Rule::name);
+        Ok(match self.access(&names, at, index.pop(), room)? {
+            Ok((variable, None)) => Expression::Variable(variable),
+            Ok((array, Some(index))) => Expression::Element { array, index: Box::new(index), span: at },
+            Err(place) => place,
+        })
+    }
+
+    /// A variable with its index, if it is an array; or an expression for which the names stand.
+    fn access(
+        &self,
+        names: &[Pair],
+        at: Span,
+        index: Option<Pair>,
+        room: Room,
+    ) -> Result<Result<(VariableId, Option<Expression>), Expression>, Diagnostic> {
+        let variable = match (self.names.find(names, at)?, &index) {
+            (Meaning::Variable(variable), _) => variable,
+            (Meaning::Place(place), None) => return Ok(Err(place)),
+            (Meaning::Place(_), Some(index)) => {
+                return Err(Diagnostic::new(span(index), "a state is not an array", "it has no elements"));
+            }
+        };
+        let of = &self.variables[variable];
+        match (index, of.is_array) {
+            (None, false) => Ok(Ok((variable, None))),
+            (None, true) => {
+                let label = format!("it has {} elements: an index [...] is needed", of.initial.len());
+                Err(Diagnostic::new(at, format!("`{}` is an array", of.name), label))
+            }
+            (Some(index), false) => {
+                Err(Diagnostic::new(span(&index), format!("`{}` is not an array", of.name), "it has no elements"))
+            }
+            (Some(index), true) => {
+                let index_at = span(&index);
+                let index = self.lower(index.into_inner().next().expect("an index is an expression"), room)?;
+                self.warn(warnings::of_index(of, Some(&index), index_at));
+                Ok(Ok((variable, Some(index))))
+            }
+        }
+    }
+}
+
+/// A number, or its negative.
+pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
+    let digits: Option<i64> = pair.as_str().parse().ok();
+    let value = digits.map(|value| if is_negative { -value } else { value }).and_then(|value| i32::try_from(value).ok());
+    value.ok_or_else(|| {
+        let label = format!("numbers are {} to {}", i32::MIN, i32::MAX);
+        Diagnostic::new(span(pair), "the number is too large", label)
+    })
+}
+
+/// What a store to a variable of this type is to store of a value.
+pub fn converted(value: Expression, ty: Type, at: Span) -> Expression {
+    if ty == Type::BOOLEAN { truth(value, at) } else { value }
+}
+
+/// 1 if the value is not 0, else 0.
+fn truth(value: Expression, at: Span) -> Expression {
+    match &value {
+        Expression::Constant(number) => Expression::Constant(i32::from(*number != 0)),
+        Expression::Unary { operator: Unary::Not, .. } | Expression::At { .. } => value,
+        Expression::Binary { operator, .. } if operator.is_truth() => value,
+        _ => Expression::binary(Binary::NotEqual, value, Expression::Constant(0), at),
+    }
+}
+
+fn binary_operator(rule: Rule) -> Binary {
+    match rule {
+        Rule::or => Binary::Or,
+        Rule::and => Binary::And,
+        // As C++ has it: of truth values it is what one expects.
+        Rule::xor => Binary::BitXor,
+        Rule::equal => Binary::Equal,
+        Rule::not_equal => Binary::NotEqual,
+        Rule::less => Binary::Less,
+        Rule::less_or_equal => Binary::LessOrEqual,
+        Rule::greater => Binary::Greater,
+        Rule::greater_or_equal => Binary::GreaterOrEqual,
+        Rule::add => Binary::Add,
+        Rule::subtract => Binary::Subtract,
+        Rule::multiply => Binary::Multiply,
+        Rule::divide => Binary::Divide,
+        Rule::remainder => Binary::Remainder,
+        Rule::power => Binary::Power,
+        rule => unreachable!("{rule:?} is no operator in the grammar"),
+    }
+}

@@ -1,0 +1,85 @@
+//! The parser, made from grammar.pest; and its errors in words.
+
+use crate::diagnostic::Diagnostic;
+use crate::parsing::{self, Words};
+use pest_derive::Parser;
+
+pub use crate::parsing::span;
+
+#[derive(Parser)]
+#[grammar = "src/slco/grammar.pest"]
+struct Grammar;
+
+/// A piece of text that matches a rule.
+pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
+
+const WORDS: Words<Rule> = Words {
+    expected,
+    marks: &[";", ",", "{", "}", "[", "]", "(", ")", ":=", "->", ":", ".", "|", "*/"],
+    is_operand: |rules| rules.contains(&Rule::number) && rules.contains(&Rule::not),
+};
+
+/// Parses a whole text by a rule that ends with it.
+pub fn parse(rule: Rule, text: &str) -> Result<Pair<'_>, Diagnostic> {
+    parsing::parse::<Rule, Grammar>(rule, text, &WORDS)
+}
+
+/// The parts of a pair, without its keywords.
+pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
+    pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
+}
+
+/// What of these rules could have stood where an error is.
+fn expected(rules: &[Rule]) -> Vec<String> {
+    let (is_operand, is_infix) = ((WORDS.is_operand)(rules), rules.contains(&Rule::add));
+    let keywords = rules.iter().filter_map(|rule| keyword(*rule)).filter(|_| !is_operand && !is_infix);
+    let keywords = keywords.map(|keyword| format!("`{keyword}`"));
+    let others = rules.iter().filter_map(|rule| match rule {
+        Rule::number if is_operand => Some("an expression"),
+        Rule::number => Some("a number"),
+        Rule::name | Rule::word if !is_operand => Some("a name"),
+        Rule::add => Some("an operator"),
+        Rule::lossless => Some("`lossless`"),
+        Rule::lossy => Some("`lossy`"),
+        Rule::EOI => Some("the end"),
+        _ => None,
+    });
+    keywords.chain(others.map(Into::into)).collect()
+}
+
+fn keyword(rule: Rule) -> Option<&'static str> {
+    Some(match rule {
+        Rule::kw_actions => "actions",
+        Rule::kw_model => "model",
+        Rule::kw_classes => "classes",
+        Rule::kw_objects => "objects",
+        Rule::kw_channels => "channels",
+        Rule::kw_variables => "variables",
+        Rule::kw_ports => "ports",
+        Rule::kw_state => "state machines",
+        Rule::word_machines => "machines",
+        Rule::kw_initial => "initial",
+        Rule::kw_states => "states",
+        Rule::kw_transitions => "transitions",
+        Rule::kw_from => "from",
+        Rule::kw_to => "to",
+        Rule::kw_receive => "receive",
+        Rule::kw_send => "send",
+        Rule::kw_after => "after",
+        Rule::word_ms => "ms",
+        Rule::kw_do => "do",
+        Rule::kw_not => "not",
+        Rule::kw_and => "and",
+        Rule::kw_or => "or",
+        Rule::kw_xor => "xor",
+        Rule::kw_true => "true",
+        Rule::kw_false => "false",
+        Rule::kw_integer => "Integer",
+        Rule::kw_boolean => "Boolean",
+        Rule::kw_byte => "Byte",
+        Rule::word_async => "async",
+        Rule::word_sync => "sync",
+        Rule::word_between => "between",
+        _ => return None,
+    })
+}

@@ -1,0 +1,122 @@
+//! Guards of the state with the values received, as expressions of the state before.
+
+use super::expressions::converted;
+use crate::diagnostic::Diagnostic;
+use crate::ir::expression::Binary;
+use crate::ir::{Expression, Place, Span, Type, Variable};
+
+/// Parts of an expression, at most: an element of an array may stand for as many as values were stored in the array.
+const MAX_PARTS: usize = 20_000;
+
+/// Values that are in places instead of what the state has there, the later ones above the earlier ones.
+pub struct Received {
+    at: Span,
+    stored: Vec<(Place, Expression)>,
+    parts: usize,
+}
+
+impl Received {
+    /// A state in which values, each of a type, were stored in these places, one after another.
+    ///
+    /// # Errors
+    ///
+    /// Indices of places become too large.
+    pub fn new(
+        variables: &[Variable],
+        targets: &[Place],
+        values: impl IntoIterator<Item = (Expression, Type)>,
+        at: Span,
+    ) -> Result<Self, Diagnostic> {
+        let mut received = Self { at, stored: Vec::new(), parts: 0 };
+        for (target, (value, ty)) in targets.iter().zip(values) {
+            let index = target.index.as_ref().map(|index| received.expression(index)).transpose()?;
+            let value = kept(value, ty, variables[target.variable].ty, at);
+            received.stored.push((Place { index, ..target.clone() }, value));
+        }
+        Ok(received)
+    }
+
+    /// An expression of that state, as one of the state before.
+    pub fn expression(&mut self, of: &Expression) -> Result<Expression, Diagnostic> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            let label = format!("with the values received it has more than {MAX_PARTS} parts");
+            return Err(Diagnostic::new(self.at, "the guard is too large", label));
+        }
+        Ok(match of {
+            Expression::Variable(variable) => {
+                let stored = self.stored.iter().rev().find(|(place, _)| place.variable == *variable);
+                stored.map_or_else(|| of.clone(), |(_, value)| value.clone())
+            }
+            Expression::Element { array, index, span } => {
+                let index = self.expression(index)?;
+                let stored: Vec<_> = self.stored.iter().filter(|(place, _)| place.variable == *array).cloned().collect();
+                let old = Expression::Element { array: *array, index: Box::new(index.clone()), span: *span };
+                let mut value = old;
+                for (place, new) in stored {
+                    let place = place.index.expect("an element has an index");
+                    self.parts += parts(&value) + 2 * parts(&index) + 2 * parts(&place) + parts(&new);
+                    if self.parts > MAX_PARTS {
+                        return self.expression(of);
+                    }
+                    value = self.either(place, index.clone(), new, value);
+                }
+                value
+            }
+            Expression::Unary { operator, operand } => Expression::unary(*operator, self.expression(operand)?),
+            Expression::Binary { operator, operands, span } => {
+                Expression::binary(*operator, self.expression(&operands[0])?, self.expression(&operands[1])?, *span)
+            }
+            Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => of.clone(),
+        })
+    }
+
+    /// `new` if the indices are equal, else `old`: there is no conditional expression, but one of two products is 0.
+    fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
+        let at = self.at;
+        let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);
+        let differ = Expression::binary(Binary::NotEqual, place, index, at);
+        let product = |condition: Expression, value: Expression| match condition {
+            Expression::Constant(0) => Expression::Constant(0),
+            Expression::Constant(_) => value,
+            condition => Expression::binary(Binary::Multiply, condition, value, at),
+        };
+        match (product(equal, new), product(differ, old)) {
+            (Expression::Constant(0), other) | (other, Expression::Constant(0)) => other,
+            (new, old) => Expression::binary(Binary::Add, new, old, at),
+        }
+    }
+}
+
+/// What is left of a value that is sent as one of a type, and stored in a variable of a type.
+pub fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
+    let value = wrapped(value, sent, at);
+    // What was a byte or a truth value is one.
+    if stored.bits >= sent.bits { value } else { wrapped(value, stored, at) }
+}
+
+fn wrapped(value: Expression, ty: Type, at: Span) -> Expression {
+    match (ty, &value) {
+        (Type::BYTE, Expression::Constant(0..=255)) => value,
+        (Type::BYTE, _) => Expression::binary(Binary::BitAnd, value, Expression::Constant(255), at),
+        _ => converted(value, ty, at),
+    }
+}
+
+pub fn parts(expression: &Expression) -> usize {
+    1 + match expression {
+        Expression::Element { index, .. } => parts(index),
+        Expression::Unary { operand, .. } => parts(operand),
+        Expression::Binary { operands, .. } => parts(&operands[0]) + parts(&operands[1]),
+        _ => 0,
+    }
+}
+
+pub fn depth(expression: &Expression) -> usize {
+    1 + match expression {
+        Expression::Element { index, .. } => depth(index),
+        Expression::Unary { operand, .. } => depth(operand),
+        Expression::Binary { operands, .. } => depth(&operands[0]).max(depth(&operands[1])),
+        _ => 0,
+    }
+}

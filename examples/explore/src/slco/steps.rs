@@ -1,0 +1,320 @@
+//! Statements become transitions of the intermediate form.
+
+use super::behaviour::{Action, Connection, Statement};
+use super::declarations::{Channel, Kind};
+use super::expressions::converted;
+use super::received::{Received, depth, kept, parts};
+use crate::buffer::Buffer;
+use crate::diagnostic::Diagnostic;
+use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
+use crate::ir::{self, Assignment, ChannelId, Expression, LocationId, ProcessId, Transition, Type, Variable};
+use std::collections::HashMap;
+
+/// Parts of all conditions that priorities and synchronous guards are made of, at most.
+const MAX_PARTS: usize = 20_000_000;
+
+/// What statements become.
+pub struct Steps<'a> {
+    statements: &'a [Statement],
+    variables: &'a [Variable],
+    channels: &'a [Channel],
+    /// By process and location, the statements that begin a transition there, the highest priority first.
+    first: HashMap<(ProcessId, LocationId), Vec<usize>>,
+    /// By synchronous channel, end and signal: who sends to, and who receives from it.
+    senders: Ends<'a>,
+    receivers: Ends<'a>,
+    /// The rendezvous of senders at an end with receivers that take what comes; and those of one receiver with a guard or a
+    /// conversion of its own, by its statement.
+    plain: HashMap<(usize, usize, &'a str), ChannelId>,
+    special: HashMap<usize, ChannelId>,
+    pub rendezvous: Vec<ir::Channel>,
+    pub transitions: Vec<Transition>,
+    parts: usize,
+}
+
+type Ends<'a> = HashMap<(usize, usize, &'a str), Vec<usize>>;
+
+impl<'a> Steps<'a> {
+    /// The transitions, process by process, and the rendezvous channels that they need.
+    pub fn of(statements: &'a [Statement], variables: &'a [Variable], channels: &'a [Channel]) -> Result<Self, Diagnostic> {
+        let mut steps = Self {
+            statements,
+            variables,
+            channels,
+            first: HashMap::new(),
+            senders: HashMap::new(),
+            receivers: HashMap::new(),
+            plain: HashMap::new(),
+            special: HashMap::new(),
+            rendezvous: Vec::new(),
+            transitions: Vec::new(),
+            parts: 0,
+        };
+        for (id, statement) in statements.iter().enumerate() {
+            if statement.rank.is_some() {
+                steps.first.entry((statement.process, statement.from)).or_default().push(id);
+            }
+            match &statement.action {
+                Action::Send { to: Some((channel, end)), signal, .. } if steps.is_synchronous(*channel) => {
+                    steps.senders.entry((*channel, *end, signal)).or_default().push(id);
+                }
+                Action::Receive { from: Some((channel, end)), signal, .. } if steps.is_synchronous(*channel) => {
+                    steps.receivers.entry((*channel, *end, signal)).or_default().push(id);
+                    steps.meet(id, *channel, *end, signal);
+                }
+                _ => {}
+            }
+        }
+        steps.first.values_mut().for_each(|here| here.sort_by_key(|id| statements[*id].rank));
+        (0..statements.len()).try_for_each(|id| steps.add(id))?;
+        Ok(steps)
+    }
+
+    fn is_synchronous(&self, channel: usize) -> bool {
+        matches!(self.channels[channel].kind, Kind::Synchronous)
+    }
+
+    /// A rendezvous for a receiver.
+    fn meet(&mut self, id: usize, channel: usize, end: usize, signal: &'a str) {
+        let Channel { name, types, .. } = &self.channels[channel];
+        let new = self.rendezvous.len();
+        let is_special = self.is_special(id, types);
+        if !is_special && *self.plain.entry((channel, end, signal)).or_insert(new) != new {
+            return;
+        }
+        if is_special {
+            self.special.insert(id, new);
+        }
+        // Values for a special one are converted before they are sent.
+        let fields = types.iter().map(|ty| (!is_special).then_some(*ty)).collect();
+        self.rendezvous.push(ir::Channel {
+            name: format!("{name}.{signal}"),
+            fields,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+        });
+    }
+
+    /// A number that is stored as a truth value is compared with 0, and a guard sees what is received.
+    fn is_special(&self, receiver: usize, types: &[Type]) -> bool {
+        let Action::Receive { targets, guard, .. } = &self.statements[receiver].action else { return false };
+        let converts =
+            |(place, ty): (&ir::Place, &Type)| self.variables[place.variable].ty == Type::BOOLEAN && *ty != Type::BOOLEAN;
+        guard.is_some() || targets.iter().zip(types).any(converts)
+    }
+
+    fn add(&mut self, id: usize) -> Result<(), Diagnostic> {
+        let statement = &self.statements[id];
+        let before = self.nothing_higher(id)?;
+        match &statement.action {
+            Action::Alone { guard, effects } => {
+                let conditions = before.into_iter().chain(guard.clone()).collect();
+                self.push(id, conditions, ir::Action::Alone, effects.clone())
+            }
+            Action::Send { to: Some((channel, end)), signal, values } => match &self.channels[*channel].kind {
+                Kind::Buffered { buffer, signals, is_lossy } => {
+                    let effects = self.put(id, *channel, buffer, signals, signal, values);
+                    let conditions = before.iter().cloned().chain([buffer.has_room(statement.span)]).collect();
+                    self.push(id, conditions, ir::Action::Alone, effects)?;
+                    if *is_lossy {
+                        self.push(id, before.into_iter().collect(), ir::Action::Alone, Vec::new())?;
+                    }
+                    Ok(())
+                }
+                Kind::Synchronous => self.add_senders(id, before, (*channel, 1 - end, signal), values),
+            },
+            Action::Receive { from: Some((channel, end)), signal, targets, .. } => match &self.channels[*channel].kind {
+                Kind::Buffered { buffer, .. } => {
+                    let types = &self.channels[*channel].types;
+                    let conditions = before.into_iter().chain(self.enabled(id)?).collect();
+                    let at = statement.span;
+                    let stores = targets.iter().zip(types).enumerate().map(|(field, (target, ty))| {
+                        let value = buffer.first(field, at);
+                        let stored = self.variables[target.variable].ty;
+                        let value = if *ty == stored { value } else { converted(value, stored, at) };
+                        Assignment { target: target.clone(), value }
+                    });
+                    let effects = stores.chain(buffer.remove(at)).collect();
+                    self.push(id, conditions, ir::Action::Alone, effects)
+                }
+                Kind::Synchronous => {
+                    let channel = match self.special.get(&id) {
+                        Some(channel) => *channel,
+                        None => self.plain[&(*channel, *end, signal.as_str())],
+                    };
+                    let action = ir::Action::Receive { channel, targets: targets.clone() };
+                    self.push(id, before.into_iter().collect(), action, Vec::new())
+                }
+            },
+            Action::Send { to: None, .. } | Action::Receive { from: None, .. } => Ok(()),
+        }
+    }
+
+    /// What puts a message into a buffer.
+    fn put(
+        &self,
+        id: usize,
+        channel: usize,
+        buffer: &Buffer,
+        signals: &[String],
+        signal: &str,
+        values: &[Expression],
+    ) -> Vec<Assignment> {
+        let at = self.statements[id].span;
+        let types = &self.channels[channel].types;
+        let which = signals.iter().position(|other| other == signal).unwrap_or(0);
+        let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at));
+        buffer.append(values.chain([Expression::Constant(which as i32)]), at)
+    }
+
+    /// A transition for all receivers that take what comes, and one for each of the others.
+    fn add_senders(
+        &mut self,
+        id: usize,
+        before: Option<Expression>,
+        receiving: (usize, usize, &'a str),
+        values: &[Expression],
+    ) -> Result<(), Diagnostic> {
+        let at = self.statements[id].span;
+        let types = &self.channels[receiving.0].types;
+        if let Some(&channel) = self.plain.get(&receiving) {
+            let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at)).collect();
+            self.push(id, before.iter().cloned().collect(), ir::Action::Send { channel, values }, Vec::new())?;
+        }
+        for receiver in self.receivers.get(&receiving).cloned().unwrap_or_default() {
+            let Some(&channel) = self.special.get(&receiver) else { continue };
+            if self.statements[receiver].process == self.statements[id].process {
+                continue;
+            }
+            let Action::Receive { targets, .. } = &self.statements[receiver].action else { continue };
+            let kept = values
+                .iter()
+                .zip(types)
+                .zip(targets)
+                .map(|((value, ty), target)| kept(value.clone(), *ty, self.variables[target.variable].ty, at));
+            let values = kept.collect();
+            let conditions = before.iter().cloned().chain([self.meeting(id, receiver, receiver)?]).collect();
+            self.push(id, conditions, ir::Action::Send { channel, values }, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// The condition that one of two partners is where they meet, and the receiver's guard holds.
+    fn meeting(&mut self, sender: usize, receiver: usize, present: usize) -> Result<Expression, Diagnostic> {
+        let Statement { process, from, span, .. } = self.statements[present];
+        let is_there = Expression::At { process, location: from };
+        let (Action::Send { to, values, .. }, Action::Receive { targets, guard: Some(guard), .. }) =
+            (&self.statements[sender].action, &self.statements[receiver].action)
+        else {
+            return Ok(is_there);
+        };
+        let types = to.map_or(&[][..], |(channel, _)| &self.channels[channel].types);
+        let values = values.iter().cloned().zip(types.iter().copied());
+        let mut received = Received::new(self.variables, targets, values, self.statements[receiver].span)?;
+        let guard = received.expression(guard)?;
+        self.spend(&guard, receiver)?;
+        Ok(Expression::binary(Binary::And, is_there, guard, span))
+    }
+
+    /// When a statement can be executed, whatever the priorities; `None`: always.
+    fn enabled(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
+        let statement = &self.statements[id];
+        let at = statement.span;
+        Ok(match &statement.action {
+            Action::Alone { guard, .. } => guard.clone(),
+            Action::Send { to, signal, .. } => match self.kind(*to) {
+                None => Some(Expression::Constant(0)),
+                Some((_, _, Kind::Buffered { is_lossy: true, .. })) => None,
+                Some((_, _, Kind::Buffered { buffer, .. })) => Some(buffer.has_room(at)),
+                Some((channel, end, Kind::Synchronous)) => {
+                    let partners = self.receivers.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
+                    let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
+                    let meetings: Vec<usize> = partners.collect();
+                    let meetings = meetings.into_iter().map(|other| self.meeting(id, other, other)).collect::<Result<_, _>>()?;
+                    Some(Expression::joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
+                }
+            },
+            Action::Receive { from, signal, targets, guard } => match self.kind(*from) {
+                None => Some(Expression::Constant(0)),
+                Some((channel, _, Kind::Buffered { buffer, signals, .. })) => {
+                    let Some(which) = signals.iter().position(|other| other == signal) else {
+                        return Ok(Some(Expression::Constant(0)));
+                    };
+                    let types = &self.channels[channel].types;
+                    let mut conditions = vec![buffer.has_message(at)];
+                    if signals.len() > 1 {
+                        let (head, which) = (buffer.first(types.len(), at), Expression::Constant(which as i32));
+                        conditions.push(Expression::binary(Binary::Equal, head, which, at));
+                    }
+                    if let Some(guard) = guard {
+                        let values = types.iter().enumerate().map(|(field, ty)| (buffer.first(field, at), *ty));
+                        let guard = Received::new(self.variables, targets, values, at)?.expression(guard)?;
+                        self.spend(&guard, id)?;
+                        conditions.push(guard);
+                    }
+                    Expression::joined(conditions, Binary::And, at)
+                }
+                Some((channel, end, Kind::Synchronous)) => {
+                    let partners = self.senders.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
+                    let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
+                    let meetings: Vec<usize> = partners.collect();
+                    let meetings = meetings.into_iter().map(|other| self.meeting(other, id, other)).collect::<Result<_, _>>()?;
+                    Some(Expression::joined(meetings, Binary::Or, at).unwrap_or(Expression::Constant(0)))
+                }
+            },
+        })
+    }
+
+    fn kind(&self, connection: Connection) -> Option<(usize, usize, &'a Kind)> {
+        connection.map(|(channel, end)| (channel, end, &self.channels[channel].kind))
+    }
+
+    /// The condition that no transition of a higher priority can be taken; `None` if that is so anyway.
+    fn nothing_higher(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
+        let Statement { process, from, rank, span, .. } = self.statements[id];
+        if rank.is_none() {
+            return Ok(None);
+        }
+        let here = &self.first[&(process, from)];
+        let higher = here[..here.partition_point(|other| self.statements[*other].rank < rank)].to_vec();
+        let mut conditions = Vec::new();
+        for other in higher {
+            let enabled = self.enabled(other)?.unwrap_or(Expression::Constant(1));
+            self.spend(&enabled, other)?;
+            conditions.push(Expression::unary(Unary::Not, enabled));
+        }
+        Ok(Expression::joined(conditions, Binary::And, span))
+    }
+
+    fn spend(&mut self, condition: &Expression, statement: usize) -> Result<(), Diagnostic> {
+        self.parts += parts(condition);
+        if self.parts <= MAX_PARTS {
+            return Ok(());
+        }
+        let message =
+            format!("conditions of priorities and of guards on what is received have more than {MAX_PARTS} parts together");
+        Err(Diagnostic::new(self.statements[statement].span, message, "too many of this one's kind"))
+    }
+
+    /// A transition, unless it can never take place.
+    fn push(
+        &mut self,
+        id: usize,
+        conditions: Vec<Expression>,
+        action: ir::Action,
+        effects: Vec<Assignment>,
+    ) -> Result<(), Diagnostic> {
+        let Statement { process, from, to, span, .. } = self.statements[id];
+        let guard = match Expression::joined(conditions, Binary::And, span) {
+            Some(Expression::Constant(0)) => return Ok(()),
+            Some(Expression::Constant(_)) => None,
+            guard => guard,
+        };
+        if guard.as_ref().is_some_and(|guard| depth(guard) > MAX_DEPTH) {
+            let label = format!("with its priority, or the values received, it is nested deeper than {MAX_DEPTH}");
+            return Err(Diagnostic::new(span, "the guard is too large", label));
+        }
+        self.transitions.push(Transition { process, from, to, guard, action, effects, span });
+        Ok(())
+    }
+}
