@@ -776,6 +776,11 @@ fn what_does_not_fit_is_said() {
     assert!(first["place"].as_str().unwrap().ends_with("model.dve:1:16"), "{first}");
     assert_eq!(first["message"], "300 does not fit a byte, which holds 0 to 255: becomes 44");
     assert_eq!(report["warnings"].as_array().unwrap().len(), 8);
+    // Whatever is asked.
+    for question in ["--ltl", "--ef", "--livelock"] {
+        let (code, report) = json(&path, &[question, "x << 32 < 300"]);
+        assert_eq!((code, report["warning_count"].as_u64()), (Some(0), Some(8)), "{question}");
+    }
 
     let output = explore(&path, ["--strict", "--json"]);
     let error = only_object(&output)["error"].as_str().unwrap().to_string();
