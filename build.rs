@@ -24,6 +24,7 @@ fn cpu_tables() {
         .cpp(true)
         .std("c++17")
         .file("cuda/cpu_tables.cpp")
+        .file("cuda/cpu_cluster.cpp")
         .include("cuda")
         .include("cuda/platform/cpu")
         // Tables are about memory: also a debug build of the crate wants its loops optimised.

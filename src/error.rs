@@ -209,6 +209,18 @@ pub enum Error {
         /// All file names that were tried; the message has the shortest.
         searched: Vec<String>,
     },
+    /// A shared library is of a version that lacks what is needed.
+    #[error("{library} {found}, at {path}, is too old: {needed} or later is needed")]
+    LibraryTooOld {
+        /// What it is.
+        library: &'static str,
+        /// The file, by name or path.
+        path: String,
+        /// Its version.
+        found: String,
+        /// The oldest that would do.
+        needed: String,
+    },
     /// There is no such GPU.
     #[error("there is no GPU {ordinal}: {count} found")]
     NoSuchGpu {
@@ -274,6 +286,53 @@ pub enum Error {
         bytes: u64,
         /// The system's answer.
         reason: String,
+    },
+    /// The connection between the ranks of a cluster has ended: a rank is gone, has stalled, or a message is not what it must be.
+    /// All ranks get this. Each one's table has what was stored, any part of a batch that was under way included; see
+    /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
+    #[error("the connection between the ranks has ended: rank {rank} {reason}")]
+    Connection {
+        /// Which rank was found to have failed.
+        rank: usize,
+        /// What it did, or did not do.
+        reason: String,
+    },
+    /// Another rank of a cluster could not do its part of an operation, which so is an error on all. The connection is good.
+    /// Unless that was before anything was done, any part of a batch may be stored.
+    #[error("rank {rank} has failed: {reason}")]
+    Rank {
+        /// Which.
+        rank: usize,
+        /// What it said.
+        reason: String,
+    },
+    /// Ranks of a cluster have called different operations, or the same in different orders. The connection has ended.
+    #[error("the ranks are out of step: this one is in its operation {own}, rank {rank} in {other}")]
+    OutOfStep {
+        /// A rank that is not where this one is.
+        rank: usize,
+        /// What this rank was doing, and its how manieth exchange that was.
+        own: String,
+        /// What the other was doing.
+        other: String,
+    },
+    /// Text that names no place where ranks meet.
+    #[error("there is no rendezvous `{text}`: there are file:PATH and tcp:HOST:PORT")]
+    UnknownRendezvous {
+        /// The text.
+        text: String,
+    },
+    /// Tables that are to be one set over several ranks do not fit together.
+    #[error("the ranks' tables differ in {what}: {own} here, {other} on rank {rank}")]
+    RanksDiffer {
+        /// In what.
+        what: &'static str,
+        /// A rank whose table is another than this one's.
+        rank: usize,
+        /// What this one has.
+        own: String,
+        /// What that one has.
+        other: String,
     },
 }
 

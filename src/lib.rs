@@ -42,6 +42,7 @@
 //! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, staging, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
+//! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Model checking](model_checking): the model checker, and how to write one on these tables.
@@ -56,12 +57,14 @@
 //! |---|---|---|
 //! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
 //! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
+//! | `nccl` | `cluster::Nccl`: sets over several GPUs, of one host or several | NCCL 2.14 or later, at run time |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
 mod backend;
+pub mod cluster;
 mod core;
 mod device;
 mod error;
@@ -97,6 +100,10 @@ pub mod errors {}
 #[cfg_attr(doc, doc = include_str!("docs/pictures/claim.link"))]
 #[doc = include_str!("docs/threads_and_streams.md")]
 pub mod threads_and_streams {}
+
+#[cfg(feature = "cpu")] // for its examples
+#[doc = include_str!("docs/several_gpus.md")]
+pub mod several_gpus {}
 
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/your_own_kernels.md")]

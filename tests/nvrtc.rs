@@ -71,6 +71,21 @@ fn compile_blocks<S>(_: usize, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("{} is ignored without the feature `cuda`", std::any::type_name::<S>())
 }
 
+/// Those of a rank of a cluster.
+#[cfg(feature = "cuda")]
+fn compile_cluster(capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_cluster_kernels(capability)?;
+    let has = |name: &str| image.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+    let kernels = ["claim", "scatter", "gather_put", "gather_found", "write_stamps", "check_stamps", "abi"];
+    let missing: Vec<_> = kernels.iter().filter(|kernel| !has(&format!("warpset_cluster_{kernel}"))).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} are missing").into()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_cluster(capability: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("{capability:?} is ignored without the feature `cuda`")
+}
+
 /// Compact tables: bits a key, bits a slot.
 const COMPACT: [(u32, u32); 8] = [(20, 16), (33, 16), (20, 32), (45, 32), (54, 32), (20, 64), (58, 64), (64, 64)];
 
@@ -182,6 +197,12 @@ fn main() {
         };
         [Trial::test(name, run).with_ignored_flag(missing.is_some())]
     });
+    let clusters = capabilities().map(|capability @ (major, minor)| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let name = format!("compute_{major}{minor}::ranks_of_a_cluster{reason}");
+        Trial::test(name, move || compile_cluster(capability)).with_ignored_flag(missing.is_some())
+    });
+    let clusters: Vec<Trial> = clusters.collect();
     let strategies = capabilities().flat_map(|capability| {
         let (missing, (major, minor)) = (missing.clone(), capability);
         warpset::Strategy::ALL.into_iter().enumerate().flat_map(move |(number, strategy)| {
@@ -195,7 +216,7 @@ fn main() {
     });
     libtest_mimic::run(
         &Arguments::from_args(),
-        tables.chain(compact).chain(trees).chain(strategies).chain(dense).chain(blocks).collect(),
+        tables.chain(compact).chain(trees).chain(strategies).chain(dense).chain(blocks).chain(clusters).collect(),
     )
     .exit();
 }

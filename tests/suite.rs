@@ -9,9 +9,12 @@ mod common;
 
 /// In tests/suite/.
 mod suite {
+    pub mod cluster;
+    pub mod cluster_faults;
     pub mod compact_keys;
     pub mod compact_roots;
     pub mod cuckoo;
+    pub mod dense_slots;
     pub mod errors;
     pub mod faults;
     pub mod full_tables;
@@ -33,7 +36,8 @@ mod suite {
     pub mod unlucky_patterns;
 
     #[cfg(feature = "cuda")]
-    pub mod dense_slots;
+    pub mod cluster_device;
+    #[cfg(feature = "cuda")]
     pub mod device_memory;
     #[cfg(feature = "cuda")]
     pub mod interoperation;
@@ -49,6 +53,9 @@ use std::time::Duration;
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[
     suite::incremental::TESTS,
+    suite::cluster::TESTS,
+    suite::cluster::cluster_once::TESTS,
+    suite::cluster_faults::TESTS,
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,
@@ -76,7 +83,8 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] = &[suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
+const GPU_MODULES: &[&[Test]] =
+    &[suite::cluster_device::TESTS, suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

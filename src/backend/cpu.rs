@@ -87,7 +87,7 @@ fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
 }
 
 /// Calls `each` for every number below `pieces`, on up to so many threads.
-fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
+pub(crate) fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(0);
     let work = || {
         loop {

@@ -10,13 +10,13 @@ use super::table::{RawTable, Sized};
 use crate::{Error, Outcome, Result, Tally};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
-const GROW_AT_FILL: f64 = 0.85;
+pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
 /// The same for cuckoo tables, whose searches stay short.
-const GROW_CUCKOO_AT_FILL: f64 = 0.97;
+pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
 /// An automatic growth makes a table at most so many times as large as what must be stored in it.
-const GROW_AT_MOST: u64 = 64;
+pub(crate) const GROW_AT_MOST: u64 = 64;
 
 /// What a batch has met when it wanted more slots.
 #[derive(Default)]
@@ -144,12 +144,12 @@ impl RawTable {
         }
     }
 
-    fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> Size {
         self.size_of(&self.sized())
     }
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
-    fn grow_from(&self, from: Size, to: Size) -> Result<()> {
+    pub(crate) fn grow_from(&self, from: Size, to: Size) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
         let mut sized = self.sized_exclusively();

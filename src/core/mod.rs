@@ -3,7 +3,7 @@
 pub(crate) mod batch;
 pub(crate) mod compact;
 pub(crate) mod generation;
-mod growth;
+pub(crate) mod growth;
 pub(crate) mod memory;
 pub(crate) mod options;
 #[doc(hidden)] // for tests and benches

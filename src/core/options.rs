@@ -117,6 +117,12 @@ impl Options {
 #[repr(C, align(16))]
 pub(crate) struct SeedPair([u64; 2]);
 
+impl SeedPair {
+    pub(crate) fn new(first: u64, second: u64) -> Self {
+        Self([first, second])
+    }
+}
+
 /// All that is random in a table. It stays when the table grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {

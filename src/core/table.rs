@@ -19,7 +19,7 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) struct RawTable {
     pub device: Device,
-    pub(super) options: Options,
+    pub(crate) options: Options,
     pub(super) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: RwLock<Sized>,
@@ -153,7 +153,7 @@ impl RawTable {
     }
 
     /// The number of vectors in `words`, which are keys if the table is one of keys.
-    fn count(&self, words: &[u32]) -> Result<usize> {
+    pub(crate) fn count(&self, words: &[u32]) -> Result<usize> {
         let width = self.width();
         if !words.len().is_multiple_of(width) {
             return Err(Error::RaggedVectors { words: words.len(), width });
@@ -252,6 +252,47 @@ impl RawTable {
             put.moved_to(self.sized().generation, first);
         }
         Ok(put)
+    }
+
+    /// Searches once for what is offered, without growth and relocation: for a caller who sees to these. Its vectors were counted
+    /// before.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
+        self.ready()?.search(search, batch, &mut Progress::none())
+    }
+
+    /// The same in the memory of the table's GPU: enqueues it. References are of the table's generation.
+    ///
+    /// # Safety
+    ///
+    /// As [`CudaStore::enqueue`](crate::backend::cuda::CudaStore::enqueue).
+    #[cfg(feature = "cuda")]
+    pub(crate) unsafe fn enqueue_once(
+        &self,
+        search: Search,
+        batch: &super::view::BatchView,
+        stream: cudarc::driver::sys::CUstream,
+    ) -> Result<()> {
+        let sized = self.ready()?;
+        let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
+        let store = sized.store.on_gpu().expect("the caller has looked");
+        // SAFETY: the caller's.
+        unsafe { store.enqueue(search, &batch, stream) }
+    }
+
+    /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. If that cannot be told,
+    /// nothing is done.
+    pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
+        if references.is_empty() {
+            return move_them();
+        }
+        let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
+        let words = self.get(&places)?;
+        let moved = move_them();
+        // Also after an error, which may come when some have moved.
+        let now = self.locate(&words)?;
+        references.iter_mut().zip(now).for_each(|(bits, now)| *bits = now.map_or(0, Reference::to_bits));
+        moved
     }
 
     /// Where each vector is.

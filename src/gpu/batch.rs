@@ -144,16 +144,16 @@ impl<K: Key, S: Storage> Table<K, S> {
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts } = batch;
         gpu.check_own("stream", stream)?;
         let needed = count.saturating_mul(K::elements(self.width()));
-        check(gpu, "vectors", vectors, needed)?;
-        parents.map_or(Ok(()), |buffer| check(gpu, "parents", buffer, count))?;
-        changed.map_or(Ok(()), |buffer| check(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
+        check_buffer(gpu, "vectors", vectors, needed)?;
+        parents.map_or(Ok(()), |buffer| check_buffer(gpu, "parents", buffer, count))?;
+        changed.map_or(Ok(()), |buffer| check_buffer(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
         if changed.is_some() && parents.is_none() {
             return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
         }
-        outcomes.as_deref().map_or(Ok(()), |buffer| check(gpu, "outcomes", buffer, count))?;
-        references.as_deref().map_or(Ok(()), |buffer| check(gpu, "references", buffer, count))?;
-        new_references.as_deref().map_or(Ok(()), |buffer| check(gpu, "new_references", buffer, count))?;
-        counts.as_deref().map_or(Ok(()), |buffer| check(gpu, "counts", buffer, 1))?;
+        outcomes.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "outcomes", buffer, count))?;
+        references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "references", buffer, count))?;
+        new_references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "new_references", buffer, count))?;
+        counts.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "counts", buffer, 1))?;
         if new_references.is_some() && counts.is_none() {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
@@ -223,7 +223,12 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 /// An error unless a buffer is in the memory of this GPU's context, and has room.
-fn check<T>(gpu: &Gpu, what: &'static str, buffer: &(impl DeviceSlice<T> + ?Sized), needed: usize) -> Result<()> {
+pub(crate) fn check_buffer<T>(
+    gpu: &Gpu,
+    what: &'static str,
+    buffer: &(impl DeviceSlice<T> + ?Sized),
+    needed: usize,
+) -> Result<()> {
     gpu.check_own(what, buffer.stream())?;
     let given = buffer.len();
     if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }

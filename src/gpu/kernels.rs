@@ -158,6 +158,16 @@ pub fn compile_compact_tree_kernels(
     compile_spec(Spec::compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
 }
 
+/// Compiles the kernels of a rank of a [`cluster`](crate::cluster), which are the same for all tables, as [`compile_kernels`]
+/// does.
+///
+/// # Errors
+///
+/// [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
+pub fn compile_cluster_kernels(compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    nvrtc::compile(&Job::cluster(compute_capability), None)
+}
+
 fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     nvrtc::compile(&Job::table(spec, None, compute_capability), None)
 }

@@ -172,6 +172,10 @@ impl<K> TableBuilder<CompactTree, K> {
 }
 
 impl<S: Storage, K: Key> TableBuilder<S, K> {
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
     pub(crate) fn of_width(width: usize) -> Self {
         Self { options: Options::new(S::CHOICE, width), table: PhantomData }
     }

@@ -26,6 +26,7 @@ use crate::core::table::RawTable;
 use crate::{Device, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
+pub(crate) use key::{elements as key_elements, words as key_words};
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -6,6 +6,7 @@ pub mod histories;
 pub mod kinds;
 pub mod machines;
 pub mod set;
+pub mod spread;
 pub mod vectors;
 
 use kinds::Kind;

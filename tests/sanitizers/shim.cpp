@@ -4,8 +4,9 @@
 // 1. Every mapping that a table asks for ends before a page that may not be touched, and begins after one: the sanitizers put
 //    such margins around memory from malloc only, and the slots of tables come from mmap.
 // 2. Threads of Rust's standard library wait for each other by system calls that ThreadSanitizer does not know. Every entry point
-//    of cpu_tables.cpp is ordered after those that ended before it began; calls that overlap are not ordered, and what they do to
-//    the same memory has to be atomic. (Which calls may overlap is for the borrow checker and the lock in RawTable.)
+//    of cpu_tables.cpp and cpu_cluster.cpp is ordered after those that ended before it began; calls that overlap are not ordered,
+//    and what they do to the same memory has to be atomic. (Which calls may overlap is for the borrow checker and the lock in
+//    RawTable.)
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -134,3 +135,9 @@ WARPSET_ENTRY(warpset_cpu_find, (const void* a, const void* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_get, (const void* a, const u64* b, u64 c, u32* d, u64* e), (a, b, c, d, e))
 WARPSET_ENTRY(warpset_cpu_export, (const void* a, u64 b, u64 c, u32* d, u64* e, u64* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_measure, (const void* a, u64 b, u64 c, u64* d, u32 e, void* f), (a, b, c, d, e, f))
+WARPSET_ENTRY(warpset_cpu_cluster_claim, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_cluster_scatter, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_cluster_gather_put, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_cluster_gather_found, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_cluster_write_stamps, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_cluster_check_stamps, (const void* a, u64 b, u64 c), (a, b, c))

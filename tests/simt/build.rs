@@ -198,7 +198,7 @@ fn main() {
         )
         .expect("writing to a string");
     }
-    build.file("cpp/controls.cpp");
+    build.file("cpp/controls.cpp").file("cpp/partition.cpp");
     build.compile("warpset_simt");
     write_if_changed(&out.join("specs.rs"), &bindings);
 }

@@ -52,18 +52,18 @@ fn widths_192_to_256<S: Kind>(device: &Device) {
 
 /// Everything that a case depends on, so that a failing one can be read and repeated.
 #[derive(Clone, Debug)]
-struct History {
-    family: Family,
-    vectors: usize,
-    table_seed: u64,
-    luck: Luck,
-    grows: bool,
-    steps: Vec<Step>,
+pub struct History {
+    pub family: Family,
+    pub vectors: usize,
+    pub table_seed: u64,
+    pub luck: Luck,
+    pub grows: bool,
+    pub steps: Vec<Step>,
 }
 
 /// What the table is made to suffer from.
 #[derive(Clone, Debug)]
-enum Luck {
+pub enum Luck {
     Usual,
     /// The hashes agree but for these bits.
     HashMask(u64),
@@ -71,7 +71,7 @@ enum Luck {
     Empty([u32; 4]),
 }
 
-fn history() -> impl Strategy<Value = History> {
+pub fn history() -> impl Strategy<Value = History> {
     let positions = |most| prop::collection::vec(any::<u16>(), 1..most);
     let offer = (positions(150), 1..4usize).prop_map(|(positions, copies)| Step::Offer { positions, copies });
     // More vectors than four threads take at once: what races there are between the threads of one batch are here.

@@ -7,14 +7,16 @@
 use crate::checks::Violation;
 use crate::export::Exported;
 use crate::interpreter::Interpreter;
+use crate::liveness::check::Verdict;
 use crate::liveness::possible::{Outcome as Answer, Possible};
 use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
 use crate::successors::{Expansion, Successors};
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use std::time::Duration;
 use warpset::{Buffers, Error, Outcome, Reference, Request, Storage, VectorTable};
 
 /// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
@@ -133,6 +135,9 @@ impl Found {
     }
 }
 
+/// Why engines of several tables, which do not say otherwise, answer nothing about runs.
+pub const ONE_TABLE: &str = "what is asked about runs is answered from one table: --local-ranks is for other searches";
+
 /// An engine with its model and its table.
 pub trait Explorer {
     /// Explores from the initial state, into an empty table.
@@ -142,23 +147,31 @@ pub trait Explorer {
     fn measurements(&mut self) -> Result<Option<Measurements>>;
 
     /// What of a product may be on accepting cycles: of all states that were found.
-    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
+    fn residue(&mut self, _automaton: &Automaton, _limits: Limits) -> Result<Residue> {
+        bail!(ONE_TABLE)
+    }
 
     /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
     /// if there is none.
     fn lasso(
         &mut self,
-        automaton: &Automaton,
-        residue: Residue,
-        fair: Option<&Interpreter>,
-        limits: Limits,
-    ) -> Result<Option<Run>>;
+        _automaton: &Automaton,
+        _residue: Residue,
+        _fair: Option<&Interpreter>,
+        _limits: Limits,
+    ) -> Result<Option<Run>> {
+        bail!(ONE_TABLE)
+    }
 
     /// The answer to a question about where states can lead.
-    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Answer;
+    fn answer(&mut self, _: &Possible, _: &Interpreter, _: &Exploration, _: Limits) -> Answer {
+        Answer { verdict: Verdict::Unknown, found: None, why: Some(anyhow!(ONE_TABLE)), search: Duration::ZERO }
+    }
 
     /// How many of a product's states that were found are accepting; `None` if that is not counted.
-    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
+    fn count_accepting(&mut self, _automaton: &Automaton) -> Result<Option<u64>> {
+        bail!(ONE_TABLE)
+    }
 
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;

@@ -28,6 +28,7 @@ mod output;
 mod parsing;
 mod path;
 mod progress;
+mod ranks;
 mod record;
 mod report;
 mod slco;
@@ -52,7 +53,7 @@ mod program;
 #[path = "../../support/stopping.rs"]
 mod stopping;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, ensure};
 use checks::{Checks, Role, Violation};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
@@ -240,9 +241,17 @@ impl Task<'_> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device)?;
+        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        if let Some(count) = options.local_ranks {
+            let is_about_runs = question.is_some() || possible.is_some();
+            ensure!(!is_about_runs, "{}", engine::ONE_TABLE);
+            let tables = ranks::build(builder, size, device, count.into())?;
+            time.table += start.elapsed();
+            let outputs = self.outputs;
+            return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
+        }
         let table = builder.capacity(size.slots).build(device)?;
         time.table += start.elapsed();
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
         let mut run = Run {
             options,
             table: &table,
@@ -324,9 +333,8 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted: Interpreted { interpreter, checks }, question, possible, warnings, outputs } =
-            self;
-        let (model, device) = (interpreter.model(), table.device());
+        let Self { options, table, interpreted, question, possible, warnings, outputs } = self;
+        let device = table.device();
         let limits = limits(options, device);
         let start = Instant::now();
         let exploration = {
@@ -338,16 +346,62 @@ impl<S: Storage> Run<'_, S> {
         };
         time.explore = start.elapsed();
         let (stats, measurements) = (table.stats()?, explorer.measurements()?);
+        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
+        let ending = Ending {
+            options,
+            interpreted,
+            question,
+            possible,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats,
+            measurements,
+            exploration,
+        };
+        ending.report(explorer, recorder, limits, engine, time)
+    }
+}
 
+/// What has come of an exploration, to be printed.
+struct Ending<'a> {
+    options: &'a Options,
+    interpreted: &'a Interpreted<'a>,
+    question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    device: &'a Device,
+    spec: warpset::Spec,
+    stats: warpset::Stats,
+    measurements: Option<report::Measurements>,
+    exploration: &'a engine::Exploration,
+}
+
+impl Ending<'_> {
+    /// Answers what is asked, finds the path, and prints all.
+    fn report(
+        self,
+        explorer: &mut impl Explorer,
+        recorder: Option<&Recorder>,
+        limits: Limits,
+        engine: String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
+        let Self { spec, stats, measurements, exploration, .. } = self;
+        let Interpreted { interpreter, checks } = interpreted;
+        let model = interpreter.model();
         let conclusion = match question {
             Some(question) => {
                 let progress = Progress::new(options.progress);
                 progress.working("searching for accepting cycles");
-                Some((question, question.conclude(explorer, interpreter, &exploration, limits)?))
+                Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
             }
             None => None,
         };
-        let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, &exploration, limits)));
+        let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
         let start = Instant::now();
         let is_told = |found: &&Found| question.is_none() || matches!(found.violation, Violation::Fault(_));
         let finding = exploration.found.as_ref().filter(is_told).map(|found| {
@@ -372,7 +426,7 @@ impl<S: Storage> Run<'_, S> {
             output.write_text(&format!("{path:#}\n"))?;
         }
         let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
-        let (spec, engine, exploration, exported) = (table.spec(), engine(), &exploration, explorer.exported());
+        let exported = explorer.exported();
         let report = Report {
             model,
             checks,

@@ -151,6 +151,11 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
+    /// Spreads the table over so many ranks in this process, each with its share of --device's threads, or all on its GPU: for
+    /// trying out. What is found and counted is the same. --capacity and --nodes are those of all ranks together.
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Table")]
+    pub local_ranks: Option<u16>,
+
     /// Measures what a GPU does its time with, and how far the whole is from what its table takes alone. Costs a few percent.
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
@@ -263,6 +268,13 @@ impl Options {
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
         let records = self.record.is_some();
+        if self.local_ranks.is_some() {
+            ensure!(!records, "ranks record nothing: --record is for a search without --local-ranks");
+            ensure!(self.export.is_none(), "ranks number no states: --export is for a search without --local-ranks");
+            ensure!(self.engine != EngineKind::Gpu, "the engine on the GPU has one rank: --local-ranks is for the other engines");
+            ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
+            return Ok(self.engine);
+        }
         if self.export.is_some() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
             ensure!(is_interpreted, "only the interpreter knows what steps are called: --export is for --engine interpreted");

@@ -274,7 +274,7 @@ impl Gpu {
         Ok(result::mem_get_info().map_err(cuda("asking for free memory"))?.0 as u64)
     }
 
-    pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>> {
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>> {
         pass("making a stream")?;
         undisturbed(&self.context, || self.context.new_stream()).map_err(cuda("making a stream"))
     }

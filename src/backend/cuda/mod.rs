@@ -1,6 +1,7 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod cache;
+mod cluster;
 mod gpu;
 mod kernels;
 mod memory;
@@ -10,8 +11,9 @@ mod staging;
 mod store;
 mod workspace;
 
+pub(crate) use cluster::{ClusterGpu, copy_anywhere, wait_for};
 pub(crate) use gpu::Gpu;
-pub(crate) use memory::PinnedMemory;
+pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use store::CudaStore;
 
 use crate::{Error, Result, faults};

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 31] = [
+pub(crate) const HEADERS: [(&str, &str); 32] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -41,12 +41,16 @@ pub(crate) const HEADERS: [(&str, &str); 31] = [
     ("warpset/batch/builder.cuh", include_str!("../../../cuda/warpset/batch/builder.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
+    ("warpset/cluster/partition.cuh", include_str!("../../../cuda/warpset/cluster/partition.cuh")),
     ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
 
 /// The kernels of a table.
 const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
+
+/// The kernels of a rank of a cluster, for whatever table.
+const CLUSTER_KERNELS: (&str, &str) = ("cluster_kernels.cu", include_str!("../../../cuda/cluster_kernels.cu"));
 
 /// A program to compile, for tables of a spec on GPUs of a compute capability.
 #[derive(Clone, Copy)]
@@ -69,6 +73,13 @@ impl<'a> Job<'a> {
     pub(crate) fn table(spec: Spec, part: Option<Part>, capability: (u32, u32)) -> Self {
         let (name, source) = TABLE_KERNELS;
         Self { name, source, spec, capability, part }
+    }
+
+    /// The kernels of a rank of a cluster. They are of no spec, so that all tables share them.
+    pub(crate) fn cluster(capability: (u32, u32)) -> Job<'static> {
+        let (name, source) = CLUSTER_KERNELS;
+        let spec = Spec::bucket(1, 8).expect("a width that there is");
+        Job { name, source, spec, capability, part: None }
     }
 
     fn options(&self, architecture: &str) -> Vec<String> {

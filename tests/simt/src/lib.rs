@@ -18,6 +18,7 @@ pub mod explorer;
 pub mod fault;
 pub mod machine;
 pub mod memory;
+pub mod partition;
 pub mod relocation;
 pub mod request;
 pub mod schedule;

@@ -1,0 +1,309 @@
+//! One set over several GPUs: how much faster n ranks put vectors than one, and what the transport alone takes.
+//!
+//! Axes: ranks {1, 2, 4, ... as many as there are GPUs} x words a vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
+//! strong: 2^27 vectors in all}. Vectors are random, each is offered twice on average over all ranks, from the memory of each
+//! rank's GPU, into empty bucket tables that they fill to 0.7. Each figure is the median of 5 batches by the wall clock, all
+//! ranks together, the first one left out; beside it the least and the most that a rank has waited for others, how evenly the
+//! tables are filled, and the time that the transport takes for an exchange of as many bytes without anything else.
+//!
+//! Where there is no GPU, ranks are parts of the CPU, with 2^20 vectors in the host's memory each: that shows that it runs, and
+//! what a round costs, and says nothing of GPUs.
+//!
+//! `cargo bench --bench cluster` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
+//! WARPSET_BENCH_WIDTHS=2,8 measures only these, WARPSET_BENCH_RANKS=1,2 only these; WARPSET_BENCH_TRANSPORT=nccl connects the
+//! ranks by NCCL instead of by copies (with the feature `nccl`; set NCCL_NVLS_ENABLE=0).
+
+use std::time::Instant;
+use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
+use warpset::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
+use warpset::{Bucket, BucketTable, Device, Words};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const REPEATS: usize = 5;
+const FILL: f64 = 0.7;
+const DUPLICATION: u64 = 2;
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A rank's vectors: drawn from the pool of all.
+fn draw(rank: usize, count: usize, width: usize, pool: u64) -> Vec<u32> {
+    let mut words = vec![0; count * width];
+    for (at, vector) in words.chunks_exact_mut(width).enumerate() {
+        let id = mix((rank * count + at) as u64) % pool;
+        for (word, place) in vector.iter_mut().zip(0..) {
+            *word = mix(id << 8 | place) as u32;
+        }
+    }
+    words
+}
+
+fn variable<T: std::str::FromStr>(name: &str) -> Option<Vec<T>> {
+    let text = std::env::var(format!("WARPSET_BENCH_{name}")).ok()?;
+    Some(text.split(',').filter_map(|item| item.trim().parse().ok()).collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What is measured together.
+#[derive(Clone, Copy)]
+struct Case {
+    ranks: usize,
+    width: usize,
+    /// Vectors a rank.
+    count: usize,
+}
+
+/// What a rank has measured.
+struct Measured {
+    /// Seconds a batch, and of these waiting.
+    put: f64,
+    waiting: f64,
+    balance: f64,
+    /// Seconds of the exchanges alone.
+    transport: f64,
+}
+
+/// Where a rank's vectors are.
+enum Input {
+    Host(Vec<u32>),
+    Gpu(std::sync::Arc<CudaStream>, CudaSlice<u32>),
+}
+
+fn device_of(rank: usize, ranks: usize, gpus: usize) -> Result<Device> {
+    let threads = Device::cpu().threads();
+    Ok(if gpus > 0 { Device::gpu(rank)? } else { Device::cpu_with_threads((threads / ranks).max(1)) })
+}
+
+/// One rank of a case.
+fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Transport>>) -> Result<Measured> {
+    let Case { ranks, width, count } = case;
+    let pool = (ranks * count) as u64 / DUPLICATION;
+    let builder = BucketTable::builder(width).capacity((pool as f64 / FILL / ranks as f64) as u64);
+    let mut table = Builder::new(builder).build(device, Boxed(connect()?))?;
+    let words = draw(table.rank(), count, width, pool);
+    let input = match device.cuda_context() {
+        None => Input::Host(words),
+        Some(context) => {
+            let stream = context.new_stream()?;
+            let vectors = stream.clone_htod(&words)?;
+            stream.synchronize()?;
+            Input::Gpu(stream, vectors)
+        }
+    };
+    let (mut times, mut waits) = (Vec::new(), Vec::new());
+    for _ in 0..=REPEATS {
+        table.clear()?;
+        table.sum([0])?;
+        let (start, before) = (Instant::now(), table.traffic().waited);
+        put(&mut table, &input, count)?;
+        // The end of all: what is measured is the slowest.
+        table.sum([0])?;
+        times.push(start.elapsed().as_secs_f64());
+        waits.push((table.traffic().waited - before).as_secs_f64());
+    }
+    let balance = table.stats()?.balance();
+    // As much on all ranks.
+    let [sent] = table.sum([table.traffic().bytes_sent / (REPEATS as u64 + 1) / ranks as u64])?;
+    let transport = transport_alone(connect()?.as_mut(), sent, device)?;
+    let put = median(times.split_off(1));
+    Ok(Measured { put, waiting: median(waits.split_off(1)) / put, balance, transport })
+}
+
+fn put(table: &mut Table<Words, Bucket>, input: &Input, count: usize) -> Result<()> {
+    let batch = match input {
+        Input::Host(words) => table.find_or_put_many(words)?,
+        Input::Gpu(stream, vectors) => table.find_or_put_device(stream, DeviceBatch::new(vectors, count))?,
+    };
+    if batch.total.full > 0 { Err(format!("{} vectors were rejected", batch.total.full).into()) } else { Ok(()) }
+}
+
+/// Seconds of a batch of one rank's by a table without a cluster.
+fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
+    let pool = count as u64 / DUPLICATION;
+    let table = BucketTable::builder(width).capacity((pool as f64 / FILL) as u64).build(device)?;
+    let words = draw(0, count, width, pool);
+    let on_gpu = match device.cuda_context() {
+        None => None,
+        Some(context) => {
+            let stream = context.new_stream()?;
+            let vectors = stream.clone_htod(&words)?;
+            let outcomes = stream.alloc_zeros::<u8>(count)?;
+            Some((stream, vectors, outcomes))
+        }
+    };
+    let mut on_gpu = on_gpu;
+    let mut times = Vec::new();
+    for _ in 0..=REPEATS {
+        table.clear()?;
+        let start = Instant::now();
+        match &mut on_gpu {
+            None => drop(table.find_or_put_many(&words)?),
+            Some((stream, vectors, outcomes)) => {
+                let batch = warpset::gpu::DeviceBatch::new(vectors, count).outcomes(outcomes);
+                table.find_or_put_device(stream, batch)?;
+                stream.synchronize()?;
+            }
+        }
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times.split_off(1)))
+}
+
+/// Seconds of one exchange of so many bytes, evenly to all others.
+fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -> Result<f64> {
+    let (rank, ranks) = (transport.rank(), transport.ranks());
+    if ranks == 1 {
+        return Ok(0.0);
+    }
+    let each = (bytes as usize / (ranks - 1)).next_multiple_of(128).max(128);
+    let (mut host, mut on_gpu) = (Vec::new(), None);
+    let (addresses, place) = match device.cuda_context() {
+        None => {
+            host.resize(2 * ranks * each, 0u8);
+            let start = host.as_mut_ptr() as u64;
+            ([start, start + (ranks * each) as u64], Place::Host)
+        }
+        Some(context) => {
+            let stream = context.new_stream()?;
+            let (out, mut back) = (stream.alloc_zeros::<u8>(ranks * each)?, stream.alloc_zeros::<u8>(ranks * each)?);
+            let addresses = [out.device_ptr(&stream).0, back.device_ptr_mut(&stream).0];
+            stream.synchronize()?;
+            on_gpu = Some((out, back));
+            (addresses, Place::Gpu(stream))
+        }
+    };
+    let regions = |start: u64| -> Vec<Region> {
+        let region = |other: usize| match other == rank {
+            true => Region::empty(),
+            false => Region { address: start + (other * each) as u64, bytes: each, place: place.clone() },
+        };
+        (0..ranks).map(region).collect()
+    };
+    let (send, receive) = (regions(addresses[0]), regions(addresses[1]));
+    let mut times = Vec::new();
+    for _ in 0..=REPEATS {
+        transport.barrier()?;
+        let start = Instant::now();
+        // SAFETY: the memory stays until the end of this function, and nothing touches it between `begin` and `finish`.
+        let begun = unsafe { transport.begin(&send, &receive) };
+        let finished = transport.finish();
+        begun.and(finished)?;
+        transport.barrier()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    drop((host, on_gpu));
+    Ok(median(times.split_off(1)))
+}
+
+/// Whichever transport.
+struct Boxed(Box<dyn Transport>);
+
+impl Transport for Boxed {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn ranks(&self) -> usize {
+        self.0.ranks()
+    }
+
+    fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> warpset::Result<()> {
+        self.0.all_gather(own, all)
+    }
+
+    unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> warpset::Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.0.begin(send, receive) }
+    }
+
+    fn finish(&mut self) -> warpset::Result<()> {
+        self.0.finish()
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.0.abort(reason);
+    }
+}
+
+#[cfg(feature = "nccl")]
+fn by_nccl(rank: usize, ranks: usize, number: usize, device: &Device) -> Result<Box<dyn Transport>> {
+    use warpset::cluster::{Nccl, Rendezvous};
+    let path = std::env::temp_dir().join(format!("warpset-bench-{}-{number}", std::process::id()));
+    let timeout = std::time::Duration::from_secs(120);
+    Ok(Box::new(Nccl::connect(device, rank, ranks, &Rendezvous::file(path), timeout)?))
+}
+
+#[cfg(not(feature = "nccl"))]
+fn by_nccl(_: usize, _: usize, _: usize, _: &Device) -> Result<Box<dyn Transport>> {
+    Err("WARPSET_BENCH_TRANSPORT=nccl needs the feature `nccl`".into())
+}
+
+/// All ranks of a case, on threads.
+fn run(case: Case, gpus: usize, nccl: bool) -> Result<Vec<Measured>> {
+    // Two connections: of the table, and of the transport alone.
+    let mut locals = [Local::ranks(case.ranks), Local::ranks(case.ranks)].map(Vec::into_iter);
+    let measured = std::thread::scope(|scope| {
+        let mut ranks = Vec::new();
+        for rank in 0..case.ranks {
+            let mine = locals.each_mut().map(|locals| locals.next().expect("one for each rank"));
+            ranks.push(scope.spawn(move || {
+                let device = device_of(rank, case.ranks, gpus)?;
+                let left = std::cell::RefCell::new(Vec::from(mine));
+                measure(case, &device, || {
+                    let number = left.borrow().len();
+                    let local = left.borrow_mut().pop().expect("two connections");
+                    if nccl { by_nccl(rank, case.ranks, number, &device) } else { Ok(Box::new(local)) }
+                })
+            }));
+        }
+        ranks.into_iter().map(|rank| rank.join().expect("no rank panics")).collect::<Vec<_>>()
+    });
+    measured.into_iter().collect()
+}
+
+fn main() -> Result<()> {
+    let gpus = Device::gpus().map_or(0, |gpus| gpus.len());
+    let nccl = std::env::var("WARPSET_BENCH_TRANSPORT").is_ok_and(|transport| transport == "nccl");
+    let most = if gpus > 0 { gpus } else { 4 };
+    let log2 = variable::<u32>("LOG2").and_then(|numbers| numbers.first().copied()).unwrap_or(if gpus > 0 { 27 } else { 20 });
+    let widths = variable("WIDTHS").unwrap_or(vec![2, 8]);
+    let ranks = variable("RANKS").unwrap_or_else(|| (0..).map(|log| 1 << log).take_while(|ranks| *ranks <= most).collect());
+    println!("{} by {}, 2^{log2} vectors\n", device_of(0, 1, gpus)?, if nccl { "NCCL" } else { "copies" });
+    println!("| words | scaling | ranks | G/s | to one rank | waiting | balance | transport alone |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for width in widths {
+        let rate = (1u64 << log2) as f64 / alone(width, 1 << log2, &device_of(0, 1, gpus)?)? / 1e9;
+        println!("| {width} | a table without a cluster | - | {rate:.3} | - | - | - | - |");
+        for weak in [true, false] {
+            let mut of_one = None;
+            for &ranks in &ranks {
+                let count = if weak { 1 << log2 } else { (1 << log2) / ranks };
+                let measured = run(Case { ranks, width, count }, gpus, nccl)?;
+                let slowest = |of: fn(&Measured) -> f64| measured.iter().map(of).fold(0.0, f64::max);
+                let fastest = measured.iter().map(|measured| measured.waiting).fold(1.0, f64::min);
+                let rate = (ranks * count) as f64 / slowest(|measured| measured.put) / 1e9;
+                let first = *of_one.get_or_insert(rate);
+                println!(
+                    "| {width} | {} | {ranks} | {rate:.3} | {:.2} | {:.0} to {:.0} % | {:.3} | {:.2} ms |",
+                    if weak { "weak" } else { "strong" },
+                    rate / first,
+                    100.0 * fastest,
+                    100.0 * slowest(|measured| measured.waiting),
+                    measured[0].balance,
+                    1e3 * slowest(|measured| measured.transport),
+                );
+            }
+        }
+    }
+    Ok(())
+}

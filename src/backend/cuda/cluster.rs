@@ -1,0 +1,91 @@
+//! What a rank of a cluster needs of its GPU: its kernels, and copies between ranks of one process.
+
+use super::memory::DeviceMemory;
+use super::nvrtc::Job;
+use super::store::argument;
+use super::{Gpu, cuda, pass, undisturbed};
+use crate::cluster::{ABI, Kernel};
+use crate::{Error, Result};
+use cudarc::driver::{CudaFunction, CudaStream, result, sys};
+use std::sync::Arc;
+
+/// A rank's kernels, and the stream that they are enqueued on.
+pub(crate) struct ClusterGpu {
+    pub gpu: Arc<Gpu>,
+    pub stream: Arc<CudaStream>,
+    kernels: [CudaFunction; Kernel::ALL.len()],
+}
+
+impl ClusterGpu {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        let module = gpu.load(&Job::cluster(gpu.compute_capability()))?;
+        let mut sizes = [0u8; size_of_val(&ABI)];
+        let symbol = module.get_global("warpset_cluster_abi", &gpu.stream).map_err(cuda("finding the sizes of views"))?;
+        // The target is not pinned, so the bytes are there when the call returns.
+        let read = || gpu.stream.memcpy_dtoh(&symbol, &mut sizes);
+        undisturbed(&gpu.context, read).map_err(cuda("reading the sizes of views"))?;
+        gpu.wait(&gpu.stream, "reading the sizes of views")?;
+        assert_eq!(bytemuck::pod_read_unaligned::<[u32; 3]>(&sizes), ABI, "views are the same on both sides");
+        let mut kernels = Vec::new();
+        for kernel in Kernel::ALL {
+            kernels.push(module.load_function(kernel.name()).map_err(cuda("finding a kernel"))?);
+        }
+        let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        Ok(Self { gpu: gpu.clone(), stream: gpu.new_stream()?, kernels })
+    }
+
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<DeviceMemory> {
+        DeviceMemory::new(&self.gpu, bytes)
+    }
+
+    /// Enqueues a kernel of one argument for so many items, of which a thread takes several.
+    ///
+    /// # Safety
+    ///
+    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the stream has
+    /// passed the kernel.
+    pub(crate) unsafe fn run<T>(&self, kernel: Kernel, view: &T, items: u64) -> Result<()> {
+        let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
+        // SAFETY: the kernel's one argument; the rest is the caller's.
+        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, self.stream.cu_stream(), &mut [argument(view)]) }
+    }
+
+    pub(crate) fn fill(&self, memory: &DeviceMemory, bytes: u64, byte: u8) -> Result<()> {
+        assert!(bytes <= memory.bytes() as u64, "a fill stays within its memory");
+        pass("filling memory")?;
+        self.gpu.bind()?;
+        // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
+        unsafe { result::memset_d8_async(memory.address(), byte, bytes as usize, self.stream.cu_stream()) }
+            .map_err(cuda("filling memory"))
+    }
+
+    pub(crate) fn wait(&self, what: &'static str) -> Result<()> {
+        self.gpu.wait(&self.stream, what)
+    }
+}
+
+/// Waits for the work of a stream.
+pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
+    bind(stream)?;
+    // SAFETY: the context is current, and the stream borrowed.
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for what is sent"))
+}
+
+/// Copies between any two places that the driver can reach, on a stream of the receiver's, or of the sender's if the receiver is
+/// the host, and waits for it.
+///
+/// # Safety
+///
+/// Both are `bytes` long, nobody else writes to them meanwhile, or reads `to`.
+pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &CudaStream) -> Result<()> {
+    bind(stream)?;
+    // SAFETY: the caller's; with unified addresses the driver knows whose memory either is, also that of another GPU.
+    unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
+    // SAFETY: as in `wait_for`.
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("copying between ranks"))
+}
+
+fn bind(stream: &CudaStream) -> Result<(), Error> {
+    // SAFETY: the stream keeps its context.
+    unsafe { result::ctx::set_current(stream.context().cu_ctx()) }.map_err(cuda("making a context current"))
+}

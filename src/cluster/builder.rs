@@ -1,0 +1,220 @@
+//! Making a cluster's tables.
+
+use super::engine::Engine;
+use super::link::{Link, agree};
+use super::owners;
+use super::partition::Partition;
+use super::record::{Operation, Record};
+use super::table::Table;
+use super::transport::Transport;
+use crate::core::table::RawTable;
+use crate::{Device, Error, Key, Result, Storage, TableBuilder, Words};
+
+/// What each rank owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shares {
+    /// As much as any other. Tables of different sizes are refused.
+    #[default]
+    Equal,
+    /// In proportion to the slots of its table: for GPUs of unequal memory.
+    BySlots,
+}
+
+/// Chooses how a rank's part of a cluster is made.
+///
+/// All ranks choose the same but for the capacities, which may differ with [`Shares::BySlots`].
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::cluster::{Builder, Local, Shares};
+/// use warpset::{Device, Error, TreeTable};
+///
+/// let build = |shares: Shares| {
+///     std::thread::scope(|scope| {
+///         let build = |(rank, transport): (usize, Local)| {
+///             scope.spawn(move || {
+///                 let builder = TreeTable::builder(8).capacity(1000 << rank); // the second rank has twice the memory
+///                 Builder::new(builder).shares(shares).build(&Device::cpu_with_threads(1), transport)?.stats()
+///             })
+///         };
+///         let ranks: Vec<_> = Local::ranks(2).into_iter().enumerate().map(build).collect();
+///         ranks.into_iter().map(|rank| rank.join().unwrap()).collect::<Vec<_>>()
+///     })
+/// };
+/// for rank in build(Shares::Equal) {
+///     let message = rank.unwrap_err().to_string();
+///     assert!(message.starts_with("the ranks' tables differ in slots"), "{message}");
+/// }
+/// for rank in build(Shares::BySlots) {
+///     let slots: Vec<u64> = rank?.ranks.iter().map(|rank| rank.slots).collect();
+///     assert!(slots[0] >= 1000 && slots[1] >= 2000);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<S = crate::Bucket, K = Words> {
+    table: TableBuilder<S, K>,
+    shares: Shares,
+    round: Option<usize>,
+    hash_mask: u64,
+}
+
+/// The most vectors of a round, whatever memory there is.
+const MOST_A_ROUND: usize = 1 << 26;
+
+impl<S: Storage, K: Key> Builder<S, K> {
+    /// For tables that are made by this builder, one on each rank, whose capacity is one rank's.
+    pub fn new(table: TableBuilder<S, K>) -> Self {
+        Self { table, shares: Shares::Equal, round: None, hash_mask: u64::MAX }
+    }
+
+    /// What each rank owns. Default: [`Shares::Equal`].
+    pub fn shares(mut self, shares: Shares) -> Self {
+        self.shares = shares;
+        self
+    }
+
+    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many as take 64 MiB on a CPU,
+    /// and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](crate::cluster#memory)). The least that any rank wants is
+    /// what all do.
+    pub fn round(mut self, vectors: usize) -> Self {
+        self.round = Some(vectors.clamp(1, MOST_A_ROUND));
+        self
+    }
+
+    /// For tests of bad luck: `hash & mask` is the hash that tells the owner. 0 gives all to rank 0.
+    #[doc(hidden)]
+    pub fn hash_mask(mut self, mask: u64) -> Self {
+        self.hash_mask = mask;
+        self
+    }
+
+    /// Makes this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, with a transport
+    /// of its own to the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableBuilder::build`], on the rank that it is of; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
+    /// tables do not fit together. [`Error::Connection`], [`Error::OutOfStep`].
+    pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
+        let mut link = Link::new(Box::new(transport));
+        let ranks = link.ranks();
+        // Kept, so that no rank waits for one that has failed.
+        let built = self.table.clone().build(device);
+        let (width, seed) = (self.table.options().width, self.table.options().seed);
+        let round = self.round.unwrap_or_else(|| default_round(device, width, ranks));
+        let config = |table: &crate::Table<K, S>| {
+            Config::new::<S>(&table.raw, self.shares, round as u64, owners::draw(seed), self.hash_mask)
+        };
+        let config = built.as_ref().map_or(Config::default(), config);
+        let record = link.record().values(config.values()).failed(built.as_ref().err());
+        let records = link.tell(Operation::Build, record)?;
+        let failed = built.as_ref().err().cloned();
+        agree(&records, failed)?;
+        let configs: Vec<Config> = records.iter().map(Config::of).collect();
+        config.check(&configs, self.shares == Shares::Equal)?;
+        let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
+        let weights: Vec<u64> = configs.iter().map(|config| config.slots).collect();
+        let made = Partition::new(device, width, ranks, round as usize)
+            .and_then(|mut partition| partition.set_owners(configs[0].seed, &weights, self.hash_mask).map(|()| partition));
+        // The same seed on all ranks from now on.
+        let config = Config { seed: configs[0].seed, round, ..config };
+        let record = link.record().failed(made.as_ref().err());
+        let records = link.tell(Operation::Build, record)?;
+        let failed = made.as_ref().err().cloned();
+        agree(&records, failed)?;
+        Ok(Table { engine: Engine { link, partition: made? }, config, local: built? })
+    }
+}
+
+/// A round takes so many bytes in all: of the host, of which only what is used is touched; of a GPU, at most so many, and one of
+/// so many of its free memory.
+const ROUND_BYTES: u64 = 64 << 20;
+const ROUND_BYTES_ON_GPU: u64 = 4 << 30;
+const ROUND_SHARE_OF_GPU: u64 = 32;
+
+fn default_round(device: &Device, width: usize, ranks: usize) -> usize {
+    let bytes = match device.is_gpu() {
+        true => device.free_memory().map_or(ROUND_BYTES, |free| (free / ROUND_SHARE_OF_GPU).min(ROUND_BYTES_ON_GPU)),
+        false => ROUND_BYTES,
+    };
+    // As in the module's chapter on memory.
+    let bytes_a_vector = ((ranks + 1) * (4 * width + 9) + 37) as u64;
+    ((bytes / bytes_a_vector) as usize).clamp(1024, MOST_A_ROUND)
+}
+
+/// What must be the same on all ranks, and slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Config {
+    width: u64,
+    /// Which kind of table, and how it makes room.
+    kind: u64,
+    slots: u64,
+    node_slots: u64,
+    round: u64,
+    /// From which the hash for owners is made: of rank 0.
+    seed: u64,
+    shares: u64,
+    hash_mask: u64,
+}
+
+impl Config {
+    fn new<S: Storage>(raw: &RawTable, shares: Shares, round: u64, seed: u64, hash_mask: u64) -> Self {
+        let size = raw.size();
+        // Short names that differ in their first eight letters.
+        let name = S::NAME.bytes().take(8).fold(0, |name: u64, byte| name << 8 | u64::from(byte));
+        let options = u64::from(raw.options.grows) << 1 | u64::from(raw.options.is_cuckoo());
+        let keys = u64::from(raw.options.key_bits().unwrap_or(0)) << 2;
+        Self {
+            width: raw.width() as u64,
+            kind: name ^ (options | keys),
+            slots: size.slots,
+            node_slots: size.nodes,
+            round,
+            seed,
+            shares: shares as u64,
+            hash_mask,
+        }
+    }
+
+    fn values(self) -> [u64; 8] {
+        [self.width, self.kind, self.slots, self.node_slots, self.round, self.seed, self.shares, self.hash_mask]
+    }
+
+    fn of(record: &Record) -> Self {
+        let [width, kind, slots, node_slots, round, seed, shares, hash_mask, ..] = record.head.values;
+        Self { width, kind, slots, node_slots, round, seed, shares, hash_mask }
+    }
+
+    /// An error if another rank's table does not fit this one's.
+    fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
+        for (rank, other) in all.iter().enumerate() {
+            let pairs = [
+                ("words a vector", self.width, other.width, true),
+                ("their kind, or whether they grow", self.kind, other.kind, true),
+                ("how shares are chosen", self.shares, other.shares, true),
+                ("the mask of the hash", self.hash_mask, other.hash_mask, true),
+                ("slots (`Shares::BySlots` allows that)", self.slots, other.slots, equal_slots),
+            ];
+            if let Some((what, own, other, _)) = pairs.into_iter().find(|(_, own, other, matters)| *matters && own != other) {
+                return Err(Error::RanksDiffer { what, rank, own: own.to_string(), other: other.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what this rank has, on a new connection; an error unless all ranks are those that were together before.
+    pub(super) fn rejoin(self, link: &mut Link) -> Result<()> {
+        let record = link.record().values(self.values());
+        let records = link.tell(Operation::Reconnect, record)?;
+        for (rank, record) in records.iter().enumerate() {
+            let other = Self::of(record);
+            if (other.seed, other.round) != (self.seed, self.round) {
+                let (own, other) = (format!("{:#x}", self.seed), format!("{:#x}", other.seed));
+                return Err(Error::RanksDiffer { what: "the cluster that they are of", rank, own, other });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Batches in the memory of the ranks' GPUs.
+
+use super::batch::Batch;
+use super::engine::{Answers, DeviceResults, Offer};
+use super::partition::Input;
+use super::record::Operation;
+use super::table::Table;
+use crate::core::store::Search;
+use crate::gpu::{Buffer, BufferMut, check_buffer};
+use crate::{Error, Key, Result, Storage};
+use cudarc::driver::CudaStream;
+
+/// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. They never pass through the host, but
+/// where the [`Transport`](super::Transport) takes them through it.
+#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+pub struct DeviceBatch<'a, E = u32> {
+    vectors: &'a dyn Buffer<E>,
+    count: usize,
+    outcomes: Option<&'a mut dyn BufferMut<u8>>,
+    references: Option<&'a mut dyn BufferMut<u64>>,
+    owners: Option<&'a mut dyn BufferMut<u32>>,
+}
+
+impl<'a, E> DeviceBatch<'a, E> {
+    /// A batch of `count` vectors, one after another, words or keys.
+    pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
+        Self { vectors, count, outcomes: None, references: None, owners: None }
+    }
+
+    /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
+    pub fn outcomes(mut self, buffer: &'a mut dyn BufferMut<u8>) -> Self {
+        self.outcomes = Some(buffer);
+        self
+    }
+
+    /// Per vector: the bits of its [`Reference`](crate::Reference) in its owner's table, or 0 if it is not stored.
+    pub fn references(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
+        self.references = Some(bits);
+        self
+    }
+
+    /// Per vector: the rank that owns it.
+    pub fn owners(mut self, ranks: &'a mut dyn BufferMut<u32>) -> Self {
+        self.owners = Some(ranks);
+        self
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Find-or-put of a [batch in device memory](DeviceBatch). Waits for `stream` first, and returns when the batches of all
+    /// ranks are put, and results are in their buffers. The [`Batch`] has the tallies. Tables do not grow by themselves here: if
+    /// `total.full` is not 0, all ranks may [`reserve`](Self::reserve) more. Collective: a rank that has nothing to offer gives
+    /// an empty batch.
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort) on the rank
+    /// that they are of, and [`Error::Rank`] on the others, before anything is put; otherwise as
+    /// [`find_or_put_many`](Self::find_or_put_many).
+    pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindOrPutDevice, Search::FindOrPut, "find_or_put_device", stream, batch)
+    }
+
+    /// The lookup of a batch in device memory: otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen
+    /// or absent.
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_device`](Self::find_or_put_device).
+    pub fn find_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindDevice, Search::Find, "find_device", stream, batch)
+    }
+
+    fn search_device<'a>(
+        &mut self,
+        operation: Operation,
+        search: Search,
+        name: &'static str,
+        stream: &'a CudaStream,
+        batch: DeviceBatch<'a, K::Element>,
+    ) -> Result<Batch> {
+        let raw = &self.local.raw;
+        let DeviceBatch { vectors, count, outcomes, references, owners } = batch;
+        let wants_references = references.is_some();
+        let refused = match raw.device.as_gpu() {
+            None => Some(Error::NotOnGpu { operation: name, device: raw.device.to_string() }),
+            Some(gpu) => (|| {
+                gpu.check_own("stream", stream)?;
+                check_buffer(gpu, "vectors", vectors, count.saturating_mul(K::elements(raw.width())))?;
+                outcomes.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "outcomes", buffer, count))?;
+                references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "references", buffer, count))?;
+                owners.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "owners", buffer, count))?;
+                gpu.check_not_capturing(stream)
+            })()
+            .err(),
+        };
+        let offer =
+            |input, refused| Offer { operation, search, input, references: wants_references, stored_here: false, refused };
+        if refused.is_some() {
+            let mut answers = Answers::default();
+            self.engine.rounds(raw, &offer(Input::Host(&[]), refused), &mut answers)?;
+            unreachable!("a batch that is refused is an error on all ranks");
+        }
+        // Kept until all is done: the streams of the buffers wait for what is done to them here.
+        let (vectors_at, _vectors) = vectors.device_ptr(stream);
+        let (outcomes_at, _outcomes) = outcomes.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
+        let (references_at, _references) = references.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
+        let (owners_at, _owners) = owners.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
+        // The rank's own stream comes after what was enqueued for the buffers.
+        let refused = raw.device.as_gpu().and_then(|gpu| gpu.wait(stream, "waiting for a batch").err());
+        let mut answers = Answers {
+            device: Some(DeviceResults {
+                outcomes: outcomes_at.unwrap_or(0),
+                references: references_at.unwrap_or(0),
+                owners: owners_at.unwrap_or(0),
+            }),
+            ..Answers::default()
+        };
+        self.engine.rounds(raw, &offer(Input::Gpu { address: vectors_at, count }, refused), &mut answers)?;
+        Ok(Batch { tally: answers.tally, total: answers.total, error: answers.limit, ..Batch::default() })
+    }
+}

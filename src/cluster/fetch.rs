@@ -1,0 +1,128 @@
+//! Vectors of other ranks, by their references. Messages are in the memory of the host.
+
+use super::batch::Reference;
+use super::engine::Engine;
+use super::link::agree;
+use super::record::Operation;
+use super::transport::{Place, Region};
+use crate::core::table::RawTable;
+use crate::{Error, Result};
+
+/// What a rank tells another of its references: a number of them, and this, if they are bad.
+const STALE: u64 = 1 << 63;
+const INVALID: u64 = 1 << 62;
+
+/// Words of 8 bytes around what a message holds.
+const SEAL: usize = 4;
+
+/// A message that says what it is, and ends in a sum.
+fn seal(sequence: u64, from: usize, to: usize, content: &[u64]) -> Vec<u64> {
+    let mut message = vec![sequence, (from as u64) << 32 | to as u64, content.len() as u64];
+    message.extend_from_slice(content);
+    message.push(sum(&message));
+    message
+}
+
+fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(1, |sum: u64, word| (sum ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(31))
+}
+
+/// What a message holds, if it is the one that is due.
+fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]> {
+    let (last, rest) = message.split_last().expect("a message is not empty");
+    let due = [sequence, (from as u64) << 32 | to as u64, (message.len() - SEAL) as u64];
+    if rest[..3] == due && *last == sum(rest) {
+        return Ok(&rest[3..]);
+    }
+    Err(Error::Connection { rank: from, reason: "has sent another message than the one that is due, or a part of it".into() })
+}
+
+impl Engine {
+    /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, and as many words as `counts[r]` says come from it. No
+    /// message is sent for no words, and none to the rank itself, which gets its own.
+    fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
+        let (me, sequence) = (self.link.rank(), self.link.sequence());
+        let is_sent = |rank: usize, count: usize| rank != me && count > 0;
+        let sealed: Vec<Vec<u64>> = (0..send.len())
+            .map(|rank| if is_sent(rank, send[rank].len()) { seal(sequence, me, rank, &send[rank]) } else { Vec::new() })
+            .collect();
+        let mut received: Vec<Vec<u64>> = (0..send.len())
+            .map(|rank| if is_sent(rank, counts[rank]) { vec![0; counts[rank] + SEAL] } else { Vec::new() })
+            .collect();
+        let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: Place::Host };
+        let regions = (
+            sealed.iter().map(|words| region(words.as_ptr() as u64, words.len())).collect(),
+            received.iter_mut().map(|words| region(words.as_mut_ptr() as u64, words.len())).collect(),
+        );
+        // SAFETY: both live until the call has returned, which is after `finish`, and are not touched before.
+        unsafe { self.link.exchange(&regions, || ())? };
+        let opened = received.iter().enumerate().map(|(rank, message)| match message.is_empty() {
+            true if rank == me => Ok(send[rank].clone()),
+            true => Ok(Vec::new()),
+            false => open(message, sequence, rank, me).map(<[u64]>::to_vec),
+        });
+        let opened = opened.collect();
+        self.link.unless_ended(opened)
+    }
+
+    /// The vectors at these references, one after another.
+    pub(super) fn get(&mut self, raw: &RawTable, references: &[Reference]) -> Result<Vec<u32>> {
+        let (ranks, width) = (self.link.ranks(), raw.width());
+        let unknown = references.iter().filter(|reference| reference.rank as usize >= ranks).count();
+        let refused = (unknown > 0).then_some(Error::InvalidReferences { invalid: unknown as u64, count: references.len() });
+        let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); ranks];
+        if refused.is_none() {
+            references.iter().for_each(|reference| wanted[reference.rank as usize].push(reference.reference.to_bits()));
+        }
+        let mut record = self.link.record().failed(refused.as_ref());
+        record.rows = wanted.iter().map(|wanted| wanted.len() as u64).collect();
+        let records = self.link.tell(Operation::Get, record)?;
+        agree(&records, refused)?;
+        let me = self.link.rank();
+        let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
+        let asked = self.exchange_words(wanted.clone(), &asked)?;
+
+        // Each rank's by themselves: those of another that are bad are that rank's error.
+        let (mut failed, mut found, mut told) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
+        for (rank, bits) in asked.iter().enumerate() {
+            let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
+            match raw.get(&places) {
+                Ok(words) => found[rank] = packed(&words),
+                Err(Error::StaleReferences { stale, .. }) => told[rank] = STALE | stale,
+                Err(Error::InvalidReferences { invalid, .. }) => told[rank] = INVALID | invalid,
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let mut record = self.link.record().failed(failed.as_ref());
+        record.rows = told.clone();
+        let records = self.link.tell(Operation::Get, record)?;
+        agree(&records, failed)?;
+        let bad = |rank: usize| records[rank].rows[me];
+        let due: Vec<usize> =
+            (0..ranks).map(|rank| if bad(rank) == 0 { (wanted[rank].len() * width).div_ceil(2) } else { 0 }).collect();
+        let vectors = self.exchange_words(found, &due)?;
+
+        let count_of = |kind: u64| (0..ranks).map(&bad).filter(|bad| bad & kind != 0).map(|bad| bad & !kind).sum::<u64>();
+        match (count_of(STALE), count_of(INVALID)) {
+            (0, 0) => {}
+            (0, invalid) => return Err(Error::InvalidReferences { invalid, count: references.len() }),
+            (stale, _) => return Err(Error::StaleReferences { stale, count: references.len() }),
+        }
+        let mut next = vec![0; ranks];
+        let mut words = Vec::with_capacity(references.len() * width);
+        for reference in references {
+            let rank = reference.rank as usize;
+            let of_rank: &[u32] = bytemuck::cast_slice(&vectors[rank]);
+            words.extend_from_slice(&of_rank[next[rank] * width..][..width]);
+            next[rank] += 1;
+        }
+        Ok(words)
+    }
+}
+
+/// Words by two; the last one with a zero, if it is alone.
+fn packed(words: &[u32]) -> Vec<u64> {
+    let mut packed = vec![0u64; words.len().div_ceil(2)];
+    bytemuck::cast_slice_mut(&mut packed)[..words.len()].copy_from_slice(words);
+    packed
+}

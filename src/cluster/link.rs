@@ -1,0 +1,114 @@
+//! The connection as the table uses it: in step with the others, or ended.
+
+use super::record::{Operation, Record};
+use super::stats::Traffic;
+use super::transport::{Region, Transport};
+use crate::{Error, Result};
+use std::time::Instant;
+
+pub(super) struct Link {
+    transport: Box<dyn Transport>,
+    /// Records so far: the same on all ranks.
+    sequence: u64,
+    /// Why the connection has ended.
+    ended: Option<Error>,
+    pub traffic: Traffic,
+}
+
+impl Link {
+    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
+        Self { transport, sequence: 0, ended: None, traffic: Traffic::default() }
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.transport.rank()
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.transport.ranks()
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub(super) fn record(&self) -> Record {
+        Record::new(self.ranks())
+    }
+
+    /// Gives all ranks this record, and gets theirs, by rank.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`], [`Error::OutOfStep`]: the connection has ended.
+    pub(super) fn tell(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
+        self.ended.clone().map_or(Ok(()), Err)?;
+        self.sequence += 1;
+        let (sequence, began) = (self.sequence, Instant::now());
+        let own = record.into_bytes(operation, sequence, self.rank());
+        let mut all = vec![0; own.len() * self.ranks()];
+        let gathered = self.transport.all_gather(&own, &mut all);
+        self.traffic.waited += began.elapsed();
+        let records = gathered.and_then(|()| {
+            let of = |(rank, bytes)| Record::from_bytes(bytes, operation, sequence, rank);
+            all.chunks_exact(own.len()).enumerate().map(of).collect()
+        });
+        self.unless_ended(records)
+    }
+
+    /// Begins an exchange, does `meanwhile`, and waits for the end of the exchange.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Transport::begin`] and [`Transport::finish`], whatever `meanwhile` does.
+    pub(super) unsafe fn exchange<T>(
+        &mut self,
+        (send, receive): &(Vec<Region>, Vec<Region>),
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<T> {
+        /// Ends the exchange also if `meanwhile` panics: the others may not copy from memory that is about to be freed.
+        struct Begun<'a>(&'a mut dyn Transport);
+        impl Drop for Begun<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.abort("has panicked");
+                    let _ = self.0.finish();
+                }
+            }
+        }
+        let transport = Begun(&mut *self.transport);
+        // SAFETY: the caller's.
+        let begun = unsafe { transport.0.begin(send, receive) };
+        let done = match &begun {
+            Ok(()) => Some(meanwhile()),
+            Err(error) => {
+                transport.0.abort(&format!("could not begin an exchange: {error}"));
+                None
+            }
+        };
+        let began = Instant::now();
+        let finished = transport.0.finish();
+        drop(transport);
+        self.traffic.waited += began.elapsed();
+        let result = begun.and(finished).map(|()| done.expect("done, as it has begun"));
+        self.unless_ended(result)
+    }
+
+    /// The result; if it is an error, the connection ends for all.
+    pub(super) fn unless_ended<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.transport.abort(&format!("has met an error: {error}"));
+            self.ended.get_or_insert_with(|| error.clone());
+        }
+        result
+    }
+}
+
+/// An error if a rank has failed: `own` if this one has, else what the first one says.
+pub(super) fn agree(records: &[Record], own: Option<Error>) -> Result<()> {
+    if let Some(error) = own {
+        return Err(error);
+    }
+    let failed = records.iter().enumerate().find_map(|(rank, record)| Some((rank, record.failure()?)));
+    failed.map_or(Ok(()), |(rank, reason)| Err(Error::Rank { rank, reason }))
+}

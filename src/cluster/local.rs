@@ -1,0 +1,443 @@
+//! Ranks that are threads of one process: messages are copied from the sender's memory to the receiver's.
+//!
+//! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message.
+//! Memory of an exchange is not: the receiver copies from where it is, and the sender's `finish` waits until all of its messages
+//! were taken. If the sender gives up, it takes back those that nobody has begun to copy, and waits for those that somebody
+//! has: that takes as long as a copy, whatever else has gone wrong.
+
+use super::transport::{Place, Region, Transport};
+use crate::{Error, Result};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The [`Transport`] between ranks that are threads of one process: on CPUs, on one GPU, or on several.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::cluster::{Local, Transport};
+///
+/// let ranks = Local::ranks(2).into_iter();
+/// let sums = std::thread::scope(|scope| {
+///     let of = |mut rank: Local| {
+///         scope.spawn(move || {
+///             let mut sum = [rank.rank() as u64 + 1];
+///             rank.all_reduce(&mut sum).map(|()| sum[0])
+///         })
+///     };
+///     ranks.map(of).collect::<Vec<_>>().into_iter().map(|rank| rank.join().unwrap()).collect::<Result<Vec<_>, _>>()
+/// })?;
+/// assert_eq!(sums, [3, 3]);
+/// # Ok(()) }
+/// ```
+pub struct Local {
+    rank: usize,
+    shared: Arc<Shared>,
+    /// Messages of the exchange that is under way: how many were sent, and where what comes goes to, by rank.
+    receive: Option<Vec<Region>>,
+}
+
+struct Shared {
+    ranks: usize,
+    timeout: Duration,
+    state: Mutex<State>,
+    /// Any change of the state.
+    changed: Condvar,
+}
+
+struct State {
+    /// By sender, then receiver; oldest first.
+    boxes: Vec<VecDeque<Message>>,
+    /// Messages of each sender that somebody copies from now.
+    copied_from: Vec<usize>,
+    gone: Vec<bool>,
+    ended: Option<Error>,
+    /// Messages that each rank has sent.
+    sent: Vec<u64>,
+    faults: Vec<Fault>,
+}
+
+struct Message {
+    content: Content,
+    /// Not there for the receiver before.
+    from_when: Option<Instant>,
+    /// Not there before another has come.
+    behind: bool,
+}
+
+enum Content {
+    Record(Box<[u8]>),
+    Memory(Region),
+}
+
+/// For tests: what goes wrong with the message of this number, from 0, that a rank sends.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub rank: usize,
+    pub message: u64,
+    pub kind: FaultKind,
+}
+
+/// See [`Fault`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It never comes.
+    Lost,
+    /// It comes later.
+    Late(Duration),
+    /// It comes after the next one to the same rank.
+    Overtaken,
+    /// It comes to the next rank instead.
+    Misrouted,
+    /// It ends in its middle.
+    Half,
+    /// Its second half is zeros, and it is as long as it is to be.
+    HalfZeros,
+    /// The rank ends the connection instead.
+    Abort,
+    /// The rank goes away without a word.
+    Gone,
+}
+
+/// The time-out, if none is chosen: longer than what a rank may have to do between two messages.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+impl Local {
+    /// So many ranks, at least one, by number, whose calls wait for each other for two minutes at most.
+    pub fn ranks(count: usize) -> Vec<Self> {
+        Self::with_timeout(count, TIMEOUT)
+    }
+
+    /// The same with another time-out: how long a call waits for a message that does not come. Longer than the longest time
+    /// that one rank may work on while others wait for it: a round's find-or-puts, a growth, and what the program does between
+    /// its calls.
+    pub fn with_timeout(count: usize, timeout: Duration) -> Vec<Self> {
+        Self::with_faults(count, timeout, Vec::new())
+    }
+
+    /// The same with faults on purpose.
+    #[doc(hidden)]
+    pub fn with_faults(count: usize, timeout: Duration, faults: Vec<Fault>) -> Vec<Self> {
+        let count = count.max(1);
+        let state = State {
+            boxes: (0..count * count).map(|_| VecDeque::new()).collect(),
+            copied_from: vec![0; count],
+            gone: vec![false; count],
+            ended: None,
+            sent: vec![0; count],
+            faults,
+        };
+        let shared = Arc::new(Shared { ranks: count, timeout, state: Mutex::new(state), changed: Condvar::new() });
+        (0..count).map(|rank| Self { rank, shared: shared.clone(), receive: None }).collect()
+    }
+
+    /// Tells how many messages this rank has sent so far: those that a [`Fault`] may be of.
+    #[doc(hidden)]
+    pub fn watch(&self) -> impl Fn() -> u64 + Send + Sync + use<> {
+        let (rank, shared) = (self.rank, self.shared.clone());
+        move || shared.lock().sent[rank]
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        // The next rank first, so that not all ranks take from the same one at a time.
+        let (rank, ranks) = (self.rank, self.shared.ranks);
+        (1..ranks).map(move |distance| (rank + distance) % ranks)
+    }
+
+    /// Puts a message into the box for a rank; or does with it what a fault wants.
+    fn send(&self, to: usize, content: Content) -> Result<()> {
+        let ranks = self.shared.ranks;
+        let mut state = self.shared.lock();
+        state.check()?;
+        let number = state.sent[self.rank];
+        state.sent[self.rank] += 1;
+        let fault = state.faults.iter().find(|fault| fault.rank == self.rank && fault.message == number);
+        let mut message = Message { content, from_when: None, behind: false };
+        let mut to = to;
+        match fault.map(|fault| fault.kind) {
+            None => {}
+            Some(FaultKind::Lost) => return Ok(()),
+            Some(FaultKind::Late(delay)) => message.from_when = Some(Instant::now() + delay),
+            Some(FaultKind::Overtaken) => message.behind = true,
+            // Of two ranks there is nobody else: then it is lost.
+            Some(FaultKind::Misrouted) => match self.others().find(|other| *other != to) {
+                Some(other) => to = other,
+                None => return Ok(()),
+            },
+            Some(FaultKind::Half) => match &mut message.content {
+                Content::Record(record) => *record = record[..record.len() / 2].into(),
+                Content::Memory(region) => region.bytes /= 2,
+            },
+            Some(FaultKind::HalfZeros) => message.content = message.content.with_half_zeros(),
+            Some(FaultKind::Abort) => {
+                state.end(self.rank, "has aborted on purpose");
+                self.shared.changed.notify_all();
+                return state.check();
+            }
+            Some(FaultKind::Gone) => {
+                state.gone[self.rank] = true;
+                self.shared.changed.notify_all();
+                return Err(Error::Connection { rank: self.rank, reason: "is gone on purpose".into() });
+            }
+        }
+        state.boxes[self.rank * ranks + to].push_back(message);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Takes the next message from a rank.
+    fn receive(&self, from: usize, use_it: impl FnOnce(&Content) -> Result<()>) -> Result<()> {
+        let deadline = Instant::now() + self.shared.timeout;
+        let at = from * self.shared.ranks + self.rank;
+        let mut state = self.shared.lock();
+        let message = loop {
+            state.check()?;
+            let now = Instant::now();
+            match state.take(at, now) {
+                Ok(message) => break message,
+                // What it has sent before is taken, and nothing comes any more.
+                Err(_) if state.gone[from] && state.boxes[at].is_empty() => {
+                    state.end(from, "is gone");
+                }
+                Err(_) if now >= deadline => {
+                    state.end(
+                        from,
+                        &format!("has sent nothing for {:?}, which rank {} waits for", self.shared.timeout, self.rank),
+                    );
+                }
+                Err(until) => {
+                    let until = until.map_or(deadline, |until| until.min(deadline));
+                    state = self.shared.wait(state, until - now);
+                    continue;
+                }
+            }
+            self.shared.changed.notify_all();
+        };
+        state.copied_from[from] += 1;
+        drop(state);
+        let used = use_it(&message.content);
+        let mut state = self.shared.lock();
+        state.copied_from[from] -= 1;
+        if let Err(error) = &used {
+            state.ended.get_or_insert_with(|| error.clone());
+        }
+        self.shared.changed.notify_all();
+        used
+    }
+
+    /// Waits until all memory that was sent has been copied; after an end of the connection, until nobody copies from it any
+    /// more, or ever will.
+    fn wait_until_taken(&self) -> Result<()> {
+        let deadline = Instant::now() + self.shared.timeout;
+        let own = self.rank * self.shared.ranks..(self.rank + 1) * self.shared.ranks;
+        let mut state = self.shared.lock();
+        loop {
+            let slow = state.boxes[own.clone()].iter().position(|messages| messages.iter().any(Message::is_memory));
+            let now = Instant::now();
+            match slow {
+                None if state.copied_from[self.rank] == 0 => return state.check(),
+                None => state = self.shared.wait(state, self.shared.timeout),
+                Some(_) if state.ended.is_some() => {
+                    state.boxes[own.clone()].iter_mut().for_each(|messages| messages.retain(|message| !message.is_memory()));
+                }
+                Some(rank) if state.gone[rank] => state.end(rank, "is gone"),
+                Some(rank) if now >= deadline => {
+                    let text = format!("has not taken for {:?} what rank {} has sent", self.shared.timeout, self.rank);
+                    state.end(rank, &text);
+                    self.shared.changed.notify_all();
+                }
+                Some(_) => state = self.shared.wait(state, deadline - now),
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, time).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<()> {
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self, rank: usize, reason: &str) {
+        self.ended.get_or_insert_with(|| Error::Connection { rank, reason: reason.into() });
+    }
+
+    /// The next message of a box; or when there will be one, if that is known.
+    fn take(&mut self, at: usize, now: Instant) -> Result<Message, Option<Instant>> {
+        let messages = &mut self.boxes[at];
+        if messages.len() > 1 && messages[0].behind {
+            messages[0].behind = false;
+            messages.swap(0, 1);
+        }
+        match messages.front() {
+            None => Err(None),
+            Some(Message { behind: true, .. }) => Err(None),
+            Some(Message { from_when: Some(when), .. }) if *when > now => Err(Some(*when)),
+            Some(_) => Ok(messages.pop_front().expect("there is one")),
+        }
+    }
+}
+
+impl Message {
+    fn is_memory(&self) -> bool {
+        matches!(self.content, Content::Memory(_))
+    }
+}
+
+impl Content {
+    /// A copy that ends in zeros.
+    fn with_half_zeros(&self) -> Self {
+        let mut bytes: Box<[u8]> = match self {
+            Self::Record(record) => record.clone(),
+            Self::Memory(region) => {
+                let mut bytes = vec![0; region.bytes].into_boxed_slice();
+                let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: Place::Host };
+                // SAFETY: the sender's memory stays until it was taken, which it is here; `bytes` is as long.
+                let _ = unsafe { copy(region, &to) };
+                bytes
+            }
+        };
+        let half = bytes.len() / 2;
+        bytes[half..].fill(0);
+        Self::Record(bytes)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Record(record) => record.len(),
+            Self::Memory(region) => region.bytes,
+        }
+    }
+}
+
+/// Copies as many bytes as `to` has. Waits until they are there.
+///
+/// # Safety
+///
+/// Both are that long, and nobody else writes to them meanwhile, or reads `to`.
+unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
+    debug_assert!(from.bytes == to.bytes);
+    match (&from.place, &to.place) {
+        (Place::Host, Place::Host) => {
+            // SAFETY: the caller's.
+            unsafe { std::ptr::copy_nonoverlapping(from.address as *const u8, to.address as *mut u8, to.bytes) };
+            Ok(())
+        }
+        #[cfg(feature = "cuda")]
+        // SAFETY: the caller's.
+        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => unsafe {
+            crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream)
+        },
+    }
+}
+
+impl Transport for Local {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.shared.ranks
+    }
+
+    fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()> {
+        assert_eq!(all.len(), own.len() * self.shared.ranks, "all ranks' parts have room");
+        self.others().try_for_each(|to| self.send(to, Content::Record(own.into())))?;
+        all[self.rank * own.len()..][..own.len()].copy_from_slice(own);
+        for from in self.others() {
+            let part = &mut all[from * own.len()..][..own.len()];
+            self.receive(from, |content| match content {
+                Content::Record(record) if record.len() == part.len() => {
+                    part.copy_from_slice(record);
+                    Ok(())
+                }
+                content => Err(unexpected(from, self.rank, content, part.len())),
+            })?;
+        }
+        Ok(())
+    }
+
+    unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()> {
+        assert!(self.receive.is_none(), "one exchange at a time");
+        assert!(send.len() == self.shared.ranks && receive.len() == self.shared.ranks, "a region for each rank");
+        self.receive = Some(receive.to_vec());
+        #[cfg(feature = "cuda")]
+        for region in send.iter().chain(receive) {
+            // The receiver copies on a stream of its own.
+            if let (Place::Gpu(stream), true) = (&region.place, region.bytes > 0) {
+                crate::backend::cuda::wait_for(stream)?;
+            }
+        }
+        let to_send = self.others().filter(|to| send[*to].bytes > 0);
+        to_send.into_iter().try_for_each(|to| self.send(to, Content::Memory(send[to].clone())))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let receive = self.receive.take().expect("an exchange was begun");
+        let receive_all = || {
+            for from in self.others().filter(|from| receive[*from].bytes > 0) {
+                let to = &receive[from];
+                self.receive(from, |content| {
+                    let source = match content {
+                        content if content.len() != to.bytes => return Err(unexpected(from, self.rank, content, to.bytes)),
+                        Content::Memory(region) => region.clone(),
+                        // As a fault has made it.
+                        Content::Record(bytes) => {
+                            Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: Place::Host }
+                        }
+                    };
+                    // SAFETY: as long as each other; the sender's stays until this has returned (`wait_until_taken`), the
+                    // receiver's is this rank's alone until `finish` has returned (both by the contract of `begin`).
+                    unsafe { copy(&source, to) }
+                })?;
+            }
+            Ok(())
+        };
+        let received: Result<()> = receive_all();
+        if let Err(error) = &received {
+            self.shared.lock().ended.get_or_insert_with(|| error.clone());
+            self.shared.changed.notify_all();
+        }
+        received.and(self.wait_until_taken())
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.shared.lock().end(self.rank, reason);
+        self.shared.changed.notify_all();
+    }
+}
+
+fn unexpected(from: usize, to: usize, content: &Content, needed: usize) -> Error {
+    let reason = format!("has sent {} bytes to rank {to}, which waits for {needed}", content.len());
+    Error::Connection { rank: from, reason }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        if self.receive.is_some() {
+            // A panic between `begin` and `finish`: nobody may copy from what is about to be freed.
+            self.abort("has given up in the middle of an exchange");
+            let _ = self.wait_until_taken();
+        }
+        self.shared.lock().gone[self.rank] = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Local(rank {} of {})", self.rank, self.shared.ranks)
+    }
+}

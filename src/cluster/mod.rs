@@ -1,0 +1,148 @@
+//! One set spread over several ranks: GPUs, or parts of a CPU. Every vector has one rank that owns it, and only that rank stores
+//! it.
+//!
+//! A *rank* is one of several participants that each have a [`Table`], an ordinary [`warpset::Table`](crate::Table) on a device
+//! of theirs in it, and a [`Transport`] to the others. [`Local`] connects threads of one process. Operations are *collective*:
+//! every rank calls the same ones in the same order, each with a batch of its own, which may be empty.
+//!
+//! ```
+//! # fn main() -> Result<(), warpset::Error> {
+//! use warpset::cluster::{Builder, Local};
+//! use warpset::{BucketTable, Device, Outcome};
+//!
+//! let new_on_all = std::thread::scope(|scope| {
+//!     let ranks = Local::ranks(3).into_iter().map(|transport| {
+//!         scope.spawn(move || {
+//!             let builder = BucketTable::builder(2).capacity(1000); // slots of this rank
+//!             let mut set = Builder::new(builder).build(&Device::cpu_with_threads(1), transport)?;
+//!             let batch = set.find_or_put_many(&[7, 7, /**/ 8, 8])?; // the same on every rank
+//!             assert_eq!(set.len()?, 2);
+//!             Ok(batch.tally.new)
+//!         })
+//!     });
+//!     let ranks: Vec<_> = ranks.collect();
+//!     ranks.into_iter().map(|rank| rank.join().unwrap()).sum::<Result<u64, warpset::Error>>()
+//! })?;
+//! assert_eq!(new_on_all, 2); // whoever was first was told that they are new
+//! # Ok(()) }
+//! ```
+//!
+//! # What a find-or-put of a batch does
+//!
+//! Batches are cut into *rounds*, of a size that all ranks agree on. A rank that has no more vectors takes part with none. In a
+//! round each rank
+//!
+//! 1. finds the owner of each of its vectors, and of equal ones a *representative*, and copies the representatives to one *run*
+//!    for each owner (cuda/warpset/cluster/partition.cuh: a kernel on a GPU, so that a batch in its memory never passes through
+//!    the host);
+//! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, and what its batch
+//!    has come to so far. All know all of this, so all decide alike: whether to go on, and whether to grow first;
+//! 3. sends each run to its owner, and puts its own meanwhile;
+//! 4. puts the runs that it gets, each as a batch of its table;
+//! 5. sends each run's outcomes, and the references that were asked for, back to where the run came from;
+//! 6. gives every vector of the round what has become of its representative.
+//!
+//! A round in which nobody has a vector left ends the operation, and tells everybody the sums over all ranks
+//! ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes.
+//!
+//! # Why one `New`
+//!
+//! The owner of a vector is a function of nothing but the vector and of numbers that all ranks have in common and that do not
+//! change as long as the cluster is there. So whoever offers the vector, and whenever, offers it to the same table. Of all rows
+//! that bring it there, in whatever runs and rounds, that table says `New` to one (its own promise), and that row was sent by one
+//! rank for one representative. Vectors that it represents besides itself get `Seen`. A vector that is rejected gets `Full` on
+//! its rank for all that were represented, and is stored nowhere, as no other rank would ever store it.
+//!
+//! Whole vectors: what a rank puts is a row of a run whose first and last line bear the stamp of this round, this sender and this
+//! receiver, and which is as long as the sender has said. Anything else ends the connection before it is put.
+//!
+//! # What crosses the wire
+//!
+//! | from each rank to each other | bytes |
+//! |---|---|
+//! | before each round: the record of 2. above | 360 + 8 for each rank |
+//! | a run of r distinct vectors of w words | 4 w r, and 144 to 271 for stamps and to fill lines |
+//! | its reply | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
+//! | nothing, if there is no row | 0 |
+//!
+//! Runs begin at a line of 128 bytes, and are whole lines. Equal vectors of a round cross once, and vectors that the rank itself
+//! owns not at all: of a batch without duplicates, 1 - 1/n of its vectors cross for n ranks.
+//!
+//! # Owners
+//!
+//! The owner is chosen by the hash of all words of the vector, with seeds that only the cluster has. They are drawn by rank 0,
+//! and differ from those of every table in it: bits that choose a bucket are no help in choosing an owner, and the other way
+//! round. If they were, each rank would use only a part of its buckets.
+//!
+//! Ranks own equal shares of all hashes. So the table of each has as many slots as that of any other, or [`Builder::build`] is an
+//! error on all; [`Shares::BySlots`] divides by slots instead. With 2^20 vectors or more on a rank, shares differ from what they
+//! should be by less than a percent ([`Stats::balance`]).
+//!
+//! # Memory
+//!
+//! Of each rank besides its table, for rounds of r vectors of w words and n ranks: r (4 w + 33) bytes for what it sends, at most
+//! n r (4 w + 9) for what it gets (as much only if all vectors of all ranks have one owner), and on a GPU r (4 w + 13) for
+//! batches from host memory. That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free
+//! memory, 4 GiB at most. [`Builder::round`] chooses r instead. Nothing is allocated while an operation is under way but the
+//! results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
+//!
+//! # Growth
+//!
+//! Tables with [`grows(true)`](crate::TableBuilder::grows) double on all ranks as soon as one would be too full, so that the
+//! shares stay as they were. If one cannot, nobody's batch fails: vectors go into what slots there are, and [`Batch::error`]
+//! says which rank could not grow, and why.
+//!
+//! # Failures
+//!
+//! - A rank is given a batch that it refuses (a ragged one, say). It tells the others in the record of its first round. It gets
+//!   its error, they get [`Error::Rank`]. Nothing was put, and all may go on.
+//! - A rank fails between rounds (its device reports an error, say). The same, with the next record. What has been put is stored,
+//!   and nobody is told that it is new.
+//! - Ranks call different operations: [`Error::OutOfStep`], or [`Error::Connection`] that tells of it, on all. The connection
+//!   ends.
+//! - A rank goes away, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or another than
+//!   the one that is due: [`Error::Connection`] on all who wait for it, each within the time-out. The connection ends.
+//!
+//! Whatever happens, the rank's own table has all that was stored, can be read ([`Table::local`]) and taken
+//! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. After an end of
+//! the connection during a batch, any part of the batch may be stored, and nobody was told `New` for it.
+
+mod batch;
+mod builder;
+#[cfg(feature = "cuda")]
+mod device;
+mod engine;
+mod fetch;
+mod link;
+mod local;
+mod memory;
+#[cfg(all(feature = "nccl", unix))]
+mod nccl;
+mod owners;
+mod partition;
+mod record;
+mod rendezvous;
+mod stats;
+mod table;
+mod transport;
+mod view;
+
+pub use batch::{Batch, Reference, Request};
+pub use builder::{Builder, Shares};
+#[cfg(feature = "cuda")]
+pub use device::DeviceBatch;
+pub use local::Local;
+#[doc(hidden)] // for tests
+pub use local::{Fault, FaultKind};
+#[cfg(all(feature = "nccl", unix))]
+pub use nccl::Nccl;
+pub use rendezvous::Rendezvous;
+pub use stats::{RankStats, Stats, Traffic};
+pub use table::Table;
+pub use transport::{Place, Region, Transport};
+
+#[cfg(feature = "cuda")]
+pub(crate) use memory::{ABI, Kernel};
+
+#[cfg(doc)]
+use crate::Error;

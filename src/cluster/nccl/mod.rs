@@ -1,0 +1,375 @@
+//! Ranks that are GPUs, of one host or of several, connected by NCCL.
+
+mod library;
+
+use super::rendezvous::Rendezvous;
+use super::transport::{Place, Region, Transport};
+use crate::backend::cuda::{DeviceMemory, Gpu, cuda};
+use crate::{Device, Error, Result};
+use cudarc::driver::{CudaEvent, CudaStream, result, sys};
+use library::{BYTES, Comm, Config, IN_PROGRESS, Nccl as Library, SUCCESS, UniqueId};
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The [`Transport`] between GPUs, one a rank: of one process or of several, on one host or on several.
+///
+/// Messages go by grouped sends and receives of exact sizes. NCCL is told not to block, so that every call here can give up: it
+/// looks for errors of the communicator while it waits, and after the time-out ends it. Ranks are not told of each other's ends
+/// but by NCCL, which notices those of processes on other hosts at once, and others not always: then they wait for their own
+/// time-out.
+///
+/// NCCL is loaded at run time: `libnccl.so.2` by the system's loader, else from the packages `nvidia-nccl-cu12` or `-cu13` of the
+/// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps it from making objects
+/// for NVLink multicast, which sends and receives do not use.
+pub struct Nccl {
+    library: &'static Library,
+    /// Null after an end.
+    comm: Comm,
+    rank: usize,
+    ranks: usize,
+    timeout: Duration,
+    gpu: Arc<Gpu>,
+    stream: Arc<CudaStream>,
+    /// Passed when what the other streams had to do before is done; and when an exchange is.
+    before: CudaEvent,
+    done: CudaEvent,
+    /// What the host sends and receives passes through the GPU.
+    staging: Option<DeviceMemory>,
+    /// Where what is in the staging memory goes, of the exchange that is under way: from which byte on, and where to.
+    to_host: Vec<(usize, Region)>,
+    under_way: bool,
+    ended: Option<Error>,
+}
+
+// SAFETY: NCCL's communicators may be used by one thread after another; this is used by one at a time, as its methods take
+// `&mut self`.
+unsafe impl Send for Nccl {}
+
+/// Between two looks at what is waited for.
+const PAUSE: Duration = Duration::from_micros(20);
+
+impl Nccl {
+    /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place; its time-out is
+    /// also that of connecting. `timeout`: how long a call waits for other ranks, as of
+    /// [`Local::with_timeout`](super::Local::with_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LibraryNotFound`], [`Error::LibraryTooOld`]: before the rendezvous. [`Error::NotOnGpu`]; [`Error::Connection`].
+    pub fn connect(device: &Device, rank: usize, ranks: usize, meet: &Rendezvous, timeout: Duration) -> Result<Self> {
+        let library = Library::get()?;
+        let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "NCCL", device: device.to_string() })?;
+        let mut id = UniqueId([0; 128]);
+        if rank == 0 {
+            // SAFETY: the id has memory.
+            let answer = unsafe { (library.get_unique_id)(&mut id) };
+            check(library, answer, std::ptr::null_mut(), rank, "making an id")?;
+        }
+        let given = meet.share(rank, ranks, &id.0)?;
+        id.0 = given.try_into().map_err(|given: Vec<u8>| Error::Connection {
+            rank: 0,
+            reason: format!("has given {} bytes, which are no id of NCCL", given.len()),
+        })?;
+        let stream = gpu.new_stream()?;
+        let event = || gpu.context().new_event(None).map_err(cuda("making an event"));
+        let mut made = Self {
+            library,
+            comm: std::ptr::null_mut(),
+            rank,
+            ranks,
+            timeout,
+            gpu: gpu.clone(),
+            stream,
+            before: event()?,
+            done: event()?,
+            staging: None,
+            to_host: Vec::new(),
+            under_way: false,
+            ended: None,
+        };
+        gpu.bind()?;
+        let mut config = Config::nonblocking();
+        // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
+        // context is current.
+        let answer = unsafe { (library.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
+        let connected = made.settle(answer, "connecting").and_then(|()| made.barrier());
+        connected.map(|()| made)
+    }
+
+    /// The version of NCCL, as 10,000 x major + 100 x minor + patch.
+    pub fn version(&self) -> u32 {
+        self.library.version
+    }
+
+    fn check_ended(&self) -> Result<()> {
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+
+    /// Ends the communicator, and gives the error that did.
+    fn end(&mut self, error: Error) -> Error {
+        if !self.comm.is_null() && self.gpu.bind().is_ok() {
+            // SAFETY: a communicator that was made, ended once: the pointer is null from here on. It stops its kernels.
+            unsafe { (self.library.abort)(self.comm) };
+        }
+        self.comm = std::ptr::null_mut();
+        self.ended.get_or_insert(error).clone()
+    }
+
+    /// Waits until a call that has answered so is done.
+    fn settle(&mut self, answer: c_int, what: &str) -> Result<()> {
+        let deadline = Instant::now() + self.timeout;
+        let mut state = answer;
+        while state == IN_PROGRESS && !self.comm.is_null() {
+            // SAFETY: the communicator was made by `init`; the answer has memory.
+            let asked = unsafe { (self.library.async_error)(self.comm, &mut state) };
+            if asked != SUCCESS {
+                state = asked;
+            } else if state == IN_PROGRESS {
+                self.look_at(deadline, what)?;
+            }
+        }
+        check(self.library, state, self.comm, self.rank, what).map_err(|error| self.end(error))
+    }
+
+    /// Pauses; an error after the deadline.
+    fn look_at(&mut self, deadline: Instant, what: &str) -> Result<()> {
+        if Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+            return Ok(());
+        }
+        let reason = format!("has waited {:?} for the other ranks, while {what}", self.timeout);
+        Err(self.end(Error::Connection { rank: self.rank, reason }))
+    }
+
+    /// Waits until the stream has come to the event `done`, or the communicator to an error.
+    fn wait_for_stream(&mut self) -> Result<()> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            // SAFETY: the event lives.
+            match unsafe { sys::cuEventQuery(self.done.cu_event()) } {
+                sys::CUresult::CUDA_SUCCESS => return Ok(()),
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                error => {
+                    let error = Error::Cuda { what: "exchanging through NCCL", status: format!("{error:?}") };
+                    return Err(self.end(error));
+                }
+            }
+            let mut state = SUCCESS;
+            // SAFETY: as in `settle`.
+            let asked = unsafe { (self.library.async_error)(self.comm, &mut state) };
+            let state = if asked == SUCCESS { state } else { asked };
+            if state != SUCCESS && state != IN_PROGRESS {
+                let error = check(self.library, state, self.comm, self.rank, "exchanging").expect_err("it is no success");
+                return Err(self.end(error));
+            }
+            self.look_at(deadline, "exchanging")?;
+        }
+    }
+
+    /// Sends and receives, each from or to an address in the GPU's memory: on the stream, in one group.
+    ///
+    /// # Safety
+    ///
+    /// The memory is as long as it says, and is the stream's until `done` has passed.
+    unsafe fn enqueue(&mut self, send: &[(u64, usize)], receive: &[(u64, usize)]) -> Result<()> {
+        self.gpu.bind()?;
+        let (library, comm, stream) = (self.library, self.comm, self.stream.cu_stream().cast::<c_void>());
+        let mut worst = SUCCESS;
+        let mut note = |answer: c_int| {
+            if worst == SUCCESS && answer != SUCCESS && answer != IN_PROGRESS {
+                worst = answer;
+            }
+            answer
+        };
+        // SAFETY:
+        // - the communicator was made, and nobody else uses it; so was the stream;
+        // - the memory is the caller's promise;
+        // - a group that was started is ended, whatever comes between.
+        let answer = unsafe {
+            note((library.group_start)());
+            for (rank, (address, bytes)) in send.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
+                note((library.send)(*address as *const c_void, *bytes, BYTES, rank as c_int, comm, stream));
+            }
+            for (rank, (address, bytes)) in receive.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
+                note((library.receive)(*address as *mut c_void, *bytes, BYTES, rank as c_int, comm, stream));
+            }
+            note((library.group_end)())
+        };
+        check(library, worst, comm, self.rank, "beginning an exchange").map_err(|error| self.end(error))?;
+        self.settle(answer, "beginning an exchange")?;
+        // SAFETY: event and stream are of this context.
+        unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
+    }
+
+    /// Room in the staging memory.
+    fn stage(&mut self, bytes: usize) -> Result<u64> {
+        if self.staging.as_ref().is_none_or(|staging| staging.bytes() < bytes) {
+            self.staging = None;
+            self.staging = Some(DeviceMemory::new(&self.gpu, bytes.next_power_of_two().max(1 << 16) as u64)?);
+        }
+        Ok(self.staging.as_ref().map_or(0, DeviceMemory::address))
+    }
+
+    /// Lets the stream wait for what was enqueued on the streams of regions.
+    fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
+        let mut known: Vec<sys::CUstream> = Vec::new();
+        for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
+            if let Place::Gpu(stream) = &region.place {
+                if known.contains(&stream.cu_stream()) {
+                    continue;
+                }
+                known.push(stream.cu_stream());
+                let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+                // SAFETY: event and streams live, and are of this GPU's context: a rank's regions are of its GPU.
+                unsafe {
+                    result::event::record(self.before.cu_event(), stream.cu_stream()).map_err(cuda("ordering an exchange"))?;
+                    result::stream::wait_event(self.stream.cu_stream(), self.before.cu_event(), flags)
+                        .map_err(cuda("ordering an exchange"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the host's memory.
+///
+/// # Safety
+///
+/// The region is of the host, is there as long as the slice, and nobody writes to it.
+unsafe fn host_bytes<'a>(region: &Region) -> &'a [u8] {
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(region.address as *const u8, region.bytes) }
+}
+
+fn check(library: &Library, answer: c_int, comm: Comm, rank: usize, what: &str) -> Result<()> {
+    if answer == SUCCESS {
+        return Ok(());
+    }
+    Err(Error::Connection { rank, reason: format!("has met an error of NCCL while {what}: {}", library.text(answer, comm)) })
+}
+
+fn is_host(region: &Region) -> bool {
+    matches!(region.place, Place::Host)
+}
+
+impl Transport for Nccl {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()> {
+        assert_eq!(all.len(), own.len() * self.ranks, "all ranks' parts have room");
+        all[self.rank * own.len()..][..own.len()].copy_from_slice(own);
+        let region = |address: u64, bytes: usize| Region { address, bytes, place: Place::Host };
+        let of = |rank: usize| if rank == self.rank { Region::empty() } else { region(own.as_ptr() as u64, own.len()) };
+        let send: Vec<Region> = (0..self.ranks).map(of).collect();
+        let mut parts = all.chunks_exact_mut(own.len().max(1));
+        let to = |rank: usize| {
+            let part = parts.next().map_or((0, 0), |part| (part.as_mut_ptr() as u64, part.len()));
+            if rank == self.rank { Region::empty() } else { region(part.0, part.1) }
+        };
+        let receive: Vec<Region> = (0..self.ranks).map(to).collect();
+        // SAFETY: both are borrowed until this returns, which is after `finish`.
+        let begun = unsafe { self.begin(&send, &receive) };
+        let finished = self.finish();
+        begun.and(finished)
+    }
+
+    unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()> {
+        assert!(!self.under_way, "one exchange at a time");
+        assert!(send.len() == self.ranks && receive.len() == self.ranks, "a region for each rank");
+        self.under_way = true;
+        self.to_host.clear();
+        self.check_ended()?;
+        self.gpu.bind()?;
+        let staged: usize =
+            send.iter().chain(receive).filter(|region| is_host(region)).map(|region| region.bytes.next_multiple_of(256)).sum();
+        let (base, mut at) = (if staged > 0 { self.stage(staged)? } else { 0 }, 0);
+        let (mut out, mut back) = (Vec::new(), Vec::new());
+        for region in send {
+            if is_host(region) && region.bytes > 0 {
+                let staging = self.staging.as_ref().expect("staged");
+                // SAFETY: as `begin` is promised: the region stays, and is not written, until `finish`; pinned memory, too.
+                unsafe { staging.write_async(at, host_bytes(region), self.stream.cu_stream())? };
+                out.push((base + at as u64, region.bytes));
+                at += region.bytes.next_multiple_of(256);
+            } else {
+                out.push((region.address, region.bytes));
+            }
+        }
+        for region in receive {
+            if is_host(region) && region.bytes > 0 {
+                self.to_host.push((at, region.clone()));
+                back.push((base + at as u64, region.bytes));
+                at += region.bytes.next_multiple_of(256);
+            } else {
+                back.push((region.address, region.bytes));
+            }
+        }
+        self.come_after(&[send, receive])?;
+        // SAFETY: regions of the GPU are as `begin` is promised, those of the host are staged; `finish` waits for `done`.
+        unsafe { self.enqueue(&out, &back) }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        assert!(self.under_way, "an exchange was begun");
+        self.under_way = false;
+        let arrivals = std::mem::take(&mut self.to_host);
+        if let Err(error) = self.check_ended() {
+            // Nothing may be under way on memory that the caller takes back: the communicator's kernels were stopped.
+            let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
+            return Err(error);
+        }
+        self.gpu.bind()?;
+        if let Err(error) = self.wait_for_stream() {
+            let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
+            return Err(error);
+        }
+        for (at, region) in arrivals {
+            // SAFETY: the region is the host's, as long as it says, and this call's alone until it returns (`begin`).
+            let to = unsafe { std::slice::from_raw_parts_mut(region.address as *mut u8, region.bytes) };
+            let staging = self.staging.as_ref().expect("staged");
+            // SAFETY: waited for below.
+            unsafe { staging.read_async(at, to, self.stream.cu_stream())? };
+        }
+        self.gpu.wait(&self.stream, "copying what has come")
+    }
+
+    fn abort(&mut self, reason: &str) {
+        let error = Error::Connection { rank: self.rank, reason: reason.into() };
+        self.end(error);
+    }
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        if self.under_way {
+            self.abort("has given up in the middle of an exchange");
+            let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
+        }
+        if self.comm.is_null() || self.gpu.bind().is_err() {
+            return;
+        }
+        // SAFETY: the communicator was made, and is used no more after this.
+        let answer = unsafe { (self.library.finalize)(self.comm) };
+        // The others may be gone by now.
+        self.timeout = self.timeout.min(Duration::from_secs(5));
+        if self.settle(answer, "ending").is_ok() {
+            // SAFETY: as above; finalised.
+            unsafe { (self.library.destroy)(self.comm) };
+        }
+    }
+}
+
+impl fmt::Debug for Nccl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Nccl(rank {} of {} on {})", self.rank, self.ranks, self.gpu)
+    }
+}

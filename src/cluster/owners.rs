@@ -1,0 +1,64 @@
+//! Which rank owns which hashes.
+
+use crate::core::options::SeedPair;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+/// The seeds of the hash that tells the owner of a vector of so many words, made from one number that all ranks have.
+pub(super) fn seeds(seed: u64, width: usize) -> Vec<SeedPair> {
+    let mut random = StdRng::seed_from_u64(seed);
+    (0..=width).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect()
+}
+
+/// A seed for these seeds: from the system's entropy, or made from the seed of a table, from which that table's own differ.
+pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
+    match seed_of_table {
+        // Any bijection other than the identity: the table draws from `seed` itself.
+        Some(seed) => (seed ^ 0x636C_7573_7465_7221).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        None => rand::rng().next_u64(),
+    }
+}
+
+/// The least hash that each rank owns, for shares in proportion to `weights`, of which none is 0: the first is 0.
+pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
+    let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    let mut before = 0u128;
+    let mut bounds = Vec::with_capacity(weights.len());
+    for weight in weights {
+        // The sum of the slots of some thousands of ranks is less than 2^64, and less than the total.
+        bounds.push(((before << 64) / total) as u64);
+        before += u128::from(*weight);
+    }
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_divide_all_hashes_in_proportion() {
+        assert_eq!(bounds(&[7]), [0]);
+        assert_eq!(bounds(&[5, 5]), [0, 1 << 63]);
+        assert_eq!(bounds(&[1, 1, 2]), [0, 1 << 62, 1 << 63]);
+        let of_three = bounds(&[1 << 40; 3]);
+        assert_eq!(of_three, [0, u64::MAX / 3, u64::MAX / 3 * 2]);
+        // Slots are numbered by 40 bits.
+        let (most, ranks) = ((1u64 << 40) - (1 << 16), 1024);
+        let many = bounds(&vec![most; ranks]);
+        assert!(many.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(1 << 54) <= 1));
+        let last = bounds(&[most, 1])[1];
+        assert!((u64::MAX - last).abs_diff(1 << 24) <= 2, "{last:#x}");
+    }
+
+    #[test]
+    fn seeds_are_those_of_no_table_with_the_same_seed() {
+        for seed in [0, 1, 7, u64::MAX] {
+            assert_ne!(draw(Some(seed)), seed);
+            assert_ne!(
+                bytemuck::cast_slice::<_, u64>(&seeds(draw(Some(seed)), 3)),
+                bytemuck::cast_slice::<_, u64>(&seeds(seed, 3))
+            );
+        }
+        assert_ne!(draw(None), draw(None));
+    }
+}

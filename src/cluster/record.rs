@@ -1,0 +1,197 @@
+//! What every rank tells all others before each round: all decide by the same numbers, and so alike.
+
+use crate::{Error, Result, Tally};
+use bytemuck::{Pod, Zeroable};
+
+/// What ranks do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Operation {
+    Build = 1,
+    Reconnect,
+    FindOrPut,
+    Contains,
+    Locate,
+    Get,
+    Length,
+    Stats,
+    Clear,
+    Grow,
+    Relocate,
+    Reserve,
+    Sum,
+    #[cfg(feature = "cuda")]
+    FindOrPutDevice,
+    #[cfg(feature = "cuda")]
+    FindDevice,
+}
+
+impl Operation {
+    fn name(number: u32) -> &'static str {
+        const NAMES: [&str; 15] = [
+            "build",
+            "reconnect",
+            "find_or_put",
+            "contains",
+            "locate",
+            "get",
+            "len",
+            "stats",
+            "clear",
+            "a growth",
+            "a relocation",
+            "reserve",
+            "sum",
+            "find_or_put_device",
+            "find_device",
+        ];
+        NAMES.get((number as usize).wrapping_sub(1)).copied().unwrap_or("of another version of warpset")
+    }
+}
+
+/// The part that has the same length for any number of ranks.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Head {
+    magic: u64,
+    sequence: u64,
+    operation: u32,
+    rank: u32,
+    /// 0, or the rank has failed and `text` says how.
+    failed: u32,
+    pub with_references: u32,
+    /// Of the rank's table.
+    pub stored: u64,
+    pub slots: u64,
+    pub nodes: u64,
+    pub node_slots: u64,
+    /// Of the rank's batch so far.
+    pub new: u64,
+    pub seen: u64,
+    pub full: u64,
+    pub full_nodes: u64,
+    /// What the operation wants to tell besides.
+    pub values: [u64; 16],
+    text: [u8; 128],
+    /// Of all other words, the rows included.
+    sum: u64,
+}
+
+const MAGIC: u64 = 0x7761_7270_7265_6331;
+
+/// One rank's record.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub head: Head,
+    /// How many rows the rank has for each.
+    pub rows: Vec<u64>,
+}
+
+impl Record {
+    pub(super) fn new(ranks: usize) -> Self {
+        Self { head: Head::zeroed(), rows: vec![0; ranks] }
+    }
+
+    pub(super) fn tally(mut self, tally: Tally) -> Self {
+        (self.head.new, self.head.seen, self.head.full, self.head.full_nodes) =
+            (tally.new, tally.seen, tally.full, tally.full_nodes);
+        self
+    }
+
+    pub(super) fn values<const N: usize>(mut self, values: [u64; N]) -> Self {
+        self.head.values[..N].copy_from_slice(&values);
+        self
+    }
+
+    /// Says that the rank has failed, if it has.
+    pub(super) fn failed(mut self, error: Option<&Error>) -> Self {
+        if let Some(error) = error {
+            self.head.failed = 1;
+            let (text, room) = (error.to_string(), self.head.text.len());
+            let end = (0..=text.len().min(room)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            self.head.text[..end].copy_from_slice(&text.as_bytes()[..end]);
+        }
+        self
+    }
+
+    /// What the rank says of its failure.
+    pub(super) fn failure(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.head.text);
+        (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
+    }
+
+    pub(super) fn stored_tally(&self) -> Tally {
+        let Head { new, seen, full, full_nodes, .. } = self.head;
+        Tally { new, seen, full, full_nodes }
+    }
+
+    /// As bytes, of the same number for all ranks.
+    pub(super) fn into_bytes(self, operation: Operation, sequence: u64, rank: usize) -> Vec<u8> {
+        let mut head = self.head;
+        (head.magic, head.sequence, head.operation, head.rank) = (MAGIC, sequence, operation as u32, rank as u32);
+        head.sum = 0;
+        head.sum = sum(bytemuck::bytes_of(&head), &self.rows);
+        [bytemuck::bytes_of(&head), bytemuck::cast_slice(&self.rows)].concat()
+    }
+
+    /// The record that rank `rank` has sent, while this one was in this operation.
+    pub(super) fn from_bytes(bytes: &[u8], operation: Operation, sequence: u64, rank: usize) -> Result<Self> {
+        let (head, rows) = bytes.split_at(size_of::<Head>());
+        let (mut head, rows): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(rows));
+        let stated = std::mem::take(&mut head.sum);
+        if head.magic != MAGIC || stated != sum(bytemuck::bytes_of(&head), &rows) {
+            return Err(Error::Connection { rank, reason: "has sent a record that is damaged, or of another version".into() });
+        }
+        if head.rank as usize != rank {
+            let reason = format!("has sent a record of rank {}", head.rank);
+            return Err(Error::Connection { rank, reason });
+        }
+        let at = |operation, sequence| format!("`{}` (exchange {sequence})", Operation::name(operation));
+        if (head.operation, head.sequence) != (operation as u32, sequence) {
+            let (own, other) = (at(operation as u32, sequence), at(head.operation, head.sequence));
+            return Err(Error::OutOfStep { rank, own, other });
+        }
+        Ok(Self { head, rows })
+    }
+}
+
+/// Of all 8-byte words, each with its place.
+fn sum(head: &[u8], rows: &[u64]) -> u64 {
+    let words = head.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+    words.chain(rows.iter().copied()).fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> Vec<u8> {
+        let error = Error::Allocation { bytes: 5, reason: "ä".repeat(200) };
+        let mut record = Record::new(3).tally(Tally { new: 1, seen: 2, full: 3, full_nodes: 1 }).failed(Some(&error));
+        record.rows = vec![7, 8, 9];
+        record.into_bytes(Operation::Clear, 41, 2)
+    }
+
+    #[test]
+    fn records_come_as_they_went() {
+        let record = Record::from_bytes(&bytes(), Operation::Clear, 41, 2).unwrap();
+        assert_eq!((record.rows.as_slice(), record.stored_tally().offered()), ([7, 8, 9].as_slice(), 6));
+        let text = record.failure().unwrap();
+        assert!(text.starts_with("the system refused 5 bytes") && text.ends_with('ä'), "{text}");
+        assert_eq!(Record::new(1).failure(), None);
+    }
+
+    #[test]
+    fn others_are_known() {
+        let of = |operation, sequence, rank| Record::from_bytes(&bytes(), operation, sequence, rank).unwrap_err();
+        assert!(matches!(of(Operation::Clear, 41, 1), Error::Connection { rank: 1, .. }));
+        let message = of(Operation::Get, 40, 2).to_string();
+        assert!(message.contains("`get` (exchange 40)") && message.contains("`clear` (exchange 41)"), "{message}");
+        for at in 0..bytes().len() {
+            let mut damaged = bytes();
+            damaged[at] ^= 0x10;
+            let error = Record::from_bytes(&damaged, Operation::Clear, 41, 2).unwrap_err();
+            assert!(matches!(error, Error::Connection { rank: 2, .. }), "byte {at}: {error}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The set, as callers see it.
+
+use super::batch::{Batch, Reference, Request};
+use super::builder::Config;
+use super::engine::{Answers, Engine, Offer};
+use super::link::{Link, agree};
+use super::partition::Input;
+use super::record::Operation;
+use super::stats::{RankStats, Stats, Traffic};
+use super::transport::Transport;
+use crate::core::store::Search;
+use crate::core::table::RawTable;
+use crate::table::key_words as words;
+use crate::{Error, Key, Outcome, Result, Storage};
+use std::fmt;
+
+/// A rank's part of a set that is spread over several ranks; see [the module](crate::cluster).
+///
+/// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the
+/// others to make theirs. Errors that concern all are errors on all. Batches differ from rank to rank, and may be empty.
+///
+/// `K` and `S` are as of [`warpset::Table`](crate::Table).
+pub struct Table<K, S> {
+    pub(super) engine: Engine,
+    pub(super) config: Config,
+    pub(super) local: crate::Table<K, S>,
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// This rank's number.
+    pub fn rank(&self) -> usize {
+        self.engine.link.rank()
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.engine.link.ranks()
+    }
+
+    /// This rank's table: what it owns. To be read, by as many threads as you like. Vectors that are put into it directly may
+    /// have another owner, which would not know of them. Not collective.
+    pub fn local(&self) -> &crate::Table<K, S> {
+        &self.local
+    }
+
+    /// Ends the connection for this rank, and gives its table. Not collective.
+    pub fn into_local(self) -> crate::Table<K, S> {
+        self.local
+    }
+
+    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank has the number
+    /// that it had. Collective on the new connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RanksDiffer`] if not all ranks are of one cluster, or have other numbers; [`Error::Connection`]. Then the tables
+    /// are not connected.
+    pub fn reconnect(&mut self, transport: impl Transport + 'static) -> Result<()> {
+        let mut link = Link::new(Box::new(transport));
+        for (what, own, other) in [("ranks", self.ranks(), link.ranks()), ("the number of this rank", self.rank(), link.rank())] {
+            if own != other {
+                return Err(Error::RanksDiffer { what, rank: self.rank(), own: own.to_string(), other: other.to_string() });
+            }
+        }
+        link.traffic = self.engine.link.traffic;
+        self.config.rejoin(&mut link)?;
+        self.engine.link = link;
+        Ok(())
+    }
+
+    /// Find-or-put for each vector of this rank's batch: is it stored on any rank, and if not, put it where it belongs.
+    ///
+    /// `vectors`: as of [`warpset::Table::find_or_put_many`](crate::Table::find_or_put_many). Returns when the batches of all
+    /// ranks are put. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RaggedVectors`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
+    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then some of any rank's batch may be stored, and so
+    /// it is with [`Error::Connection`]. That a table is full is no error but an outcome; [`Batch::complete`] makes it one.
+    pub fn find_or_put_many(&mut self, vectors: &[K::Element]) -> Result<Batch> {
+        self.find_or_put_many_with(vectors, Request::default())
+    }
+
+    /// The same, with what `request` asks for besides.
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many).
+    pub fn find_or_put_many_with(&mut self, vectors: &[K::Element], request: Request) -> Result<Batch> {
+        let (vectors, raw) = (words(vectors), &self.local.raw);
+        let offer = Offer {
+            references: request.references,
+            stored_here: request.stored_here,
+            ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors)
+        };
+        let mut answers = Answers::default();
+        self.engine.find_or_put(raw, &vectors, &offer, &mut answers)?;
+        let Answers { outcomes, references, owners, fresh, tally, total, limit, .. } = answers;
+        Ok(Batch {
+            tally,
+            total,
+            outcomes: outcomes.into_iter().map(outcome).collect(),
+            references: places(&references, &owners),
+            stored_here: fresh.into_iter().filter_map(crate::Reference::from_bits).collect(),
+            error: limit,
+        })
+    }
+
+    /// Whether each vector is stored on any rank. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`find_or_put_many`](Self::find_or_put_many); nothing is changed.
+    pub fn contains_many(&mut self, vectors: &[K::Element]) -> Result<Vec<bool>> {
+        let answers = self.find(Operation::Contains, vectors, false)?;
+        Ok(answers.outcomes.into_iter().map(|outcome| outcome == Outcome::Seen as u8).collect())
+    }
+
+    /// Where each vector is stored, if it is. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`contains_many`](Self::contains_many).
+    pub fn locate_many(&mut self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
+        let answers = self.find(Operation::Locate, vectors, true)?;
+        Ok(places(&answers.references, &answers.owners))
+    }
+
+    fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers> {
+        let (vectors, raw) = (words(vectors), &self.local.raw);
+        let offer = Offer { references, ..offer(operation, Search::Find, raw, &vectors) };
+        let mut answers = Answers::default();
+        answers.make(&offer, raw.width());
+        self.engine.rounds(raw, &offer, &mut answers)?;
+        Ok(answers)
+    }
+
+    /// The vectors at these references, one after another, from whichever ranks have them. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that has given them (for the others this is no error
+    /// unless a reference is to a rank that there is not); [`Error::Rank`], [`Error::Connection`].
+    pub fn get_many(&mut self, references: &[Reference]) -> Result<Vec<K::Element>> {
+        Ok(crate::table::key_elements(self.engine.get(&self.local.raw, references)?))
+    }
+
+    /// How many vectors are stored on all ranks. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`], [`Error::Connection`]; what the device reports.
+    pub fn len(&mut self) -> Result<u64> {
+        let stored = self.local.raw.stored().map(|[vectors, _]| [vectors]);
+        Ok(self.gather(Operation::Length, stored)?.into_iter().map(|[stored]| stored).sum())
+    }
+
+    /// Whether nothing is stored on any rank. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`len`](Self::len).
+    pub fn is_empty(&mut self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// How full the ranks' tables are, the same on all. Looks at every slot. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`len`](Self::len).
+    pub fn stats(&mut self) -> Result<Stats> {
+        let own = self
+            .local
+            .stats()
+            .map(|stats| [stats.slots, stats.stored, stats.bytes, stats.nodes, stats.node_slots, stats.longest_probe]);
+        let of = |[slots, stored, bytes, nodes, node_slots, longest_probe]: [u64; 6]| RankStats {
+            slots,
+            stored,
+            bytes,
+            nodes,
+            node_slots,
+            longest_probe,
+        };
+        Ok(Stats { ranks: self.gather(Operation::Stats, own)?.into_iter().map(of).collect() })
+    }
+
+    /// What this rank has exchanged with the others so far. Not collective.
+    pub fn traffic(&self) -> Traffic {
+        self.engine.link.traffic
+    }
+
+    /// Removes every vector from all ranks. Makes all references stale. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not.
+    pub fn clear(&mut self) -> Result<()> {
+        // All are here: none clears its table while another does something else.
+        self.engine.agree(Operation::Clear, Ok(()))?;
+        self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
+    }
+
+    /// Makes every rank's table one of at least `slots` slots, which may be another number on each. Makes references stale.
+    /// Shares stay as they were. Collective.
+    ///
+    /// # Errors
+    ///
+    /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
+    /// some tables have grown, and others not.
+    pub fn reserve(&mut self, slots: u64) -> Result<()> {
+        self.engine.agree(Operation::Reserve, Ok(()))?;
+        self.engine.agree(Operation::Reserve, self.local.raw.reserve(slots)).map(drop)
+    }
+
+    /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around
+    /// where a sum is too large. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`], [`Error::OutOfStep`].
+    pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
+        const { assert!(N <= 16, "a record has room for 16 numbers") };
+        let all = self.gather(Operation::Sum, Ok(own))?;
+        Ok(std::array::from_fn(|at| all.iter().fold(0, |sum: u64, of_rank| sum.wrapping_add(of_rank[at]))))
+    }
+
+    /// Numbers of all ranks, by rank.
+    fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
+        let (values, failed) = own.map_or_else(|error| ([0; N], Some(error)), |values| (values, None));
+        let record = self.engine.link.record().values(values).failed(failed.as_ref());
+        let records = self.engine.link.tell(operation, record)?;
+        agree(&records, failed)?;
+        Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
+    }
+}
+
+/// What a rank offers by a host batch; why it does not, if its vectors are none.
+fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32]) -> Offer<'a> {
+    let refused = raw.count(words).err();
+    let input = Input::Host(if refused.is_none() { words } else { &[] });
+    Offer { operation, search, input, references: false, stored_here: false, refused }
+}
+
+fn outcome(byte: u8) -> Outcome {
+    match byte {
+        1 => Outcome::New,
+        2 => Outcome::Seen,
+        3 => Outcome::Full,
+        _ => unreachable!("every vector of a batch without an error has an outcome, not {byte}"),
+    }
+}
+
+fn places(references: &[u64], owners: &[u32]) -> Vec<Option<Reference>> {
+    let place = |(bits, rank): (&u64, &u32)| Some(Reference { rank: *rank, reference: crate::Reference::from_bits(*bits)? });
+    references.iter().zip(owners).map(place).collect()
+}
+
+impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("cluster::Table")
+            .field("rank", &self.rank())
+            .field("ranks", &self.ranks())
+            .field("local", &self.local)
+            .finish()
+    }
+}

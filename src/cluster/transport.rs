@@ -1,0 +1,117 @@
+//! What carries messages between ranks.
+
+use crate::Result;
+#[cfg(feature = "cuda")]
+use cudarc::driver::CudaStream;
+use std::fmt;
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+
+/// A rank's connection to the other ranks: of a process, a host or several.
+///
+/// Every rank makes the same calls in the same order, and a call may wait for the others to make theirs. Whatever goes wrong, no
+/// call waits for ever: a rank that is gone, that has aborted, or that stalls for longer than a time-out of the transport's is an
+/// [`Error::Connection`](crate::Error::Connection) on all ranks. After such an error every further call is an error at once. So
+/// it is for the others after a rank has dropped its transport, as soon as they wait for something that it has not sent.
+///
+/// It may be dropped as soon as no exchange is under way.
+pub trait Transport: Send {
+    /// This rank's number, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn ranks(&self) -> usize;
+
+    /// Gives every rank what all have passed as `own`, which is of the same length on all of them: in `all`, rank after rank.
+    /// Memory of the host, some kilobytes at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`](crate::Error::Connection).
+    fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()>;
+
+    /// Begins an exchange: `send[r]` goes to rank r, and what rank r sends comes to `receive[r]`, which is as long as that.
+    /// Either may be empty; those of the rank itself are. What was enqueued before on the stream of a region in a GPU's
+    /// memory comes before it. At most one exchange is under way.
+    ///
+    /// # Safety
+    ///
+    /// The memory of the regions stays, what is sent is not written, and what is received is not touched, until
+    /// [`finish`](Self::finish) has returned, whatever it has returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish). It must be called all the same.
+    unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()>;
+
+    /// Waits until the exchange that was begun is done: what came is there, also for the host, and what was sent may be written
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region has room for. Then
+    /// what was to be received may have been written to or not.
+    fn finish(&mut self) -> Result<()>;
+
+    /// Ends the connection: all ranks' calls, those under way included, are errors that say why.
+    fn abort(&mut self, reason: &str);
+
+    /// Sums on all ranks what all pass.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather`](Self::all_gather).
+    fn all_reduce(&mut self, values: &mut [u64]) -> Result<()> {
+        let mut all = vec![0u64; values.len() * self.ranks()];
+        self.all_gather(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut all))?;
+        let sum_of = |at: usize| all[at..].iter().step_by(values.len()).fold(0, |sum: u64, value| sum.wrapping_add(*value));
+        for (at, sum) in (0..values.len()).map(sum_of).enumerate().collect::<Vec<_>>() {
+            values[at] = sum;
+        }
+        Ok(())
+    }
+
+    /// Waits until all ranks have called it.
+    ///
+    /// # Errors
+    ///
+    /// As [`all_gather`](Self::all_gather).
+    fn barrier(&mut self) -> Result<()> {
+        let mut all = vec![0; self.ranks()];
+        self.all_gather(&[0], &mut all)
+    }
+}
+
+/// A piece of memory that a [`Transport`] reads or writes.
+#[derive(Clone)]
+pub struct Region {
+    /// Where it starts.
+    pub address: u64,
+    /// How long it is.
+    pub bytes: usize,
+    /// What kind of memory it is.
+    pub place: Place,
+}
+
+impl Region {
+    /// No memory: nothing to send or to receive.
+    pub fn empty() -> Self {
+        Self { address: 0, bytes: 0, place: Place::Host }
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.bytes, self.address)
+    }
+}
+
+/// Whose memory a [`Region`] is.
+#[derive(Clone)]
+pub enum Place {
+    /// The host's.
+    Host,
+    /// A GPU's, used in order with the work of this stream.
+    #[cfg(feature = "cuda")]
+    Gpu(Arc<CudaStream>),
+}

@@ -1,0 +1,325 @@
+//! Ranks that fail, and messages that do not come as they were sent. Whatever happens, every rank's call returns, in time; what
+//! it says is true; nothing stored is lost; and the tables make one set again.
+//!
+//! The messages of an operation are counted in a run without faults; then it is done again, on new tables each time, with each
+//! message of a rank suffering each fault. Most faults are noticed by a time-out, so many cases wait at a time.
+
+use crate::common::kinds::{Kind, roomy};
+use crate::common::spread::{Rank, build, on_all};
+use crate::common::vectors::distinct;
+use crate::common::{scaled, sized, tests_of_all_kinds};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use warpset::cluster::{Batch, Builder, Fault, FaultKind, Local, Request};
+use warpset::{Device, Error, Outcome, Result, faults};
+
+tests_of_all_kinds![of Bucket:
+    messages_of_a_batch,
+    messages_of_lookups,
+    messages_of_fetches,
+    messages_of_building,
+    messages_of_clearing,
+    devices_that_fail,
+    ranks_that_go_away,
+    ranks_that_stall,
+    ranks_that_panic,
+];
+
+const WIDTH: usize = 4;
+const RANKS: usize = 3;
+/// Vectors that are stored before, and those that are offered: of these the first are stored.
+const STORED: usize = 60;
+const OFFERED: usize = 150;
+/// Two rounds, if all are offered by one rank.
+const ROUND: usize = 100;
+/// Far longer than a step takes on a machine that is busy.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Those that show without a message that is waited for.
+const KINDS: [FaultKind; 8] = [
+    FaultKind::Lost,
+    FaultKind::Late(Duration::from_millis(50)),
+    FaultKind::Overtaken,
+    FaultKind::Misrouted,
+    FaultKind::Half,
+    FaultKind::HalfZeros,
+    FaultKind::Abort,
+    FaultKind::Gone,
+];
+
+fn words(count: usize) -> Vec<u32> {
+    distinct(WIDTH, 0, count)
+}
+
+fn transports(faults: Vec<Fault>) -> Vec<Local> {
+    Local::with_faults(RANKS, TIMEOUT, faults)
+}
+
+fn builder<S: Kind>(_rank: usize) -> Builder<S> {
+    Builder::new(roomy::<S>(WIDTH, 4 * OFFERED as u64)).round(ROUND)
+}
+
+/// Ranks that have stored something.
+fn prepared<S: Kind>(device: &Device, transports: Vec<Local>) -> Vec<Rank<S>> {
+    let built = build(device, transports, builder::<S>).into_iter().map(|rank| rank.expect("no fault yet"));
+    let mut ranks: Vec<_> = built.collect();
+    on_all(&mut ranks, |rank, table| {
+        let all = words(STORED);
+        let batch = table.find_or_put_many(if rank == 0 { &all } else { &[] }).expect("no fault yet");
+        assert_eq!(batch.total.new, STORED as u64);
+    });
+    ranks
+}
+
+/// Calls `case` for each message that `RANKS` ranks send in `operate` and each fault of it.
+fn with_each_fault<S: Kind, R: Send>(
+    device: &Device,
+    operate: impl Fn(usize, &mut Rank<S>) -> Result<R> + Sync,
+    judge: impl Fn(&[Result<R>], &mut [Rank<S>], &str) + Sync,
+) {
+    let quiet = transports(Vec::new());
+    let watches: Vec<_> = quiet.iter().map(Local::watch).collect();
+    let mut ranks = prepared::<S>(device, quiet);
+    let before: Vec<u64> = watches.iter().map(|watch| watch()).collect();
+    let results = on_all(&mut ranks, &operate);
+    assert!(results.iter().all(Result::is_ok), "without faults");
+    let sent: Vec<u64> = watches.iter().zip(&before).map(|(watch, before)| watch() - before).collect();
+    judge(&results, &mut ranks, "without faults");
+    assert!(sent.iter().all(|sent| *sent > 0), "all ranks take part");
+    let stride = sized(1, 3, 5);
+    let of_rank = |rank: usize| (0..sent[rank]).map(move |message| (rank, message));
+    let messages = (0..RANKS).flat_map(of_rank);
+    let faults = messages.flat_map(|(rank, message)| {
+        let message = before[rank] + message;
+        KINDS.map(|kind| Fault { rank, message, kind })
+    });
+    // Every message meets some of the faults, and in full runs all.
+    let faults: Vec<Fault> =
+        faults.enumerate().filter(|(number, _)| number.is_multiple_of(stride)).map(|(_, fault)| fault).collect();
+    in_parallel(&faults, |fault| {
+        let mut ranks = prepared::<S>(device, transports(vec![*fault]));
+        let began = Instant::now();
+        let results = on_all(&mut ranks, &operate);
+        let about = format!("{fault:?} of messages {before:?} + {sent:?}");
+        // A call may wait for the end of the connection, and then for its own next message; and the machine may be busy.
+        assert!(began.elapsed() < 4 * TIMEOUT, "{about}: it took {:?}", began.elapsed());
+        let errors = results.iter().filter(|result| result.is_err()).count();
+        match fault.kind {
+            FaultKind::Late(_) => assert_eq!(errors, 0, "{about}: {:?}", results.iter().find_map(|result| result.as_ref().err())),
+            FaultKind::Abort | FaultKind::Gone => assert!(results[fault.rank].is_err(), "{about}"),
+            _ => assert!(errors > 0, "{about}: nobody has noticed"),
+        }
+        for error in results.iter().filter_map(|result| result.as_ref().err()) {
+            assert!(matches!(error, Error::Connection { .. } | Error::OutOfStep { .. }), "{about}: {error}");
+        }
+        judge(&results, &mut ranks, &about);
+    });
+}
+
+/// Calls `each` for all items, many at a time: nearly all of them wait.
+fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
+    let next = AtomicUsize::new(0);
+    on_all(0..24.min(items.len()), |_, _| {
+        // Relaxed: only the uniqueness of the numbers matters.
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            each(item);
+        }
+    });
+}
+
+/// How often each vector of the first `OFFERED` is stored, on all ranks together; an error for any other vector.
+fn stored<S: Kind>(ranks: &[Rank<S>], about: &str) -> HashMap<Vec<u32>, usize> {
+    let mut counts: HashMap<Vec<u32>, usize> = words(OFFERED).chunks(WIDTH).map(|row| (row.to_vec(), 0)).collect();
+    for row in ranks.iter().flat_map(|rank| rank.local().iter()) {
+        let row = row.unwrap().1;
+        *counts.get_mut(&row).unwrap_or_else(|| panic!("{about}: {row:?} was never offered")) += 1;
+    }
+    counts
+}
+
+/// That the tables hold what they must, and make one set again: on the connection that there is, if it is good.
+fn works<S: Kind>(ranks: &mut [Rank<S>], connected: bool, about: &str) {
+    let (all, before) = (words(OFFERED), stored(ranks, about));
+    assert!(before.values().all(|count| *count <= 1), "{about}: stored twice");
+    if !connected {
+        let done = on_all(ranks.iter_mut().zip(transports(Vec::new())), |_, (rank, transport)| rank.reconnect(transport));
+        done.into_iter().for_each(|done| done.unwrap_or_else(|error| panic!("{about}: {error}")));
+    }
+    let batches =
+        on_all(ranks.iter_mut(), |_, rank| rank.find_or_put_many(&all).unwrap_or_else(|error| panic!("{about}: {error}")));
+    let missing = before.values().filter(|count| **count == 0).count() as u64;
+    let expected = (missing, (RANKS * OFFERED) as u64);
+    batches.iter().for_each(|batch| assert_eq!((batch.total.new, batch.total.offered()), expected, "{about}"));
+    assert!(stored(ranks, about).values().all(|count| *count == 1), "{about}");
+}
+
+/// That nothing is lost, and that no vector was New to two, whatever else has come of a batch.
+fn judge_batches<S: Kind>(results: &[Result<Batch>], ranks: &mut [Rank<S>], about: &str) {
+    let (all, now) = (words(OFFERED), stored(ranks, about));
+    assert!(all.chunks(WIDTH).take(STORED).all(|row| now[row] == 1), "{about}: something is lost");
+    let mut new: HashMap<&[u32], usize> = HashMap::new();
+    for batch in results.iter().flatten() {
+        for (row, outcome) in all.chunks(WIDTH).zip(&batch.outcomes) {
+            assert!(*outcome != Outcome::Full && now[row] == 1, "{about}: {row:?} is {outcome}");
+            *new.entry(row).or_default() += usize::from(*outcome == Outcome::New);
+        }
+    }
+    assert!(new.values().all(|new| *new <= 1), "{about}: New to two");
+    works(ranks, results.iter().all(Result::is_ok), about);
+}
+
+fn messages_of_a_batch<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    let request = Request::new().references(true);
+    with_each_fault::<S, _>(device, |_, table| table.find_or_put_many_with(&all, request), judge_batches);
+}
+
+fn messages_of_lookups<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    with_each_fault::<S, _>(
+        device,
+        |_, table| table.contains_many(&all),
+        |results, ranks, about| {
+            for answers in results.iter().flatten() {
+                assert!(answers.iter().enumerate().all(|(at, stored)| *stored == (at < STORED)), "{about}");
+            }
+            works(ranks, results.iter().all(Result::is_ok), about);
+        },
+    );
+}
+
+fn messages_of_fetches<S: Kind>(device: &Device) {
+    let some = words(STORED);
+    with_each_fault::<S, _>(
+        device,
+        |_, table| {
+            let places: Vec<_> = table.locate_many(&some)?.into_iter().flatten().collect();
+            table.get_many(&places)
+        },
+        |results, ranks, about| {
+            assert!(results.iter().flatten().all(|got| *got == some), "{about}");
+            works(ranks, results.iter().all(Result::is_ok), about);
+        },
+    );
+}
+
+fn messages_of_clearing<S: Kind>(device: &Device) {
+    with_each_fault::<S, _>(
+        device,
+        |_, table| table.clear().and_then(|()| table.len()),
+        |results, ranks, about| {
+            assert!(results.iter().flatten().all(|len| *len == 0), "{about}");
+            works(ranks, results.iter().all(Result::is_ok), about);
+        },
+    );
+}
+
+/// Either a rank has a table, or an error.
+fn messages_of_building<S: Kind>(device: &Device) {
+    let faults: Vec<Fault> = (0..RANKS)
+        .flat_map(|rank| (0..2 * (RANKS as u64 - 1)).map(move |message| (rank, message)))
+        .flat_map(|(rank, message)| KINDS.map(|kind| Fault { rank, message, kind }))
+        .collect();
+    in_parallel(&faults, |fault| {
+        let began = Instant::now();
+        let built = build(device, transports(vec![*fault]), builder::<S>);
+        assert!(began.elapsed() < 4 * TIMEOUT, "{fault:?}");
+        let errors = built.iter().filter(|built| built.is_err()).count();
+        match fault.kind {
+            FaultKind::Late(_) => assert_eq!(errors, 0, "{fault:?}"),
+            // What comes too late, or to another, is noticed by whoever waits for it, or for the next one.
+            _ => assert!(errors > 0, "{fault:?}"),
+        }
+    });
+}
+
+/// Each call of a rank's device that may fail fails in turn. The others hear of it.
+fn devices_that_fail<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    let offer = |table: &mut Rank<S>| table.find_or_put_many_with(&all, Request::new().references(true).stored_here(true));
+    let mut ranks = prepared::<S>(device, transports(Vec::new()));
+    let calls = on_all(
+        &mut ranks,
+        |rank, table| if rank == 1 { faults::count(|| offer(table)).1 } else { offer(table).map(|_| 0).unwrap() },
+    );
+    for call in (0..calls[1]).step_by(scaled(1, 3)) {
+        let mut ranks = prepared::<S>(device, transports(Vec::new()));
+        let results = on_all(
+            &mut ranks,
+            |rank, table| {
+                if rank == 1 { faults::fail(call..call + 1, || offer(table)).0 } else { offer(table) }
+            },
+        );
+        let about = format!("call {call} of {}: {:?}", calls[1], results[1].as_ref().err());
+        for (rank, result) in results.iter().enumerate() {
+            assert_eq!(result.is_ok(), results[1].is_ok(), "{about}: rank {rank} says {:?}", result.as_ref().err());
+            if let (Err(error), true) = (result, rank != 1) {
+                assert!(matches!(error, Error::Rank { rank: 1, .. } | Error::Connection { rank: 1, .. }), "{about}: {error}");
+            }
+        }
+        let ended = results.iter().any(|result| matches!(result, Err(Error::Connection { .. })));
+        let done: Vec<Result<Batch>> = results.into_iter().filter(Result::is_ok).collect();
+        let now = stored(&ranks, &about);
+        assert!(all.chunks(WIDTH).take(STORED).all(|row| now[row] == 1), "{about}: something is lost");
+        assert!(done.is_empty() || now.values().all(|count| *count == 1), "{about}");
+        works(&mut ranks, !ended, &about);
+    }
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Connection { rank: 2, reason } if reason.contains("gone"))
+}
+
+/// A rank that drops its table is noticed at once, by whoever waits for it.
+fn ranks_that_go_away<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    let mut ranks = prepared::<S>(device, Local::ranks(RANKS));
+    let taken = ranks.pop().unwrap().into_local();
+    // The time-out of these is two minutes.
+    for result in on_all(&mut ranks, |_, table| table.find_or_put_many(&all)) {
+        let error = result.unwrap_err();
+        assert!(is_gone(&error), "{error}");
+    }
+    for error in on_all(&mut ranks, |_, table| table.len().unwrap_err()) {
+        assert!(is_gone(&error), "{error}");
+    }
+    let left: u64 = ranks.iter().map(|rank| rank.local().len().unwrap()).sum();
+    assert_eq!(left + taken.len().unwrap(), STORED as u64, "every rank has what it had");
+    // Another number of ranks is another cluster.
+    let differ = on_all(ranks.iter_mut().zip(Local::ranks(2)), |_, (rank, transport)| rank.reconnect(transport).unwrap_err());
+    assert!(differ.iter().all(|error| matches!(error, Error::RanksDiffer { what: "ranks", .. })), "{differ:?}");
+}
+
+/// A rank that comes too late finds the connection ended.
+fn ranks_that_stall<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    let mut ranks = prepared::<S>(device, transports(Vec::new()));
+    let results = on_all(&mut ranks, |rank, table| {
+        if rank == 1 {
+            std::thread::sleep(TIMEOUT + TIMEOUT / 2);
+        }
+        table.find_or_put_many(&all)
+    });
+    for result in &results {
+        let error = result.as_ref().unwrap_err();
+        assert!(matches!(error, Error::Connection { rank: 1, reason } if reason.contains("2s")), "{error}");
+    }
+    judge_batches(&results, &mut ranks, "a rank that stalls");
+}
+
+/// The others are told, also if it was in the middle of an exchange.
+fn ranks_that_panic<S: Kind>(device: &Device) {
+    let all = words(OFFERED);
+    let mut ranks = prepared::<S>(device, Local::ranks(RANKS));
+    let last = ranks.pop().unwrap();
+    std::thread::scope(|scope| {
+        let panics = scope.spawn(move || {
+            let _table = last;
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        for error in on_all(&mut ranks, |_, table| table.find_or_put_many(&all).unwrap_err()) {
+            assert!(is_gone(&error), "{error}");
+        }
+        assert!(panics.join().is_err());
+    });
+}
