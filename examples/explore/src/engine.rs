@@ -135,7 +135,8 @@ impl Found {
     }
 }
 
-const NO_RUNS: &str = "this engine answers no questions about runs";
+/// Why engines of several tables, which do not say otherwise, answer nothing about runs.
+pub const ONE_TABLE: &str = "what is asked about runs is answered from one table: --local-ranks is for other searches";
 
 /// An engine with its model and its table.
 pub trait Explorer {
@@ -145,26 +146,31 @@ pub trait Explorer {
     /// What the last exploration took the device's time for, if that was measured.
     fn measurements(&mut self) -> Result<Option<Measurements>>;
 
-    /// What of a product may be on accepting cycles: of all states that were found. Not every engine answers this, and what
-    /// follows about runs.
-    fn residue(&mut self, _: &Automaton, _: Limits) -> Result<Residue> {
-        bail!(NO_RUNS)
+    /// What of a product may be on accepting cycles: of all states that were found.
+    fn residue(&mut self, _automaton: &Automaton, _limits: Limits) -> Result<Residue> {
+        bail!(ONE_TABLE)
     }
 
     /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
     /// if there is none.
-    fn lasso(&mut self, _: &Automaton, _: Residue, _fair: Option<&Interpreter>, _: Limits) -> Result<Option<Run>> {
-        bail!(NO_RUNS)
+    fn lasso(
+        &mut self,
+        _automaton: &Automaton,
+        _residue: Residue,
+        _fair: Option<&Interpreter>,
+        _limits: Limits,
+    ) -> Result<Option<Run>> {
+        bail!(ONE_TABLE)
     }
 
     /// The answer to a question about where states can lead.
     fn answer(&mut self, _: &Possible, _: &Interpreter, _: &Exploration, _: Limits) -> Answer {
-        Answer { verdict: Verdict::Unknown, found: None, why: Some(anyhow!(NO_RUNS)), search: Duration::ZERO }
+        Answer { verdict: Verdict::Unknown, found: None, why: Some(anyhow!(ONE_TABLE)), search: Duration::ZERO }
     }
 
     /// How many of a product's states that were found are accepting; `None` if that is not counted.
-    fn count_accepting(&mut self, _: &Automaton) -> Result<Option<u64>> {
-        Ok(None)
+    fn count_accepting(&mut self, _automaton: &Automaton) -> Result<Option<u64>> {
+        bail!(ONE_TABLE)
     }
 
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.

@@ -53,7 +53,7 @@ mod program;
 #[path = "../../support/stopping.rs"]
 mod stopping;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, ensure};
 use checks::{Checks, Role, Violation};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
@@ -243,8 +243,8 @@ impl Task<'_> {
         let engine = options.engine_on(device)?;
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
         if let Some(count) = options.local_ranks {
-            let is_counted = question.is_none() && possible.is_none();
-            anyhow::ensure!(is_counted, "questions about runs are answered by one rank: they do not go with --local-ranks");
+            let is_about_runs = question.is_some() || possible.is_some();
+            ensure!(!is_about_runs, "{}", engine::ONE_TABLE);
             let tables = ranks::build(builder, size, device, count.into())?;
             time.table += start.elapsed();
             let outputs = self.outputs;
@@ -380,7 +380,7 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Finds the path, and prints all.
+    /// Answers what is asked, finds the path, and prints all.
     fn report(
         self,
         explorer: &mut impl Explorer,
@@ -389,8 +389,8 @@ impl Ending<'_> {
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, interpreted, question, possible, warnings, outputs, device, spec, stats, measurements, exploration } =
-            self;
+        let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
+        let Self { spec, stats, measurements, exploration, .. } = self;
         let Interpreted { interpreter, checks } = interpreted;
         let model = interpreter.model();
         let conclusion = match question {

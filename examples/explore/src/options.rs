@@ -270,9 +270,9 @@ impl Options {
         let records = self.record.is_some();
         if self.local_ranks.is_some() {
             ensure!(!records, "ranks record nothing: --record is for a search without --local-ranks");
+            ensure!(self.export.is_none(), "ranks number no states: --export is for a search without --local-ranks");
             ensure!(self.engine != EngineKind::Gpu, "the engine on the GPU has one rank: --local-ranks is for the other engines");
             ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
-            ensure!(self.export.is_none(), "one rank numbers the states that it finds: --export does not go with --local-ranks");
             return Ok(self.engine);
         }
         if self.export.is_some() {

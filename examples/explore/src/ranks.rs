@@ -299,7 +299,7 @@ fn of_rank<S: Storage, X: Successors>(
             list_bytes = list_bytes_now.max(list_bytes);
             let sums = agree(table, &round, size - done, list_bytes_now, limits, &mut counts)?;
             if table.rank() == 0 && has_begun {
-                // Only questions about runs end an exploration early, and these are asked of one rank.
+                // Ranks are told by nobody to end so.
                 observer(&counts);
             }
             if sums.faults > 0 || (sums.violations > 0 && !limits.keep_going) {

@@ -4,13 +4,15 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const MODELS: [&str; 5] = ["mailbox", "peterson", "peterson_wrong", "readers_writers", "river"];
+const MODELS: [&str; 8] =
+    ["mailbox", "peterson", "peterson_wrong", "readers_writers", "river", "vending.slco", "crossing.exp", "buffer.aut"];
 
 /// What must not differ.
 const COUNTS: [&str; 7] = ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows", "complete"];
 
 fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name).with_extension("dve")
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name);
+    if file.extension().is_some() { file } else { file.with_extension("dve") }
 }
 
 fn run(model: &Path, arguments: &[&str]) -> Output {
@@ -72,6 +74,9 @@ fn what_ranks_do_not_do_is_refused() {
         (&["--local-ranks", "2", "--record", "x.npz"], "ranks record nothing"),
         (&["--local-ranks", "2", "--engine", "gpu"], "has one rank"),
         (&["--local-ranks", "2", "--cycles"], "--cycles is for --engine gpu"),
+        (&["--local-ranks", "2", "--export", "x.aut"], "ranks number no states"),
+        (&["--local-ranks", "2", "--ltl", "F farmer"], "answered from one table"),
+        (&["--local-ranks", "2", "--ef", "farmer"], "answered from one table"),
     ] {
         let output = run(&model("river"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();
