@@ -53,7 +53,7 @@ const NONE: u32 = u32::MAX;
 pub enum Form {
     /// Text with the labels of transitions.
     Aut,
-    /// The arrays `offsets` and `targets`: state s leads to targets[offsets[s] .. offsets[s + 1]].
+    /// The arrays `offsets` and `targets`: state s leads to `targets[offsets[s] .. offsets[s + 1]]`.
     Npz,
 }
 
