@@ -86,8 +86,8 @@ impl<K> TableBuilder<Bucket, K> {
     /// Whether slots take no more bytes than vectors have. Default: no.
     ///
     /// Else, on GPUs of compute capability 9.0 and later, slots for 3 words or more are padded to a multiple of four
-    /// ([`Spec::slot_words`](crate::Spec::slot_words)), which is faster: [Choosing a table](crate::choosing_a_table) has by how
-    /// much. On other devices slots are always dense.
+    /// ([`Spec::slot_words`](crate::Spec::slot_words)): [Choosing a table](crate::choosing_a_table) says why, and what it costs.
+    /// On other devices slots are always dense.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

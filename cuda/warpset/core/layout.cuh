@@ -11,7 +11,7 @@
 // Where chunks have 16 bytes, slots are by default *padded* to whole ones: to a multiple of four words, those behind the vector's
 // being 0. A slot is then claimed by fewer compare-and-swaps, looked at by one request, and compared without remainders. Widths
 // 3, 5, 6 and 7 cost 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, dense, 3, 5, 6 and 7 words at fill 0.25: 10.9, 9.5, 9.7 and
-// 6.7 G/s, where 4 words have 19.6 and 8 words 16.6.)
+// 6.7 G/s, where 4 words have 19.6 and 8 words 16.6. Padded they have not been measured.)
 //
 // The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
 // line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on
