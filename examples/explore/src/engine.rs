@@ -8,6 +8,7 @@ use crate::checks::Violation;
 use crate::export::Exported;
 use crate::interpreter::Interpreter;
 use crate::liveness::check::Verdict;
+use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome as Answer, Possible};
 use crate::liveness::residue::{Automaton, Residue};
 use crate::record::Recorder;
@@ -151,8 +152,7 @@ pub trait Explorer {
         bail!(ONE_TABLE)
     }
 
-    /// The states of a run through the residue, and where its loop begins. With an interpreter of a weakly fair run only; `None`
-    /// if there is none.
+    /// A run through the residue: with an interpreter a weakly fair one; `None` if there is none.
     fn lasso(
         &mut self,
         _automaton: &Automaton,
@@ -181,9 +181,6 @@ pub trait Explorer {
         None
     }
 }
-
-/// The states of a run that ends in a loop, and the number of the state in which that begins, which is the last one, too.
-pub type Run = (Vec<Vec<u32>>, usize);
 
 /// What has come of making the table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

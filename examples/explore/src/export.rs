@@ -11,9 +11,10 @@
 //! What is asked about the states then is answered as by the engine of threads, over the same table. Steps of a product have the
 //! names that they have without the property.
 
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Run, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
+use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, Residue};
 use crate::network::HIDDEN;

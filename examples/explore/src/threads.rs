@@ -1,7 +1,8 @@
 //! The engine on threads of this machine, whatever the table's device.
 
-use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer, Run};
+use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
+use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
 use crate::path::walk_back;

@@ -10,9 +10,10 @@ mod table_alone;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, Run, grow_within};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, grow_within};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
+use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
 use crate::path::explored_again;

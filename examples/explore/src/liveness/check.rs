@@ -1,7 +1,7 @@
 //! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
 
 use super::fairness::is_fair;
-use super::lasso::{Lasso, close, replay};
+use super::lasso::{Lasso, Run, close, replay};
 use super::residue::{Automaton, Residue};
 use crate::checks::{Checks, Role, Violation};
 use crate::engine::{End, Exploration, Explorer, Limits};
@@ -144,7 +144,7 @@ impl Question {
             conclusion.lasso = exploration.found.as_ref().map(|found| {
                 let mut states = explorer.path(found, limits)?;
                 let begins = close(interpreter, &self.automaton, &mut states)?;
-                replay(interpreter, &self.automaton, states, begins, None)
+                replay(interpreter, &self.automaton, Run { states, begins, movers: None }, None)
             });
             conclusion.run = start.elapsed();
             return Ok(conclusion);
@@ -171,8 +171,8 @@ impl Question {
             let run = explorer.lasso(&self.automaton, residue, fair, limits);
             conclusion.run = start.elapsed();
             match run {
-                Ok(Some((states, begins))) => {
-                    let lasso = replay(interpreter, &self.automaton, states, begins, why_longer)?;
+                Ok(Some(run)) => {
+                    let lasso = replay(interpreter, &self.automaton, run, why_longer)?;
                     ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
                     conclusion.lasso = Some(Ok(lasso));
                 }

@@ -11,9 +11,8 @@
 //! these is fair. The components are those of the residue, which is found without fairness, with steps in memory: 16 bytes each.
 
 use super::components::components;
-use super::lasso::Lasso;
+use super::lasso::{Lasso, Run};
 use super::residue::{Residue, Search, large_piece, path_to_marked};
-use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, ProcessId, TransitionId};
 use crate::successors::Successors;
@@ -30,8 +29,8 @@ struct Edge {
 }
 
 /// What step it is, as far as it says who moves.
-#[derive(Clone, Copy, Debug)]
-enum By {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
     Nobody,
     /// The second one receives; one that moves alone is both.
     Processes([u32; 2]),
@@ -40,7 +39,7 @@ enum By {
 }
 
 impl By {
-    fn of(model: &Model, step: Option<Step>) -> Self {
+    pub fn of(model: &Model, step: Option<Step>) -> Self {
         let process = |id: TransitionId| model.transitions[id].process as u32;
         match step {
             None => Self::Nobody,
@@ -50,7 +49,7 @@ impl By {
     }
 
     /// The processes that move, and the components of the network, which are numbered behind all processes.
-    fn movers(self, model: &Model) -> impl Iterator<Item = ProcessId> {
+    pub fn movers(self, model: &Model) -> impl Iterator<Item = ProcessId> {
         let (pair, rule) = match self {
             Self::Nobody => (None, None),
             Self::Processes(pair) => (Some(pair), None),
@@ -87,9 +86,9 @@ impl Graph {
         self.enabled[state * self.words + process / 64] >> (process % 64) & 1 == 0
     }
 
-    /// A shortest path of one step or more within a component whose last step is wanted: the states after `from`.
-    fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<u32>> {
-        let mut before: HashMap<u32, u32> = HashMap::new();
+    /// A shortest path of one step or more within a component whose last step is wanted.
+    fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<Edge>> {
+        let mut before: HashMap<u32, (u32, Edge)> = HashMap::new();
         let mut waiting = VecDeque::from([from]);
         while let Some(state) = waiting.pop_front() {
             for edge in self.edges(state as usize) {
@@ -97,17 +96,18 @@ impl Graph {
                     continue;
                 }
                 if wanted(*edge) {
-                    let mut path = vec![edge.to];
+                    let mut path = vec![*edge];
                     let mut at = state;
                     while at != from {
-                        path.push(at);
-                        at = before[&at];
+                        let (previous, step) = before[&at];
+                        path.push(step);
+                        at = previous;
                     }
                     path.reverse();
                     return Some(path);
                 }
                 if edge.to != from && !before.contains_key(&edge.to) {
-                    before.insert(edge.to, state);
+                    before.insert(edge.to, (state, *edge));
                     waiting.push_back(edge.to);
                 }
             }
@@ -132,8 +132,7 @@ pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// The states of a weakly fair run through the residue, and where its loop begins; `None` if there is none. Uses up the
-    /// residue's flags.
+    /// A weakly fair run through the residue; `None` if there is none. Uses up the residue's flags.
     pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
         residue.forget();
         let graph = self.fair_graph(interpreter, residue)?;
@@ -175,26 +174,28 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             true => Vec::new(),
             false => graph.path(entry, &component, |edge| graph.accepting[edge.to as usize]).context(within)?,
         };
-        let begins = states.len() - 1 + run.len();
-        let accepting = run.last().copied().unwrap_or(entry);
+        let stem = run.len();
+        let begins = states.len() - 1 + stem;
+        let accepting = run.last().map_or(entry, |edge| edge.to);
         let mut at = accepting;
         for process in 0..processes {
             // On the way until now it may have been disabled already; whether it has moved is not looked at.
-            let is_met = std::iter::once(&accepting).chain(&run[begins + 1 - states.len()..]);
-            if is_met.into_iter().any(|state| graph.is_disabled(*state as usize, process)) {
+            let is_met = std::iter::once(accepting).chain(run[stem..].iter().map(|edge| edge.to));
+            if is_met.into_iter().any(|state| graph.is_disabled(state as usize, process)) {
                 continue;
             }
             let moves = |edge: Edge| edge.by.movers(model).any(|mover| mover == process);
             let wanted = |edge: Edge| moves(edge) || graph.is_disabled(edge.to as usize, process);
             run.extend(graph.path(at, &component, wanted).context(within)?);
-            at = *run.last().context("a path has a state")?;
+            at = run.last().context("a path has a step")?.to;
         }
-        if at != accepting || run.len() + states.len() - 1 == begins {
+        if at != accepting || run.len() == stem {
             run.extend(graph.path(at, &component, |edge| edge.to == accepting).context(within)?);
         }
-        let references: Vec<Reference> = run.iter().map(|number| residue.members[*number as usize]).collect();
+        let references: Vec<Reference> = run.iter().map(|edge| residue.members[edge.to as usize]).collect();
         states.extend(self.table.get_many(&references)?.chunks_exact(self.source.width()).map(<[u32]>::to_vec));
-        Ok(Some((states, begins)))
+        let movers = Some(run[stem..].iter().map(|edge| edge.by).collect());
+        Ok(Some(Run { states, begins, movers }))
     }
 
     fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<Graph> {

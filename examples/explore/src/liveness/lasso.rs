@@ -10,9 +10,9 @@
 //! alone is shown: every way to go on violates the property.
 
 use super::components::components;
+use super::fairness::By;
 use super::product::ProductStep;
 use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
-use crate::engine::Run;
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::Model;
 use crate::path::{lines_of, state_json, state_text, step_json, step_lines};
@@ -26,6 +26,17 @@ use warpset::{Reference, Storage};
 
 /// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
 const PATIENCE: usize = 1 << 16;
+
+/// The states of a run that ends in a loop, as a search finds them.
+pub struct Run {
+    /// The last one is the one in which the loop begins.
+    pub states: Vec<Vec<u32>>,
+    /// The number of the state in which the loop begins.
+    pub begins: usize,
+    /// Who moves in the steps of the loop, where that matters. Several steps may lead from one state to the same one, and only the
+    /// moves of some may make the loop a fair one.
+    pub movers: Option<Vec<By>>,
+}
 
 /// A path, replayed by the interpreter and the automaton.
 #[derive(Clone, Debug)]
@@ -79,8 +90,7 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// The states of a run through the residue, and where its loop begins: with an interpreter a weakly fair one, if there is
-    /// one. Uses up the residue's flags.
+    /// A run through the residue: with an interpreter a weakly fair one, if there is one. Uses up the residue's flags.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
@@ -115,7 +125,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let references: Vec<Reference> =
             to_accepting.iter().chain(&cycle).map(|number| residue.members[*number as usize]).collect();
         states.extend(self.table.get_many(&references)?.chunks_exact(self.source.width()).map(<[u32]>::to_vec));
-        Ok((states, begins))
+        Ok(Run { states, begins, movers: None })
     }
 
     fn graph(&self, residue: &Residue) -> Result<Graph> {
@@ -221,13 +231,8 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
 }
 
 /// The steps between the states, by the interpreter and the automaton; and that the loop is one, and accepting.
-pub fn replay(
-    interpreter: &Interpreter,
-    automaton: &Automaton,
-    states: Vec<Vec<u32>>,
-    begins: usize,
-    why_longer: Option<&'static str>,
-) -> Result<Lasso> {
+pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_longer: Option<&'static str>) -> Result<Lasso> {
+    let Run { states, begins, movers } = run;
     let replay = || -> Result<Vec<ProductStep>> {
         ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
         ensure!(begins < states.len() && states.last() == states.get(begins), "its loop is not closed");
@@ -236,8 +241,10 @@ pub fn replay(
         let mut steps = Vec::new();
         for (number, pair) in states.windows(2).enumerate() {
             let mut taken = None;
-            let visit = |step, successor: &[u32]| {
-                if successor == pair[1] {
+            let mover = movers.as_ref().and_then(|movers| movers.get(number.checked_sub(begins)?));
+            let visit = |step: ProductStep, successor: &[u32]| {
+                let is_meant = mover.is_none_or(|by| *by == By::of(interpreter.model(), step.system));
+                if is_meant && successor == pair[1] {
                     taken.get_or_insert(step);
                 }
             };

@@ -1,6 +1,7 @@
 //! Verdicts against another algorithm, over a graph that the interpreter makes; every table, interpreted and compiled.
 
 use super::check::{Conclusion, Question, Verdict};
+use super::fairness::By;
 use super::possible::Possible;
 use super::residue::{Automaton, MOST_COUNT, Search};
 use crate::checks::{Checks, Role};
@@ -22,7 +23,7 @@ use clap::Parser as _;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
 
@@ -230,6 +231,24 @@ proptest! {
         // What is shown has been replayed, its fairness too.
         prop_assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated);
     }
+}
+
+/// Steps of different processes may lead to the same state; in a fair loop the right ones are shown.
+#[test]
+fn fair_loops_show_whose_step_it_is() {
+    let process = |name| format!("process {name} {{\nstate s;\ninit s;\ntrans s -> s {{}};\n}}\n");
+    let runs =
+        "process Runs {\nstate q0, q1;\ninit q0;\naccept q0;\ntrans q0 -> q1 {}, q1 -> q0 {};\n}\nsystem async property Runs;\n";
+    let dve = read(&[process("P"), process("Q"), process("R"), runs.into()].concat());
+    let question = Question::of(&dve.model, "test".into(), true);
+    let checks = question.checks(dve.model.property.as_ref().unwrap());
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let (_, conclusion) = check_with::<Tree, _>(&dve.model, &question, &source, EARLY, 64);
+    assert_eq!(conclusion.verdict, Verdict::Violated);
+    let lasso = conclusion.lasso.unwrap().unwrap();
+    let movers: BTreeSet<_> =
+        lasso.steps[lasso.begins..].iter().flat_map(|step| By::of(&dve.model, step.system).movers(&dve.model)).collect();
+    assert_eq!(movers, BTreeSet::from([0, 1, 2]));
 }
 
 /// A model in another language, and a question about its runs.
