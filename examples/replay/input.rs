@@ -1,6 +1,7 @@
 //! Reads vectors from a `.npy` file, or from an array in an `.npz` file. What a file is shows in its first bytes, not its name.
 
 use super::npy;
+use super::npy_header::MAGIC;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
@@ -28,10 +29,10 @@ fn read_file(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<(V
     ensure!(metadata.is_file(), "it is not a regular file");
     let mut file = File::open(path)?;
     let mut start = Vec::new();
-    file.by_ref().take(npy::MAGIC.len() as u64).read_to_end(&mut start)?;
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start)?;
     file.rewind()?;
     let reader = BufReader::with_capacity(1 << 20, file);
-    if start == npy::MAGIC {
+    if start == MAGIC {
         ensure!(array.is_none(), "it is a .npy file, which holds one array without a name: leave out --array");
         let (words, width) = npy::read_vectors(reader, metadata.len(), memory)?;
         return Ok((words, width, None));

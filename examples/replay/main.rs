@@ -16,6 +16,8 @@ mod input;
 #[path = "../support/memory.rs"]
 mod memory;
 mod npy;
+#[path = "../support/npy_header.rs"]
+mod npy_header;
 #[path = "../support/numbers.rs"]
 mod numbers;
 #[cfg(feature = "cuda")]

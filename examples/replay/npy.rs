@@ -1,18 +1,10 @@
-//! The `.npy` format (NumPy's `numpy.lib.format`): a magic, a version, the length of the header, and as header a Python
-//! dictionary that says how the rest is to be read.
-//!
-//! Read here, step by step, because a header is a stranger's: nothing it claims may overflow, nor be allocated before it was
-//! compared with the size of its file. (npyz 0.9 multiplies the shape unchecked.)
+//! Vectors of a `.npy` file.
 
+use super::npy_header::{Header, string};
 use super::progress::Progress;
 use super::vectors::{allocate, check_width};
 use anyhow::{Context, Result, bail, ensure};
-use std::io::{ErrorKind, Read};
-
-pub const MAGIC: &[u8] = b"\x93NUMPY";
-
-/// The longest header read. NumPy refuses longer ones than 10,000 bytes; real ones have 118.
-const MAX_HEADER_BYTES: usize = 1 << 16;
+use std::io::Read;
 
 /// Words read at a time.
 const PIECE: usize = 1 << 18;
@@ -20,7 +12,7 @@ const PIECE: usize = 1 << 18;
 /// The vectors of a `.npy` file of `file_bytes` bytes: their words and their width.
 pub fn read_vectors(mut reader: impl Read, file_bytes: u64, memory: Option<u64>) -> Result<(Vec<u32>, usize)> {
     let header = Header::read(&mut reader)?;
-    let (count, width) = header.vectors()?;
+    let (count, width) = shape(&header)?;
     let found = file_bytes.saturating_sub(header.bytes);
     let needed = count.checked_mul(width as u64 * 4);
     ensure!(
@@ -52,148 +44,16 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
     Ok(())
 }
 
-struct Header {
-    /// The dtype, as NumPy writes it: `'<u4'`, or a list of fields.
-    descr: String,
-    fortran_order: bool,
-    shape: Vec<u64>,
-    /// From the start of the file to its data.
-    bytes: u64,
-}
-
-impl Header {
-    fn read(reader: &mut impl Read) -> Result<Self> {
-        let [.., major, minor] = read_bytes::<8>(reader)?;
-        let (length_bytes, length) = match major {
-            1 => (2, u16::from_le_bytes(read_bytes(reader)?).into()),
-            2 | 3 => (4, u32::from_le_bytes(read_bytes(reader)?) as usize),
-            _ => bail!("it has format version {major}.{minor}; 1.0 to 3.0 are known"),
-        };
-        ensure!(length <= MAX_HEADER_BYTES, "its header claims {length} bytes; at most {MAX_HEADER_BYTES} are read");
-        let mut text = vec![0; length];
-        read_exact(reader, &mut text)?;
-        let bytes = (MAGIC.len() + 2 + length_bytes + length) as u64;
-        Self::parse(&String::from_utf8_lossy(&text), bytes).context("its header is not one of NumPy's")
+/// How many vectors of how many words the array holds, if it is one of vectors.
+fn shape(header: &Header) -> Result<(u64, usize)> {
+    match string(&header.descr) {
+        Some("<u4") => {}
+        Some(">u4") => bail!("its words are big-endian ('>u4'); little-endian ones ('<u4') are needed"),
+        _ => bail!("its elements have dtype {}; words ('<u4', uint32) are needed", header.descr),
     }
-
-    fn parse(text: &str, bytes: u64) -> Option<Self> {
-        let entries = items(text.trim().strip_prefix('{')?.strip_suffix('}')?)?;
-        let value = |name: &str| {
-            entries.iter().find_map(|entry| {
-                let (key, value) = entry.split_once(':')?;
-                (string(key)? == name).then(|| value.trim())
-            })
-        };
-        let shape = items(value("shape")?.strip_prefix('(')?.strip_suffix(')')?)?;
-        Some(Self {
-            descr: value("descr").filter(|descr| !descr.is_empty())?.into(),
-            fortran_order: match value("fortran_order")? {
-                "True" => true,
-                "False" => false,
-                _ => return None,
-            },
-            shape: shape.into_iter().map(|size| size.parse().ok()).collect::<Option<_>>()?,
-            bytes,
-        })
-    }
-
-    /// How many vectors of how many words the array holds, if it is one of vectors.
-    fn vectors(&self) -> Result<(u64, usize)> {
-        match string(&self.descr) {
-            Some("<u4") => {}
-            Some(">u4") => bail!("its words are big-endian ('>u4'); little-endian ones ('<u4') are needed"),
-            _ => bail!("its elements have dtype {}; words ('<u4', uint32) are needed", self.descr),
-        }
-        ensure!(!self.fortran_order, "its words are in Fortran order; C order is needed, one vector after another");
-        let &[count, width] = &self.shape[..] else {
-            bail!("its shape {} has {} dimensions; 2 are needed, (vectors, words)", self.shape_text(), self.shape.len())
-        };
-        Ok((count, check_width(width)?))
-    }
-
-    /// The shape as Python writes it.
-    fn shape_text(&self) -> String {
-        let sizes: Vec<_> = self.shape.iter().map(u64::to_string).collect();
-        format!("({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
-    }
-}
-
-/// What stands between the commas of a Python list, tuple or dictionary, without its brackets; strings and what is in brackets
-/// are left whole. None if a string or a bracket does not end.
-fn items(text: &str) -> Option<Vec<&str>> {
-    let (mut items, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match (quote, character) {
-            (_, character) if character.is_control() => return None,
-            (Some(_), '\\') => _ = characters.next()?,
-            (Some(open), _) if open == character => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(character),
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}') => depth = depth.checked_sub(1)?,
-            (None, ',') if depth == 0 => {
-                items.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    // A comma may end it.
-    let last = text[start..].trim();
-    items.extend(Some(last).filter(|last| !last.is_empty()));
-    (depth == 0 && quote.is_none()).then_some(items)
-}
-
-/// What is in the quotes of a Python string.
-fn string(text: &str) -> Option<&str> {
-    let text = text.trim();
-    ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
-}
-
-fn read_bytes<const N: usize>(reader: &mut impl Read) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    read_exact(reader, &mut bytes)?;
-    Ok(bytes)
-}
-
-fn read_exact(reader: &mut impl Read, bytes: &mut [u8]) -> Result<()> {
-    match reader.read_exact(bytes) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it ends within its header"),
-        result => Ok(result.context("its header cannot be read")?),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Header;
-
-    #[test]
-    fn headers() {
-        let parse = |text: &str| Header::parse(text, 0).map(|header| (header.descr, header.fortran_order, header.shape));
-        let good = |descr: &str, shape: &[u64]| Some((descr.to_string(), false, shape.to_vec()));
-        assert_eq!(parse("{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2), }   \n"), good("'<u4'", &[3, 2]));
-        assert_eq!(parse("{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"<u4\"}"), good("\"<u4\"", &[3]));
-        let fields = "[('a:b, \\'(', '<u4'), ('c', '<u4', (2, 3))]";
-        assert_eq!(parse(&format!("{{'descr': {fields}, 'fortran_order': False, 'shape': ()}}")), good(fields, &[]));
-        for wrong in [
-            "",
-            "{}",
-            "[1, 2, 3]",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2}",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, 2)",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': (3, two)}",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': (3,, 2)}",
-            "{'descr': '<u4', 'fortran_order': False, 'shape': [3, 2]}",
-            "{'descr': '<u4', 'fortran_order': 0, 'shape': (3, 2)}",
-            "{'descr': '<u4, 'fortran_order': False, 'shape': (3, 2)}",
-            "{'descr': , 'fortran_order': False, 'shape': (3, 2)}",
-            "{'descr': '<\nu4', 'fortran_order': False, 'shape': (3, 2)}",
-            "{descr: '<u4', 'fortran_order': False, 'shape': (3, 2)}",
-            "{'descr': '<u4', 'shape': (3, 2)}",
-        ] {
-            assert_eq!(parse(wrong), None, "{wrong}");
-        }
-    }
+    ensure!(!header.fortran_order, "its words are in Fortran order; C order is needed, one vector after another");
+    let &[count, width] = &header.shape[..] else {
+        bail!("its shape {} has {} dimensions; 2 are needed, (vectors, words)", header.shape_text(), header.shape.len())
+    };
+    Ok((count, check_width(width)?))
 }

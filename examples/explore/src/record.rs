@@ -1,5 +1,6 @@
 //! Writes every vector that is offered to a table to a NumPy file, which the example `replay` reads.
 
+use crate::npy_writer::npy_header;
 use crate::output::Output;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -68,16 +69,4 @@ impl Recorder {
         })?;
         Ok(Recorded { vectors, left_out, bytes: vectors * self.width as u64 * 4 })
     }
-}
-
-/// The start of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes. `shape` is a tuple of
-/// Python.
-pub fn npy_header(of: &str, shape: &str) -> Vec<u8> {
-    const FIXED: usize = 10; // the magic, the version, the length of the text
-    let text = format!("{{'descr': '{of}', 'fortran_order': False, 'shape': {shape}, }}");
-    let padded = (FIXED + text.len() + 1).next_multiple_of(64) - FIXED;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend((padded as u16).to_le_bytes());
-    header.extend(format!("{text:<width$}\n", width = padded - 1).bytes());
-    header
 }

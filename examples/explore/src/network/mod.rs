@@ -24,6 +24,7 @@
 //! state. Components of one file share its table.
 
 mod aut;
+mod aut_text;
 mod grammar;
 #[cfg(test)]
 mod graphs;

@@ -1,0 +1,134 @@
+//! Maximal end components, by a machine's kernels.
+//!
+//! The basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997): a choice that may leave its strongly connected
+//! component is in no end component, nor a state without choices, nor a choice that may lead to such a state. These are removed
+//! until nothing changes, along a frontier as trimming goes. Components that have lost nothing are done; only the states of
+//! the others are decomposed again, as a graph of their own, of the choices that are left.
+
+use super::engine::Engine;
+use super::machine::{Kernel, Machine, Progress, Work};
+use super::partition::{NONE, without_choices};
+use crate::memory::amount;
+use anyhow::{Result, ensure};
+use bytemuck::bytes_of;
+use std::time::Instant;
+
+/// What is decomposed again: a graph of its own, its states in their order.
+pub(super) struct Part<B> {
+    pub(super) offsets: B,
+    in_offsets: B,
+    /// Targets and sources of its transitions.
+    pub(super) edges: Option<[B; 2]>,
+    /// Of these.
+    work: Work,
+}
+
+impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
+    /// Finds the maximal end components, when `components` have been found, which are `labels`. Gives the smallest state of each
+    /// state's end component, or [`NONE`], and how many decompositions that took, the first one included.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for them; the error has the numbers.
+    pub fn end_components(&mut self, labels: &[u32]) -> Result<(Vec<u32>, u64)> {
+        let (Some(choices), false) = (&self.graph.choices, labels.is_empty()) else {
+            return Ok((without_choices(self.graph, labels), 1));
+        };
+        let began = Instant::now();
+        let before = self.decomposing();
+        let machine = self.machine;
+        let (states, choice_words) = (self.graph.states(), (choices.offsets.len() as u64).div_ceil(32));
+        self.ensure_room(20 * states + 4 * choice_words)?;
+        self.transpose_once()?;
+        let [component, left, touched, one, other] = [(); 5].map(|()| machine.allocate(4 * states));
+        let [component, left, touched, one, other] = [component?, left?, touched?, one?, other?];
+        let removed = machine.allocate(4 * choice_words)?;
+        machine.fill(&touched, 4 * states, 0)?;
+        machine.fill(&removed, 4 * choice_words, 0)?;
+        let [mut list, mut members] = [machine.address(&one), machine.address(&other)];
+        let mut work = Work {
+            component: machine.address(&component),
+            left: machine.address(&left),
+            touched: machine.address(&touched),
+            removed: machine.address(&removed),
+            list_count: states,
+            ..self.work
+        };
+        self.write_progress(Progress::default())?;
+        self.launch(Kernel::BeginChoices, &work)?;
+        let mut rounds = 1;
+        loop {
+            self.launch(Kernel::RemoveLeaving, &work)?;
+            self.run_levels(Kernel::Cascade, &work)?;
+            work.members = members;
+            let Some(part) = self.part_again(&work)? else { break };
+            rounds += 1;
+            (list, members) = (members, list);
+            (work.list, work.list_count) = (list, part.states);
+            self.decompose(&part, |engine| {
+                let in_offsets = &engine.part.as_ref().expect("it was just made").in_offsets;
+                engine.machine.fill(in_offsets, 8 * (part.states + 1), 0)?;
+                engine.transpose(&part)
+            })?;
+            self.launch(Kernel::TakeComponents, &work)?;
+            self.write_progress(Progress::default())?;
+        }
+        self.part = None;
+        let mut components: Vec<u32> = self.read_all(&component, states)?;
+        let left: Vec<u32> = self.read_all(&left, states)?;
+        let is_out = |left: &u32| *left == 0;
+        components.iter_mut().zip(&left).filter(|(_, left)| is_out(left)).for_each(|(component, _)| *component = NONE);
+        self.done.choices += began.elapsed() - (self.decomposing() - before);
+        Ok((components, rounds))
+    }
+
+    /// Makes the graph of what is to be decomposed again, with its states in `members`; none if there is nothing.
+    fn part_again(&mut self, work: &Work) -> Result<Option<Work>> {
+        let end = [0u64];
+        self.machine.write(&self.buffers.region, 8 * work.list_count, bytes_of(&end))?;
+        let mut work = Work { scanned: self.work.region, ..*work };
+        self.launch(Kernel::FlagMembers, &work)?;
+        let states = self.scan(&work, work.scanned, work.list_count + 1)?;
+        if states == 0 {
+            return Ok(None);
+        }
+        // It only gets smaller: the memory of the first one is enough for all.
+        let machine = self.machine;
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None => {
+                self.ensure_room(16 * (states + 1))?;
+                let [offsets, in_offsets] = [machine.allocate(8 * (states + 1))?, machine.allocate(8 * (states + 1))?];
+                let [at, in_at] = [machine.address(&offsets), machine.address(&in_offsets)];
+                Part { offsets, in_offsets, edges: None, work: Work { offsets: at, in_offsets: in_at, ranks: 0, ..self.work } }
+            }
+        };
+        machine.fill(&part.offsets, 8 * (states + 1), 0)?;
+        work.sub_offsets = part.work.offsets;
+        self.launch(Kernel::CollectMembers, &work)?;
+        let edges = self.scan(&work, work.sub_offsets, states + 1)?;
+        if part.edges.is_none() {
+            self.ensure_room(8 * edges)?;
+            let [targets, sources] = [machine.allocate(4 * edges)?, machine.allocate(4 * edges)?];
+            (part.work.targets, part.work.sources) = (machine.address(&targets), machine.address(&sources));
+            part.edges = Some([targets, sources]);
+        }
+        let listed = Work { list: work.members, list_count: states, sub_targets: part.work.targets, ..work };
+        self.launch(Kernel::WriteEdges, &listed)?;
+        let graph = Work { states, edges, ..part.work };
+        self.part = Some(part);
+        Ok(Some(graph))
+    }
+
+    fn ensure_room(&self, needed: u64) -> Result<()> {
+        let free = self.machine.free()?;
+        ensure!(needed <= free, "end components need {} more, but {} are free", amount(needed), amount(free));
+        Ok(())
+    }
+
+    /// The time that was spent on components.
+    fn decomposing(&self) -> std::time::Duration {
+        let done = &self.done;
+        done.transpose + done.trim + done.search + done.signatures + done.tarjan
+    }
+}

@@ -1,0 +1,104 @@
+//! Graphs in memory, as compressed sparse rows, and the choices of Markov decision processes.
+
+use anyhow::{Result, ensure};
+
+/// States, at most: their numbers have 32 bits, and one more is for none.
+pub const MOST_STATES: u64 = u32::MAX as u64 - 1;
+
+/// Transitions of one state, in or out, at most: they are counted in 32 bits.
+pub const MOST_DEGREE: u64 = u32::MAX as u64 - 1;
+
+/// State s leads to `targets[offsets[s] .. offsets[s + 1]]`.
+pub struct Graph {
+    pub offsets: Vec<u64>,
+    pub targets: Vec<u32>,
+    /// `None`: every transition is a choice of its own.
+    pub choices: Option<Choices>,
+}
+
+/// What states choose between.
+pub struct Choices {
+    /// State s has the choices `of_states[s] .. of_states[s + 1]`.
+    pub of_states: Vec<u64>,
+    /// Choice c may lead to the graph's `targets[offsets[c] .. offsets[c + 1]]`, which are some.
+    pub offsets: Vec<u64>,
+}
+
+impl Graph {
+    /// Of rows, one for each state.
+    ///
+    /// # Errors
+    ///
+    /// There are too many states, or one has too many transitions.
+    pub fn new(offsets: Vec<u64>, targets: Vec<u32>) -> Result<Self> {
+        Self::checked(Self { offsets, targets, choices: None })
+    }
+
+    /// Of rows, one for each choice.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`new`](Self::new).
+    pub fn of_choices(of_states: Vec<u64>, offsets: Vec<u64>, targets: Vec<u32>) -> Result<Self> {
+        let of_graph = of_states.iter().map(|choice| offsets[*choice as usize]).collect();
+        Self::checked(Self { offsets: of_graph, targets, choices: Some(Choices { of_states, offsets }) })
+    }
+
+    /// Of transitions in any order.
+    pub fn of_transitions(states: u64, sources: &[u32], targets: &[u32]) -> Result<Self> {
+        let mut offsets = vec![0; states as usize + 1];
+        sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
+        // Where the next transition of state s goes is in offsets[s + 1]: in the end, where those of s end.
+        let mut before = 0;
+        for offset in &mut offsets {
+            before += std::mem::replace(offset, before);
+        }
+        let mut sorted = vec![0; targets.len()];
+        for (source, target) in sources.iter().zip(targets) {
+            let at = &mut offsets[*source as usize + 1];
+            sorted[*at as usize] = *target;
+            *at += 1;
+        }
+        Self::new(offsets, sorted)
+    }
+
+    fn checked(self) -> Result<Self> {
+        let states = self.states();
+        ensure!(states <= MOST_STATES, "{states} states: at most {MOST_STATES} are possible");
+        // Only so many transitions can lead to one state, too.
+        if self.transitions() > MOST_DEGREE {
+            let mut into = vec![0u64; states as usize];
+            self.targets.iter().for_each(|target| into[*target as usize] += 1);
+            for (state, into) in into.into_iter().enumerate() {
+                let most = into.max(self.offsets[state + 1] - self.offsets[state]);
+                ensure!(
+                    most <= MOST_DEGREE,
+                    "state {state} has {most} transitions in or out: at most {MOST_DEGREE} are possible"
+                );
+            }
+        }
+        Ok(self)
+    }
+
+    pub fn states(&self) -> u64 {
+        self.offsets.len() as u64 - 1
+    }
+
+    pub fn transitions(&self) -> u64 {
+        self.targets.len() as u64
+    }
+
+    pub fn choice_count(&self) -> u64 {
+        self.choices.as_ref().map_or(self.transitions(), |choices| choices.offsets.len() as u64 - 1)
+    }
+
+    pub fn successors(&self, state: usize) -> &[u32] {
+        &self.targets[self.offsets[state] as usize..self.offsets[state + 1] as usize]
+    }
+}
+
+/// Bytes that a graph takes in memory, if it has so many states, transitions and, unless each transition is one, choices.
+pub fn bytes(states: u64, transitions: u64, choices: Option<u64>) -> u64 {
+    let of_choices = choices.map_or(0, |choices| 8 * (states + 1) + 8 * (choices + 1));
+    8 * (states + 1) + 4 * transitions + of_choices
+}

@@ -1,0 +1,189 @@
+//! Decomposes a graph into strongly connected components, and a Markov decision process into maximal end components, on a GPU or on
+//! threads of a CPU.
+//!
+//! ```text
+//! cargo run --release -p warpset-explore --bin decompose -- examples/explore/models/coins.tra
+//! cargo run --release -p warpset-explore --bin decompose -- --help
+//! ```
+
+#[cfg(feature = "cpu")]
+mod cpu;
+mod end_components;
+mod engine;
+mod graph;
+mod machine;
+mod npz;
+mod options;
+mod partition;
+mod read;
+mod report;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
+mod tra;
+
+// One copy with the model checker, which is another program of this package, and with the example `replay` in another one.
+#[path = "../network/aut_text.rs"]
+mod aut_text;
+#[path = "../../../support/device.rs"]
+mod device;
+#[path = "../../../support/exit.rs"]
+#[allow(dead_code, reason = "the model checker has more ways to end")]
+mod exit;
+#[path = "../lines.rs"]
+mod lines;
+#[path = "../../../support/memory.rs"]
+mod memory;
+#[path = "../../../support/npy_header.rs"]
+#[allow(dead_code, reason = "the order of one dimension is any")]
+mod npy_header;
+#[path = "../npy_writer.rs"]
+mod npy_writer;
+#[path = "../../../support/numbers.rs"]
+mod numbers;
+#[path = "../output.rs"]
+#[allow(dead_code, reason = "the model checker has more kinds of files")]
+mod output;
+#[path = "../../../support/program.rs"]
+mod program;
+#[path = "../../../support/stopping.rs"]
+mod stopping;
+#[path = "../liveness/components.rs"]
+mod tarjan;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser as _;
+use engine::{Done, Engine, Settings};
+use graph::Graph;
+use machine::Machine;
+use npy_writer::npy_header;
+use options::{Algorithm, Options};
+use output::Output;
+use partition::{Components, EndComponents, smallest_states};
+use report::{Report, Time};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+use warpset::Device;
+
+/// Threads of a CPU from which on `auto` uses them all.
+const ENOUGH_THREADS: usize = 4;
+
+/// What is left of so few states is done by one thread of a CPU sooner than by several.
+const FEW: u64 = 1 << 12;
+
+fn main() -> ExitCode {
+    program::run(|arguments| Options::try_parse_from(arguments), run, program::sentence)
+}
+
+/// What a machine has found.
+struct Found {
+    labels: Vec<u32>,
+    end_labels: Vec<u32>,
+    rounds: u64,
+    done: Done,
+    time: Time,
+}
+
+fn run(options: &Options) -> Result<u8> {
+    stopping::watch(options.timeout, options.json, "before the end")?;
+    let free = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
+    let began = Instant::now();
+    let input = read::read(&options.graph, options.format, free)?;
+    let mut time = Time { read: began.elapsed(), ..Time::default() };
+    let open = |option, path: &Option<_>| {
+        let output = path.as_deref().map(|path: &Path| Output::open(option, path)).transpose()?;
+        if let Some(output) = &output {
+            output.ensure_is_not(input.identity.as_ref())?;
+            output.ensure_is_not_standard_output()?;
+        }
+        anyhow::Ok(output)
+    };
+    let output = open("--output", &options.output)?;
+    let end_output = open("--output-end-components", &options.output_end_components)?;
+    if let (Some(output), Some(other)) = (&output, &end_output) {
+        output.ensure_differs_from(other)?;
+    }
+    let began = Instant::now();
+    let device = options.device.open()?;
+    time.device = began.elapsed();
+    let algorithm = match options.algorithm {
+        Algorithm::Auto if device.is_gpu() || options.device.threads() >= ENOUGH_THREADS => Algorithm::Parallel,
+        Algorithm::Auto => Algorithm::Tarjan,
+        chosen => chosen,
+    };
+    let found = decompose(&input.graph, &device, algorithm, options, time)?;
+    let tarjan = options.compare.then(|| compare(&input.graph, &found.labels)).transpose()?;
+    for (output, labels) in [(output, &found.labels), (end_output, &found.end_labels)] {
+        output.map(|output| write(output, labels)).transpose()?;
+    }
+    let how = if algorithm == Algorithm::Tarjan { "Tarjan's algorithm" } else { "all at once" };
+    let report = Report {
+        name: &input.name,
+        graph: &input.graph,
+        device: format!("{device}, {how}"),
+        components: Components::of(&input.graph, &found.labels),
+        end_components: EndComponents::of(&input.graph, &found.end_labels),
+        rounds: found.rounds,
+        time: found.time,
+        done: found.done,
+        tarjan,
+    };
+    program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+    Ok(0)
+}
+
+fn decompose(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
+    ensure!(!device.is_gpu(), "graphs are decomposed on a CPU only: --device cpu");
+    on_threads(graph, algorithm, options, time)
+}
+
+#[cfg(feature = "cpu")]
+fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
+    let machine = cpu::Cpu::new(options.device.threads(), options.memory)?;
+    let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
+    on_machine(graph, &machine, Settings { few, budget: None }, time)
+}
+
+#[cfg(not(feature = "cpu"))]
+fn on_threads(_: &Graph, _: Algorithm, _: &Options, _: Time) -> Result<Found> {
+    anyhow::bail!("this build cannot use the CPU: warpset's feature `cpu` is off")
+}
+
+fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Settings, mut time: Time) -> Result<Found> {
+    let began = Instant::now();
+    let mut engine = Engine::new(machine, graph, settings)?;
+    time.device += began.elapsed();
+    let began = Instant::now();
+    let labels = engine.components()?;
+    time.components = began.elapsed();
+    let began = Instant::now();
+    let (end_labels, rounds) = engine.end_components(&labels)?;
+    time.end_components = began.elapsed();
+    Ok(Found { labels, end_labels, rounds, done: engine.done, time })
+}
+
+/// How long Tarjan's algorithm takes on one thread; an error if it finds other components.
+fn compare(graph: &Graph, labels: &[u32]) -> Result<std::time::Duration> {
+    let began = Instant::now();
+    let numbers = tarjan::components(labels.len(), |state| graph.successors(state));
+    let time = began.elapsed();
+    let expected = smallest_states(numbers);
+    let differs = labels.iter().zip(&expected).position(|(label, expected)| label != expected);
+    let Some(state) = differs else { return Ok(time) };
+    anyhow::bail!(
+        "state {state} is in the component of state {}, by Tarjan's algorithm in that of state {}: please report this as a bug",
+        labels[state],
+        expected[state]
+    )
+}
+
+/// Writes an array of one number a state.
+fn write(output: Output, labels: &[u32]) -> Result<()> {
+    output.write(|file| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        out.write_all(&npy_header("<u4", &format!("({},)", labels.len())))?;
+        labels.iter().try_for_each(|label| out.write_all(&label.to_le_bytes()))?;
+        out.flush().context("the array")
+    })
+}

@@ -1,0 +1,105 @@
+//! Graphs as arrays of NumPy in an `.npz` file: `offsets`, `targets` and, of a decision process, `choices`.
+
+use crate::graph::{self, Graph, MOST_STATES};
+use crate::memory::ensure_room;
+use crate::npy_header::{Header, string};
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{Read, Seek};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+/// Elements that are read at once.
+const PIECE: usize = 1 << 16;
+
+/// Reads the arrays.
+///
+/// # Errors
+///
+/// An array is missing, is not one of whole numbers, or does not fit the others; there is no memory for it, with the numbers.
+pub fn read(reader: impl Read + Seek, free: u64) -> Result<Graph> {
+    let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
+    let targets: Vec<u32> = read_array(&mut archive, "targets", free)?.context("it has no array `targets`")?;
+    let offsets: Vec<u64> = read_array(&mut archive, "offsets", free)?.context("it has no array `offsets`")?;
+    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", free)?;
+    ensure_rises("offsets", &offsets, targets.len())?;
+    let states = match &choices {
+        None => offsets.len() as u64 - 1,
+        Some(choices) => {
+            ensure_rises("choices", choices, offsets.len() - 1)?;
+            let empty = offsets.windows(2).position(|ends| ends[0] == ends[1]);
+            ensure!(empty.is_none(), "choice {} has no targets: each leads somewhere", empty.unwrap_or_default());
+            choices.len() as u64 - 1
+        }
+    };
+    ensure!(states <= MOST_STATES, "{states} states: at most {MOST_STATES} are possible");
+    if let Some(at) = targets.iter().position(|target| u64::from(*target) >= states) {
+        bail!("targets[{at}] is state {}, of {states} states: 0 to {}", targets[at], states.saturating_sub(1));
+    }
+    match choices {
+        None => Graph::new(offsets, targets),
+        Some(choices) => {
+            ensure_room("the rows of states", graph::bytes(states, 0, None), free)?;
+            Graph::of_choices(choices, offsets, targets)
+        }
+    }
+}
+
+/// An error unless these are the ends of rows of so many elements together.
+fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
+    ensure!(ends.first() == Some(&0), "`{name}` must begin with 0");
+    if let Some(at) = ends.windows(2).position(|ends| ends[0] > ends[1]) {
+        bail!("{name}[{}] is {}, less than {} before it", at + 1, ends[at + 1], ends[at]);
+    }
+    let last = ends[ends.len() - 1];
+    ensure!(last == all as u64, "`{name}` ends with {last}, where it has {all} rows or elements to share out");
+    Ok(())
+}
+
+/// An array of one dimension; `None` if it is not there.
+fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, free: u64) -> Result<Option<Vec<T>>> {
+    let entry = match archive.by_name(&format!("{name}.npy")) {
+        Ok(entry) => entry,
+        Err(ZipError::FileNotFound) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = entry.size();
+    read_elements(entry, bytes, free).with_context(|| format!("array `{name}`")).map(Some)
+}
+
+fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, free: u64) -> Result<Vec<T>> {
+    let header = Header::read(&mut reader)?;
+    let (size, has_sign) = match string(&header.descr) {
+        Some("<u4") => (4, false),
+        Some("<i4") => (4, true),
+        Some("<u8") => (8, false),
+        Some("<i8") => (8, true),
+        _ => bail!("its elements have dtype {}; '<u4', '<u8', '<i4' or '<i8' are needed", header.descr),
+    };
+    let &[count] = &header.shape[..] else {
+        bail!("its shape {} has {} dimensions; 1 is needed", header.shape_text(), header.shape.len())
+    };
+    let found = file_bytes.saturating_sub(header.bytes);
+    ensure!(count.checked_mul(size) == Some(found), "its shape {} does not fit {found} bytes of data", header.shape_text());
+    ensure_room(&format!("{count} elements"), count * size_of::<T>() as u64, free)?;
+    let mut elements = Vec::with_capacity(count as usize);
+    let mut piece = vec![0; PIECE * size as usize];
+    while elements.len() < count as usize {
+        let some = &mut piece[..PIECE.min(count as usize - elements.len()) * size as usize];
+        reader.read_exact(some).with_context(|| format!("its data cannot be read beyond element {}", elements.len()))?;
+        for bytes in some.chunks_exact(size as usize) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            let value = u64::from_le_bytes(word);
+            let is_negative = has_sign && value >> (8 * size - 1) != 0;
+            let element = Some(value).filter(|_| !is_negative).and_then(|value| T::try_from(value).ok());
+            let at = elements.len();
+            elements.push(element.with_context(|| {
+                let shown = if is_negative { "less than 0".into() } else { value.to_string() };
+                format!("element {at} is {shown}: not in 0 to 2^{} - 1", 8 * size_of::<T>())
+            })?);
+        }
+    }
+    // Archives compare checksums when they are read to their end.
+    reader.read(&mut [0]).context("its data is damaged")?;
+    Ok(elements)
+}

@@ -1,0 +1,62 @@
+//! Files of lines, read in pieces as they come.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use std::io::Read;
+
+/// Longest line.
+pub const MOST_BYTES: usize = 16 << 20;
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// Takes each line, without blanks around it, and its number from 1 on; not those that are empty. Returns how many lines there are.
+///
+/// # Errors
+///
+/// What `take` says, with the file's name and the line; a line is too long; the file cannot be read.
+pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u64) -> Result<()>) -> Result<u64> {
+    let mut line = 0;
+    let mut next = |bytes: &[u8]| {
+        line += 1;
+        let bytes = bytes.trim_ascii();
+        if bytes.is_empty() {
+            return Ok(line);
+        }
+        take(bytes, line).map(|()| line).map_err(|error| anyhow!("{name}:{line}: {error:#}"))
+    };
+    let (mut buffer, mut filled, mut lines) = (vec![0; PIECE], 0, 0);
+    loop {
+        if filled == buffer.len() {
+            ensure!(filled < MOST_BYTES, "{name}:{}: a line of more than {MOST_BYTES} bytes", lines + 1);
+            buffer.resize(2 * filled, 0);
+        }
+        let count = reader.read(&mut buffer[filled..]).with_context(|| format!("{name} cannot be read"))?;
+        filled += count;
+        let mut begin = 0;
+        while let Some(length) = memchr::memchr(b'\n', &buffer[begin..filled]) {
+            lines = next(&buffer[begin..begin + length])?;
+            begin += length + 1;
+        }
+        if count == 0 {
+            return if begin < filled { next(&buffer[begin..filled]) } else { Ok(lines) };
+        }
+        buffer.copy_within(begin..filled, 0);
+        filled -= begin;
+    }
+}
+
+/// A whole number of decimal digits, less than 10^19.
+pub fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 19 {
+        return None;
+    }
+    let digit = |value: u64, digit: &u8| digit.is_ascii_digit().then(|| 10 * value + u64::from(digit - b'0'));
+    digits.iter().try_fold(0, digit)
+}
+
+/// As much of a text as a message has room for.
+pub fn excerpt(bytes: &[u8]) -> String {
+    const MOST: usize = 80;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).escape_debug().to_string();
+    if bytes.len() > MOST { format!("{text}...") } else { text }
+}

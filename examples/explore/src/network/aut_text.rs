@@ -1,0 +1,99 @@
+//! The text of AUT, the format of CADP and mCRL2 for state spaces, a line at a time.
+//!
+//! ```text
+//! des (0, <transitions>, <states>)
+//! (<from>, <label>, <to>)
+//! ```
+//!
+//! A line is a transition, and its label all between the first and the last comma: so quotes in it need no escape.
+
+use crate::lines::{excerpt, for_each, number};
+use anyhow::{Result, anyhow, bail, ensure};
+use std::io::Read;
+
+/// The first line.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub initial: u64,
+    pub transitions: u64,
+    pub states: u64,
+}
+
+/// What may be announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub states: u64,
+    pub transitions: u64,
+}
+
+/// Who takes what is read.
+pub trait Taker {
+    /// The first line, within the limits.
+    fn header(&mut self, header: Header) -> Result<()>;
+
+    /// A transition between states that were announced. The label is as it is written.
+    fn transition(&mut self, source: u64, label: &[u8], target: u64) -> Result<()>;
+}
+
+/// Reads a text to its end. Returns its first line.
+///
+/// # Errors
+///
+/// What is wrong, with the file's name and the line.
+pub fn read(name: &str, reader: impl Read, limits: Limits, taker: &mut impl Taker) -> Result<Header> {
+    let (mut header, mut count) = (None, 0);
+    let lines = for_each(name, reader, |line, _| {
+        let Some(Header { transitions, states, .. }) = header else {
+            let first = first_line(line, limits)?;
+            header = Some(first);
+            return taker.header(first);
+        };
+        ensure!(count < transitions, "one transition more than the {transitions} that the first line announces");
+        count += 1;
+        let (source, label, target) =
+            parts(line).ok_or_else(|| anyhow!("`{}` is no transition: (<from>, <label>, <to>) was expected", excerpt(line)))?;
+        for state in [source, target] {
+            ensure!(state < states, "the state {state}, where the first line announces {states} states: 0 to {}", states - 1);
+        }
+        taker.transition(source, label, target)
+    })?;
+    let Some(header) = header else {
+        bail!("{name}:1: the text ends here: des (0, <transitions>, <states>) was expected");
+    };
+    let announced = header.transitions;
+    ensure!(
+        count == announced,
+        "{name}:{}: the text ends here, after {count} transitions: the first line announces {announced}",
+        lines + 1
+    );
+    Ok(header)
+}
+
+fn first_line(line: &[u8], limits: Limits) -> Result<Header> {
+    let numbers = || {
+        let inside = line.strip_prefix(b"des")?.trim_ascii().strip_prefix(b"(")?.strip_suffix(b")")?;
+        let mut numbers = inside.split(|byte| *byte == b',').map(|text| number(text.trim_ascii()));
+        let header = Header { initial: numbers.next()??, transitions: numbers.next()??, states: numbers.next()?? };
+        numbers.next().is_none().then_some(header)
+    };
+    let Some(header) = numbers() else {
+        bail!("`{}` is no first line: des (0, <transitions>, <states>) was expected", excerpt(line));
+    };
+    let Header { initial, transitions, states } = header;
+    ensure!((1..=limits.states).contains(&states), "{states} states: 1 to {} are possible", limits.states);
+    ensure!(transitions <= limits.transitions, "{transitions} transitions: at most {} are possible", limits.transitions);
+    ensure!(initial < states, "the initial state {initial} of {states}: they are counted from 0");
+    Ok(header)
+}
+
+/// Source, label as it is written, and target.
+fn parts(line: &[u8]) -> Option<(u64, &[u8], u64)> {
+    let inside = line.strip_prefix(b"(")?.strip_suffix(b")")?;
+    let (first, last) = (memchr::memchr(b',', inside)?, memchr::memrchr(b',', inside)?);
+    if first == last {
+        return None;
+    }
+    let source = number(inside[..first].trim_ascii())?;
+    let target = number(inside[last + 1..].trim_ascii())?;
+    Some((source, inside[first + 1..last].trim_ascii(), target))
+}
