@@ -9,7 +9,8 @@ pub const MOST_BYTES: usize = 16 << 20;
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
-/// Takes each line, without blanks around it, and its number from 1 on; not those that are empty. Returns how many lines there are.
+/// Takes each line, without blanks around it, and its number from 1 on; not those that are empty. Returns how many lines there
+/// are.
 ///
 /// # Errors
 ///

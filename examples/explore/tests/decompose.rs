@@ -1,5 +1,5 @@
-//! The program `decompose`, run as a stranger runs it. Graphs whose components are known are those of the folder that `WARPSET_MDP`
-//! names; without it, and without a GPU, the tests that need them are listed as skipped.
+//! The program `decompose`, run as a stranger runs it. Graphs whose components are known are those of the folder that
+//! `WARPSET_MDP` names; without it, and without a GPU, the tests that need them are listed as skipped.
 
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]

@@ -43,7 +43,7 @@ impl Cpu {
     pub fn of_blocks(blocks: usize, threads: usize, narrow: u64) -> Result<Self> {
         // SAFETY: it takes nothing and gives a number.
         let kernels = unsafe { decompose_kernel_count() };
-        ensure!(kernels == Kernel::COUNT as u64, "{kernels} kernels were compiled, where {} are known", Kernel::COUNT);
+        ensure!(kernels == Kernel::ALL.len() as u64, "{kernels} kernels were compiled, where {} are known", Kernel::ALL.len());
         let pool = ThreadPoolBuilder::new().num_threads(blocks * threads).build();
         Ok(Self {
             pool: pool.context("threads cannot be started")?,
@@ -132,8 +132,8 @@ impl<'g> Machine<'g> for Cpu {
             let (block, thread) = (number / self.threads, number % self.threads);
             let team = std::ptr::with_exposed_provenance_mut(teams + 8 * words * block);
             let work = std::ptr::with_exposed_provenance(work);
-            // SAFETY: the caller vouches for `work`; each block has a team of its own, made of zeros; and all threads of all blocks
-            // are under way at the same time, each on a thread of the pool.
+            // SAFETY: the caller vouches for `work`; each block has a team of its own, made of zeros; and all threads of all
+            // blocks are under way at the same time, each on a thread of the pool.
             unsafe {
                 decompose_run(kernel as u64, work, team, block as u64, self.blocks as u64, thread as u32, self.threads as u32)
             }

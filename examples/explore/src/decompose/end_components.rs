@@ -1,9 +1,9 @@
 //! Maximal end components, by a machine's kernels.
 //!
-//! The basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997): a choice that may leave its strongly connected
-//! component is in no end component, nor a state without choices, nor a choice that may lead to such a state. These are removed
-//! until nothing changes, along a frontier as trimming goes. Components that have lost nothing are done; only the states of
-//! the others are decomposed again, as a graph of their own, of the choices that are left.
+//! The basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997): a choice that may leave its strongly
+//! connected component is in no end component, nor a state without choices, nor a choice that may lead to such a state. These
+//! are removed until nothing changes, along a frontier as trimming goes. Components that have lost nothing are done; only the
+//! states of the others are decomposed again, as a graph of their own, of the choices that are left.
 
 use super::engine::Engine;
 use super::machine::{Kernel, Machine, Progress, Work};

@@ -1,12 +1,13 @@
 //! Components of a graph, by a machine's kernels.
 //!
-//! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and takes its edges with it. How many
-//!    edges a state still has is counted once; then only the neighbours of states that go are looked at.
-//! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and of that what reaches
-//!    it, is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one.
-//! 3. The rest is trimmed again, and takes signatures (Alabandi, Sands, Biros, Burtscher 2023, ECL-SCC): the highest priority that
-//!    reaches a state, and the highest that it reaches. Where both are the same, that is its component; otherwise only states with
-//!    the same two can be in one. This is repeated until nothing is left.
+//! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and takes its edges with it. How
+//!    many edges a state still has is counted once; then only the neighbours of states that go are looked at.
+//! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and of that what
+//!    reaches it, is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one. So on while pivots
+//!    settle a good part of what is left.
+//! 3. The rest is trimmed again, and takes signatures (Alabandi, Sands, Biros, Burtscher 2023, ECL-SCC): the highest priority
+//!    that reaches a state, and the highest that it reaches. Where both are the same, that is its component; otherwise only
+//!    states with the same two can be in one. This is repeated until nothing is left.
 //!
 //! Graphs can be made that take many levels or rounds. What a budget of time does not suffice for, or is left after many rounds,
 //! is done by Tarjan's algorithm on one thread.
@@ -26,6 +27,12 @@ const LEVELS_A_LAUNCH: u64 = 2048;
 
 /// Rounds of signatures after which what is left is not worth another one. Random priorities take some ten for a million states.
 const MOST_ROUNDS: u64 = 64;
+
+/// Searches from a pivot, at most: each splits regions once more, which have 64 bits.
+const MOST_SEARCHES: u64 = 32;
+
+/// Another search follows one that settled so large a part of the live states.
+const WORTH_A_SEARCH: u64 = 16;
 
 /// A search takes a level of so large a part of the live states by looking at all states that were not reached.
 const SWEEP_PART: u64 = 8;
@@ -50,6 +57,8 @@ pub struct Done {
     pub tarjan: Duration,
     /// Of end components, all but the decompositions.
     pub choices: Duration,
+    /// From a pivot.
+    pub searches: u64,
     /// Of signatures.
     pub rounds: u64,
     /// In which all blocks, or the first one alone, took a part of a frontier.
@@ -185,28 +194,30 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
 
     fn decompose_within(&mut self, work: &Work, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
         self.write_progress(Progress::default())?;
+        let (mut searches, mut before) = (true, 0);
         for round in 0.. {
             let began = Instant::now();
-            let trimmed = self.trim(work, deadline)?;
-            let Progress { live: left, pivot, .. } = match trimmed {
+            let Progress { live, pivot, .. } = match self.trim(work, deadline)? {
                 Ok(progress) => progress,
                 Err(gave_up) => return Ok(Err(gave_up)),
             };
             self.done.trim += began.elapsed();
-            if left == 0 {
+            if live == 0 {
                 return Ok(Ok(()));
             }
-            if left <= self.settings.few || round > MOST_ROUNDS {
+            if live <= self.settings.few || round > MOST_ROUNDS {
                 return Ok(Err(GaveUp));
             }
-            // A component of the pivot is worth a search of its own once.
+            // Pivots are worth searches of their own while each settles a good part of what there is.
+            searches = round == 0 || searches && round < MOST_SEARCHES && (before - live) * WORTH_A_SEARCH >= before;
+            before = live;
             let began = Instant::now();
-            let ended = if round == 0 { self.search(work, left, pivot, deadline)? } else { self.sign(work, deadline)? };
+            let ended = if searches { self.search(work, live, pivot, deadline)? } else { self.sign(work, deadline)? };
             if let Err(gave_up) = ended {
                 return Ok(Err(gave_up));
             }
-            *(if round == 0 { &mut self.done.search } else { &mut self.done.signatures }) += began.elapsed();
-            self.done.rounds += u64::from(round > 0);
+            *(if searches { &mut self.done.search } else { &mut self.done.signatures }) += began.elapsed();
+            *(if searches { &mut self.done.searches } else { &mut self.done.rounds }) += 1;
         }
         unreachable!("rounds end")
     }
@@ -360,8 +371,8 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
     }
 
     pub(super) fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
-        // SAFETY: all addresses are of buffers of this engine, or of its end components, which live until the next one is launched
-        // and have the sizes that `Work` says; the host uses them only by calls of the machine.
+        // SAFETY: all addresses are of buffers of this engine, or of its end components, which live until the next one is
+        // launched and have the sizes that `Work` says; the host uses them only by calls of the machine.
         unsafe { self.machine.launch(kernel, work) }.with_context(|| format!("kernel {kernel:?}"))
     }
 

@@ -1,7 +1,8 @@
 // The kernels as code of a CPU: a thread is a block of its own. Tests have blocks of several threads, too, which share out their
 // edges as those of a GPU do.
 
-#include <sched.h>
+#include <condition_variable>
+#include <mutex>
 
 #define DECOMPOSE_FN inline
 
@@ -42,10 +43,25 @@ T minimum(T* at, T value)
     return before;
 }
 inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-// Threads that wait for one that the system does not let run give it their time.
-inline void pause(unsigned tries)
+
+// Those who wait for a number to change, and who changes it. Whoever has waited for long sleeps: there may be other work for this
+// machine. All sleep in one place, and look for their own number when anybody is woken.
+inline std::mutex sleeping;
+inline std::condition_variable woken;
+inline void wait_while(const unsigned* at, unsigned value)
 {
-    if (tries >= 64) sched_yield();
+    for (unsigned tries = 0; tries < 2000; ++tries)
+        if (load(at) != value) return;
+    std::unique_lock<std::mutex> lock(sleeping);
+    woken.wait(lock, [&] { return load(at) != value; });
+}
+inline void wake(unsigned* at, unsigned value)
+{
+    {
+        std::lock_guard<std::mutex> lock(sleeping);
+        store(at, value);
+    }
+    woken.notify_all();
 }
 
 struct Shared;
@@ -74,9 +90,9 @@ struct Block {
         if (add(&room->arrived, 1u) + 1 == threads_) {
             store(&room->arrived, 0u);
             fence();
-            store(&room->generation, generation + 1);
+            wake(&room->generation, generation + 1);
         } else {
-            for (unsigned tries = 0; load(&room->generation) == generation; ++tries) pause(tries);
+            wait_while(&room->generation, generation);
         }
         fence();
     }

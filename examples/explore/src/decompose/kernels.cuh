@@ -146,9 +146,9 @@ DECOMPOSE_FN void meet(Progress* progress, u64 blocks, Act act)
         act();
         store(&progress->arrived, 0u);
         fence();
-        store(&progress->generation, generation + 1);
+        wake(&progress->generation, generation + 1);
     } else {
-        for (u32 tries = 0; load(&progress->generation) == generation; ++tries) pause(tries);
+        wait_while(&progress->generation, generation);
     }
     fence();
 }
@@ -419,7 +419,7 @@ DECOMPOSE_FN void close_search(const Work& w, Block& block)
         w.mark[state] = 0;
         if (!is_live(w, state)) return;
         if ((mark & 3) == 3) store(w.label + state, pivot);
-        else w.region[state] = mark & 1;
+        else w.region[state] = w.region[state] << 1 | (mark & 1);
     });
 }
 

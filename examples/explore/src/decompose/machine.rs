@@ -34,7 +34,68 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    pub const COUNT: usize = Self::TakeComponents as usize + 1;
+    /// All, in their order.
+    pub const ALL: [Self; 23] = [
+        Self::CountIn,
+        Self::SumParts,
+        Self::ScanParts,
+        Self::ScatterIn,
+        Self::CountDegrees,
+        Self::SeedTrim,
+        Self::Trim,
+        Self::Tally,
+        Self::SeedSearch,
+        Self::Search,
+        Self::CloseSearch,
+        Self::BeginSignatures,
+        Self::Propagate,
+        Self::Settle,
+        Self::FindSmallest,
+        Self::TakeSmallest,
+        Self::BeginChoices,
+        Self::RemoveLeaving,
+        Self::Cascade,
+        Self::FlagMembers,
+        Self::CollectMembers,
+        Self::WriteEdges,
+        Self::TakeComponents,
+    ];
+
+    /// As kernels.cuh has it.
+    #[cfg_attr(not(any(feature = "cuda", test)), expect(dead_code, reason = "kernels of a CPU have numbers"))]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CountIn => "count_in",
+            Self::SumParts => "sum_parts",
+            Self::ScanParts => "scan_parts",
+            Self::ScatterIn => "scatter_in",
+            Self::CountDegrees => "count_degrees",
+            Self::SeedTrim => "seed_trim",
+            Self::Trim => "trim",
+            Self::Tally => "tally",
+            Self::SeedSearch => "seed_search",
+            Self::Search => "search",
+            Self::CloseSearch => "close_search",
+            Self::BeginSignatures => "begin_signatures",
+            Self::Propagate => "propagate",
+            Self::Settle => "settle",
+            Self::FindSmallest => "find_smallest",
+            Self::TakeSmallest => "take_smallest",
+            Self::BeginChoices => "begin_choices",
+            Self::RemoveLeaving => "remove_leaving",
+            Self::Cascade => "cascade",
+            Self::FlagMembers => "flag_members",
+            Self::CollectMembers => "collect_members",
+            Self::WriteEdges => "write_edges",
+            Self::TakeComponents => "take_components",
+        }
+    }
+
+    /// Whether its blocks meet, so that all must be under way at the same time.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "threads of a CPU are all under way"))]
+    pub fn meets(self) -> bool {
+        matches!(self, Self::Trim | Self::Search | Self::Propagate | Self::Cascade)
+    }
 }
 
 /// `decompose::Progress` in kernels.cuh.

@@ -1,5 +1,5 @@
-//! Decomposes a graph into strongly connected components, and a Markov decision process into maximal end components, on a GPU or on
-//! threads of a CPU.
+//! Decomposes a graph into strongly connected components, and a Markov decision process into maximal end components, on a GPU or
+//! on threads of a CPU.
 //!
 //! ```text
 //! cargo run --release -p warpset-explore --bin decompose -- examples/explore/models/coins.tra
@@ -10,6 +10,8 @@
 mod cpu;
 mod end_components;
 mod engine;
+#[cfg(feature = "cuda")]
+mod gpu;
 mod graph;
 mod machine;
 mod npz;
@@ -50,7 +52,7 @@ mod stopping;
 #[path = "../liveness/components.rs"]
 mod tarjan;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser as _;
 use engine::{Done, Engine, Settings};
 use graph::Graph;
@@ -63,7 +65,7 @@ use report::{Report, Time};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use warpset::Device;
 
 /// Threads of a CPU from which on `auto` uses them all.
@@ -71,6 +73,11 @@ const ENOUGH_THREADS: usize = 4;
 
 /// What is left of so few states is done by one thread of a CPU sooner than by several.
 const FEW: u64 = 1 << 12;
+
+/// Time of a GPU for each state and transition, and in any case, before what is left is done by Tarjan's algorithm: what that
+/// takes for all of a graph, where it is fast, so that a graph that needs too many levels takes about twice as long by a GPU.
+#[cfg(feature = "cuda")]
+const BUDGET: (Duration, Duration) = (Duration::from_nanos(5), Duration::from_millis(3));
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, program::sentence)
@@ -134,8 +141,24 @@ fn run(options: &Options) -> Result<u8> {
 }
 
 fn decompose(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
-    ensure!(!device.is_gpu(), "graphs are decomposed on a CPU only: --device cpu");
-    on_threads(graph, algorithm, options, time)
+    if !device.is_gpu() {
+        return on_threads(graph, algorithm, options, time);
+    }
+    on_gpu(graph, device, algorithm, options, time)
+}
+
+#[cfg(feature = "cuda")]
+fn on_gpu(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Options, mut time: Time) -> Result<Found> {
+    let began = Instant::now();
+    let machine = gpu::Gpu::new(device, options.memory)?;
+    time.device += began.elapsed();
+    let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
+    on_machine(graph, &machine, Settings { few, budget: Some(BUDGET) }, time)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<Found> {
+    anyhow::bail!("this build cannot use GPUs: warpset's feature `cuda` is off")
 }
 
 #[cfg(feature = "cpu")]
@@ -164,7 +187,7 @@ fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Setti
 }
 
 /// How long Tarjan's algorithm takes on one thread; an error if it finds other components.
-fn compare(graph: &Graph, labels: &[u32]) -> Result<std::time::Duration> {
+fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let began = Instant::now();
     let numbers = tarjan::components(labels.len(), |state| graph.successors(state));
     let time = began.elapsed();

@@ -25,7 +25,12 @@ DECOMPOSE_FN T exchange(T* at, T value) { return atomicExch(at, value); }
 template <class T>
 DECOMPOSE_FN T compare_and_swap(T* at, T expected, T value) { return atomicCAS(at, expected, value); }
 DECOMPOSE_FN void fence() { __threadfence(); }
-DECOMPOSE_FN void pause(unsigned) { __nanosleep(20); }
+// Those who wait for a number to change, and who changes it.
+DECOMPOSE_FN void wait_while(const unsigned* at, unsigned value)
+{
+    while (load(at) == value) __nanosleep(20);
+}
+DECOMPOSE_FN void wake(unsigned* at, unsigned value) { store(at, value); }
 
 struct Shared;
 

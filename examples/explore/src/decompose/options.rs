@@ -44,19 +44,19 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
-    /// What decomposes: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with the
-    /// most memory, or else the CPU.
+    /// What decomposes: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
+    /// the most memory, or else the CPU.
     #[arg(long, default_value = "best")]
     pub device: DeviceChoice,
 
     /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, searches from a pivot both ways, and
-    /// propagated priorities; `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, and on a CPU of
-    /// 4 threads or more.
+    /// propagated priorities; `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, and on a
+    /// CPU of 4 threads or more.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 
-    /// Decomposes by Tarjan's algorithm on one thread of the CPU, too; says how long that took, and ends with an error if there is a
-    /// difference.
+    /// Decomposes by Tarjan's algorithm on one thread of the CPU, too; says how long that took, and ends with an error if there
+    /// is a difference.
     #[arg(long)]
     pub compare: bool,
 

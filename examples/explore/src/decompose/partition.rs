@@ -118,8 +118,8 @@ pub fn smallest_states(numbers: Vec<u32>) -> Vec<u32> {
     numbers.into_iter().map(|number| smallest[number as usize]).collect()
 }
 
-/// End components of a graph in which every transition is a choice of its own: what stays in a component is never taken from it, so
-/// they are the components with a transition inside.
+/// End components of a graph in which every transition is a choice of its own: what stays in a component is never taken from it,
+/// so they are the components with a transition inside.
 pub fn without_choices(graph: &Graph, labels: &[u32]) -> Vec<u32> {
     let mut has_inside = vec![false; labels.len()];
     for (state, label) in labels.iter().enumerate() {

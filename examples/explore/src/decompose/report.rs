@@ -67,6 +67,7 @@ impl Report<'_> {
         });
         let work: Map<_, _> = parts(done).into_iter().map(|(name, time)| (name.to_string(), seconds(time))).collect();
         object["work"] = work.into();
+        object["work"]["searches"] = json!(done.searches);
         object["work"]["signature_rounds"] = json!(done.rounds);
         object["work"]["levels"] = json!(done.levels);
         object["work"]["states_by_one_thread"] = json!(done.by_one_thread);
@@ -131,12 +132,13 @@ impl Report<'_> {
             ),
         );
         let spent = parts(done).into_iter().filter(|(_, time)| *time > Duration::ZERO);
-        row("of it", spent.map(|(name, time)| format!("{name} {}", seconds(time))).collect::<Vec<_>>().join(", "));
+        row("time within", spent.map(|(name, time)| format!("{name} {}", seconds(time))).collect::<Vec<_>>().join(", "));
         row(
             "rounds",
             format!(
-                "{} decompositions, {} rounds of priorities, {} levels; {} states by one thread",
+                "{} decompositions, {} searches, {} rounds of priorities, {} levels; {} states by one thread",
                 self.rounds,
+                done.searches,
                 done.rounds,
                 count(done.levels),
                 count(done.by_one_thread)

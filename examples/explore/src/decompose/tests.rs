@@ -5,6 +5,7 @@ use crate::cpu::Cpu;
 use crate::engine::{Engine, Settings};
 use crate::graph::Graph;
 use crate::lines::number;
+use crate::machine::Machine;
 use crate::partition::{NONE, smallest_states};
 use crate::{npz, read, tarjan, tra};
 use proptest::prelude::*;
@@ -138,8 +139,8 @@ fn machines() -> Vec<Cpu> {
 /// All is done by kernels.
 const BY_KERNELS: Settings = Settings { few: 0, budget: None };
 
-fn check(name: &str, cpu: &Cpu, graph: &Graph, settings: Settings) {
-    let mut engine = Engine::new(cpu, graph, settings).unwrap();
+fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
+    let mut engine = Engine::new(machine, graph, settings).unwrap();
     let labels = engine.components().unwrap();
     assert!(labels == by_tarjan(graph), "{name}: components of {} states", graph.states());
     let (ends, rounds) = engine.end_components(&labels).unwrap();
@@ -156,7 +157,7 @@ fn single_choices(graph: &Graph) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn partitions_are_those_of_tarjan(
@@ -369,4 +370,56 @@ fn files_are_told_by_their_names() {
     }
     let error = format!("{:#}", read::read(folder.path(), Some(read::Format::Tra), u64::MAX).err().unwrap());
     assert!(error.contains("it is a directory"), "{error}");
+}
+
+#[test]
+fn kernels_have_their_numbers() {
+    let text = include_str!("kernels.cuh");
+    let list = text.split_once("#define DECOMPOSE_KERNELS(KERNEL)").unwrap().1;
+    let names: Vec<&str> = list.split("KERNEL(").skip(1).map(|rest| rest.split_once(')').unwrap().0).collect();
+    assert_eq!(names, crate::machine::Kernel::ALL.map(crate::machine::Kernel::name));
+    assert!(crate::machine::Kernel::ALL.iter().enumerate().all(|(number, kernel)| *kernel as usize == number));
+}
+
+/// The kernels compile for GPUs; not run, so none is needed.
+#[cfg(feature = "cuda")]
+#[test]
+fn nvrtc_takes_the_kernels() {
+    use warpset::{Bucket, Error, gpu::compile_source};
+    for capability in [(9, 0), (7, 5)] {
+        match compile_source::<Bucket>("decompose.cu", &crate::gpu::source(), 1, capability) {
+            Ok(image) => assert!(image.len() > 1000, "{} bytes", image.len()),
+            Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
+                return println!("skipped: NVRTC is not installed");
+            }
+            Err(error) => panic!("{capability:?}: {error}"),
+        }
+    }
+}
+
+/// The same graphs on a GPU, if there is one.
+#[cfg(feature = "cuda")]
+#[test]
+fn every_shape_is_decomposed_by_a_gpu() {
+    use crate::gpu::Gpu;
+    use warpset::{Device, Error};
+    let device = match Device::gpu(0) {
+        Ok(device) => device,
+        Err(Error::LibraryNotFound { .. }) => return println!("skipped: no CUDA device"),
+        Err(_) if Device::gpus().is_ok_and(|gpus| gpus.is_empty()) => return println!("skipped: no CUDA device"),
+        Err(error) => panic!("{error}"),
+    };
+    let gpu = Gpu::new(&device, None).unwrap();
+    for size in [1, 150, 5_000] {
+        for (number, name) in SHAPES.into_iter().enumerate() {
+            let mut random = Random(number as u64 + 1 + size);
+            let (states, edges) = shape(name, size, &mut random);
+            let plain = graph(states, &edges);
+            check(name, &gpu, &with_choices(&plain, &mut random), BY_KERNELS);
+            check(name, &gpu, &plain, BY_KERNELS);
+            check(name, &gpu, &plain, Settings { few: 0, budget: Some((Duration::ZERO, Duration::ZERO)) });
+        }
+    }
+    let error = Engine::new(&Gpu::new(&device, Some(1000)).unwrap(), &graph(1000, &[]), BY_KERNELS).err().unwrap();
+    assert!(error.to_string().contains("1000 states, 0 choices and 0 transitions need"), "{error}");
 }
