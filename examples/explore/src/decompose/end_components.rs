@@ -129,6 +129,6 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
     /// The time that was spent on components.
     fn decomposing(&self) -> std::time::Duration {
         let done = &self.done;
-        done.transpose + done.trim + done.search + done.signatures + done.tarjan
+        done.transpose + done.trim + done.search + done.tarjan
     }
 }

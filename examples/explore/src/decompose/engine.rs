@@ -2,12 +2,13 @@
 //!
 //! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and takes its edges with it. How
 //!    many edges a state still has is counted once; then only the neighbours of states that go are looked at.
-//! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and of that what
-//!    reaches it, is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one. So on while pivots
-//!    settle a good part of what is left.
-//! 3. The rest is trimmed again, and takes signatures (Alabandi, Sands, Biros, Burtscher 2023, ECL-SCC): the highest priority
-//!    that reaches a state, and the highest that it reaches. Where both are the same, that is its component; otherwise only
-//!    states with the same two can be in one. This is repeated until nothing is left.
+//! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and what reaches it, is
+//!    found; what is both is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one.
+//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again, each elects a pivot
+//!    of its own at random, and all are searched at the same time, until nothing is left.
+//! 4. Where that settles little, as of many components that do not reach each other, states are coloured by the highest priority
+//!    that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of that priority, which
+//!    reaches all of it, so that only the search backwards is left. Each of its parts elects pivots again.
 //!
 //! Graphs can be made that take many levels or rounds. What a budget of time does not suffice for, or is left after many rounds,
 //! is done by Tarjan's algorithm on one thread.
@@ -25,14 +26,12 @@ use std::time::{Duration, Instant};
 /// Levels of a kernel, after which the host looks whether there is time for more.
 const LEVELS_A_LAUNCH: u64 = 2048;
 
-/// Rounds of signatures after which what is left is not worth another one. Random priorities take some ten for a million states.
+/// Rounds after which what is left is not worth another one. A random pivot halves its region, on average: some thirty are enough
+/// for a million components.
 const MOST_ROUNDS: u64 = 64;
 
-/// Searches from a pivot, at most: each splits regions once more, which have 64 bits.
-const MOST_SEARCHES: u64 = 32;
-
-/// Another search follows one that settled so large a part of the live states.
-const WORTH_A_SEARCH: u64 = 16;
+/// Colours are worth it after searches that have settled less than such a part of the live states.
+const LITTLE: u64 = 8;
 
 /// A search takes a level of so large a part of the live states by looking at all states that were not reached.
 const SWEEP_PART: u64 = 8;
@@ -52,15 +51,13 @@ pub struct Done {
     pub transpose: Duration,
     pub trim: Duration,
     pub search: Duration,
-    pub signatures: Duration,
     /// By one thread.
     pub tarjan: Duration,
     /// Of end components, all but the decompositions.
     pub choices: Duration,
-    /// From a pivot.
+    /// Rounds of searches both ways, and of colours.
     pub searches: u64,
-    /// Of signatures.
-    pub rounds: u64,
+    pub colourings: u64,
     /// In which all blocks, or the first one alone, took a part of a frontier.
     pub levels: u64,
     /// States that were done by one thread.
@@ -69,6 +66,17 @@ pub struct Done {
 
 /// There was no time left.
 struct GaveUp;
+
+/// Where searches begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pivots {
+    /// In the live state of the most edges.
+    One,
+    /// In a state of each part.
+    Voted,
+    /// In the state that each colour is named after.
+    Coloured,
+}
 
 /// A graph in a machine's memory, and what is found there.
 pub struct Engine<'m, 'g, M: Machine<'g>> {
@@ -194,10 +202,10 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
 
     fn decompose_within(&mut self, work: &Work, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
         self.write_progress(Progress::default())?;
-        let (mut searches, mut before) = (true, 0);
+        let (mut before, mut last) = (work.states, Pivots::One);
         for round in 0.. {
             let began = Instant::now();
-            let Progress { live, pivot, .. } = match self.trim(work, deadline)? {
+            let Progress { live, .. } = match self.trim(work, deadline)? {
                 Ok(progress) => progress,
                 Err(gave_up) => return Ok(Err(gave_up)),
             };
@@ -208,16 +216,19 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             if live <= self.settings.few || round > MOST_ROUNDS {
                 return Ok(Err(GaveUp));
             }
-            // Pivots are worth searches of their own while each settles a good part of what there is.
-            searches = round == 0 || searches && round < MOST_SEARCHES && (before - live) * WORTH_A_SEARCH >= before;
+            let pivots = match last {
+                _ if round == 0 => Pivots::One,
+                Pivots::Voted | Pivots::One if (before - live) * LITTLE < before => Pivots::Coloured,
+                _ => Pivots::Voted,
+            };
             before = live;
             let began = Instant::now();
-            let ended = if searches { self.search(work, live, pivot, deadline)? } else { self.sign(work, deadline)? };
-            if let Err(gave_up) = ended {
+            if let Err(gave_up) = self.search(work, pivots, live, deadline)? {
                 return Ok(Err(gave_up));
             }
-            *(if searches { &mut self.done.search } else { &mut self.done.signatures }) += began.elapsed();
-            *(if searches { &mut self.done.searches } else { &mut self.done.rounds }) += 1;
+            self.done.search += began.elapsed();
+            *(if pivots == Pivots::Coloured { &mut self.done.colourings } else { &mut self.done.searches }) += 1;
+            last = pivots;
         }
         unreachable!("rounds end")
     }
@@ -238,29 +249,38 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         Ok(Ok(self.progress()?))
     }
 
-    /// Settles the component of the pivot.
-    fn search(&mut self, work: &Work, live: u64, pivot: u64, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
-        let backwards = Work { bit: 2, needed: 1, ..work.backwards() };
-        for work in [Work { bit: 1, needed: 0, ..*work }, backwards] {
-            self.launch(Kernel::SeedSearch, &work)?;
-            // So few are not worth looking at all states.
-            let sweep_from = if live > 4 * SWEEP_PART { live / SWEEP_PART } else { u64::MAX };
-            if let Err(gave_up) = self.take_levels(Kernel::Search, &work, sweep_from, deadline)? {
+    /// Settles the components of the pivots.
+    fn search(&mut self, work: &Work, pivots: Pivots, live: u64, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
+        match pivots {
+            Pivots::One => self.launch(Kernel::EnterOne, work)?,
+            Pivots::Voted => {
+                self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
+                self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
+                self.launch(Kernel::Vote, work)?;
+                self.launch(Kernel::EnterParts, work)?;
+            }
+            Pivots::Coloured => {
+                self.launch(Kernel::BeginColours, work)?;
+                if let Err(gave_up) = self.take_levels(Kernel::Propagate, work, u64::MAX, deadline)? {
+                    return Ok(Err(gave_up));
+                }
+                self.launch(Kernel::EnterColours, work)?;
+            }
+        }
+        // So few are not worth looking at all states.
+        let sweep_from = if live > 4 * SWEEP_PART { live / SWEEP_PART } else { u64::MAX };
+        if pivots != Pivots::Coloured {
+            let forwards = Work { bit: 1, ..*work };
+            if let Err(gave_up) = self.take_levels(Kernel::Search, &forwards, sweep_from, deadline)? {
                 return Ok(Err(gave_up));
             }
         }
-        debug_assert_eq!(self.progress()?.pivot, pivot);
-        self.launch(Kernel::CloseSearch, work)?;
-        Ok(Ok(()))
-    }
-
-    /// A round of signatures.
-    fn sign(&mut self, work: &Work, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
-        self.launch(Kernel::BeginSignatures, work)?;
-        if let Err(gave_up) = self.take_levels(Kernel::Propagate, work, u64::MAX, deadline)? {
+        let backwards = Work { bit: 2, ..work.backwards() };
+        self.launch(Kernel::EnterAgain, &backwards)?;
+        if let Err(gave_up) = self.take_levels(Kernel::Search, &backwards, sweep_from, deadline)? {
             return Ok(Err(gave_up));
         }
-        self.launch(Kernel::Settle, work)?;
+        self.launch(Kernel::CloseRegions, work)?;
         Ok(Ok(()))
     }
 

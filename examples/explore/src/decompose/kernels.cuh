@@ -8,8 +8,8 @@
 // A state is live while label[s] is `none`. Two live states are still together while their regions are the same: an edge counts
 // only then. What was found settles labels; what was excluded splits regions.
 //
-// All atomics are relaxed and of the whole GPU's scope. They order nothing: kernels do, levels of a kernel do, between which all
-// blocks meet, and one fence in `propagate`, which is argued for there.
+// All atomics are relaxed and of the whole GPU's scope. They order nothing: kernels do, and levels of a kernel, between which all
+// blocks meet; and two fences in `propagate`, which are argued for there.
 
 namespace decompose {
 
@@ -41,12 +41,13 @@ struct Work {
     u32* sources;
     u32* label;
     u64* region;
-    u32* first;      // edges into a live state while trimming; the highest priority that reaches it afterwards
-    u32* second;     // edges out of it; the highest priority that it reaches
-    u32* mark;       // bits, of what a search has reached and which signatures have changed
+    u32* first;      // edges into a live state while trimming; ballots; colours
+    u32* second;     // edges out of it; ballots
+    u32* mark;       // of live states, what has reached them: 1 forwards, 2 backwards; while colours go on, whether it
+                     // is in the queue; ballots of others
     u32* queue[2];
     Progress* progress;
-    u32 bit, needed;  // of a search: the mark it sets, and those it wants to be there
+    u64 bit;         // of a search: the mark it sets
     u64* sums;        // of the blocks of a scan
     u64* scanned;
     u64 scanned_count;
@@ -369,64 +370,10 @@ DECOMPOSE_FN void tally(const Work& w, Block& block)
     if (block.thread() == 0 && total > 0) add(&w.progress->live, total);
 }
 
-// ---- the component of a pivot
+// ---- components of pivots
 
-template <class Block>
-DECOMPOSE_FN void seed_search(const Work& w, Block& block)
-{
-    if (block.index() != 0 || block.thread() != 0) return;
-    const u32 pivot = static_cast<u32>(w.progress->pivot);
-    w.mark[pivot] |= w.bit;
-    append(w, pivot);
-}
-
-// Marks what can be reached. With the graph and the transposed one exchanged it goes backwards.
-template <class Block>
-DECOMPOSE_FN void search(const Work& w, Block& block)
-{
-    const auto is_open = [&](u32 state) { return (load(w.mark + state) & (w.bit | w.needed)) == w.needed; };
-    const auto reach = [&](u32 state) {
-        if (!(bit_or(w.mark + state, w.bit) & w.bit)) append(w, state);
-    };
-    const auto visit = [&](bool has, u32 state) {
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge];
-            if (is_open(target) && is_together(w, source, target)) reach(target);
-        });
-    };
-    // The other way round: whether something that was reached leads to a state that was not. A level is not kept apart from the
-    // next one: only what can be reached matters.
-    const auto sweep = [&](bool has, u64 at) {
-        const u32 state = static_cast<u32>(at);
-        has = has && is_live(w, state) && is_open(state);
-        for_edges(block, has, state, w.in_offsets, [&](u32 target, u64 edge) {
-            if (!is_open(target)) return;
-            const u32 source = w.sources[edge];
-            if ((load(w.mark + source) & w.bit) && is_together(w, target, source)) reach(target);
-        });
-    };
-    take_levels(w, block, visit, sweep);
-}
-
-// What was reached both ways is the pivot's component; what was reached forwards only shares none with what was not.
-template <class Block>
-DECOMPOSE_FN void close_search(const Work& w, Block& block)
-{
-    const u32 pivot = static_cast<u32>(w.progress->pivot);
-    for_all(block, w.states, [&](bool has, u64 at) {
-        if (!has) return;
-        const u32 state = static_cast<u32>(at), mark = w.mark[state];
-        w.mark[state] = 0;
-        if (!is_live(w, state)) return;
-        if ((mark & 3) == 3) store(w.label + state, pivot);
-        else w.region[state] = w.region[state] << 1 | (mark & 1);
-    });
-}
-
-// ---- the rest
-
-// Priorities are the numbers of states, shuffled: the expected number of rounds does not depend on how states are numbered. Each
-// step can be undone.
+// Priorities are the numbers of states, shuffled: whom a region elects does not depend on how states are numbered. Each step can be
+// undone.
 DECOMPOSE_FN u32 priority(u32 state)
 {
     state ^= state >> 16;
@@ -441,57 +388,175 @@ DECOMPOSE_FN u32 state_of(u32 priority)
     return priority ^ priority >> 16;
 }
 
+// A region is that of a pivot, its number, while it is searched. Then it falls apart: into what was reached forwards (1), backwards
+// (2), or not at all (0). These bits go behind the number of the pivot, which is settled by then.
+DECOMPOSE_FN u64 part_of(u32 pivot, u32 mark) { return u64{pivot} << 2 | mark; }
+
+// Where a part's highest priority is: in arrays of live states, in the pivot's place, which nobody else uses.
+DECOMPOSE_FN u32* ballot(const Work& w, u64 part)
+{
+    u32* const arrays[] = {w.mark, w.first, w.second};
+    return arrays[part & 3] + (part >> 2);
+}
+
+// A state is the pivot of its region: a search starts there.
+DECOMPOSE_FN void enter(const Work& w, u32 state, u32 pivot)
+{
+    w.region[state] = pivot;
+    if (state != pivot) return;
+    store(w.mark + state, 1u);
+    append(w, state);
+}
+
+// All live states are of one region, that of the best pivot. Marks are 0 before.
 template <class Block>
-DECOMPOSE_FN void begin_signatures(const Work& w, Block& block)
+DECOMPOSE_FN void enter_one(const Work& w, Block& block)
+{
+    const u32 pivot = static_cast<u32>(w.progress->pivot);
+    for_all(block, w.states, [&](bool has, u64 state) {
+        if (has && is_live(w, static_cast<u32>(state))) enter(w, static_cast<u32>(state), pivot);
+    });
+}
+
+// Each part votes for its state of the highest priority. Ballots are 0 before, which is a priority, too: that of state 0, whose
+// part needs no other vote if it has no other state.
+template <class Block>
+DECOMPOSE_FN void vote(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
         if (!has || !is_live(w, state)) return;
-        w.first[state] = w.second[state] = priority(state);
-        w.mark[state] = 3;
+        u32* const highest = ballot(w, w.region[state]);
+        if (load(highest) < priority(state)) maximum(highest, priority(state));
+    });
+}
+
+// Parts become regions, with those that they have voted for as their pivots. Only marks of live states change: ballots are in
+// places of others.
+template <class Block>
+DECOMPOSE_FN void enter_parts(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        if (has && is_live(w, state)) enter(w, state, state_of(load(ballot(w, w.region[state]))));
+    });
+}
+
+// Pivots begin once more, for the search backwards.
+template <class Block>
+DECOMPOSE_FN void enter_again(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        if (!has || !is_live(w, state) || w.region[state] != at) return;
+        w.mark[state] |= 2;
         append(w, state);
     });
 }
 
-// Highest priorities go forwards into `first`, backwards into `second`, until nothing changes.
+// Marks what can be reached from pivots, each in its region. With the graph and the transposed one exchanged it goes backwards.
+template <class Block>
+DECOMPOSE_FN void search(const Work& w, Block& block)
+{
+    const u32 bit = static_cast<u32>(w.bit);
+    const auto is_open = [&](u32 state) { return !(load(w.mark + state) & bit); };
+    const auto reach = [&](u32 state) {
+        if (!(bit_or(w.mark + state, bit) & bit)) append(w, state);
+    };
+    const auto visit = [&](bool has, u32 state) {
+        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
+            const u32 target = w.targets[edge];
+            if (is_together(w, source, target) && is_open(target)) reach(target);
+        });
+    };
+    // The other way round: whether something that was reached leads to a state that was not. A level is not kept apart from the
+    // next one: only what can be reached matters.
+    const auto sweep = [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        has = has && is_live(w, state) && is_open(state);
+        for_edges(block, has, state, w.in_offsets, [&](u32 target, u64 edge) {
+            if (!is_open(target)) return;
+            const u32 source = w.sources[edge];
+            if (is_together(w, target, source) && !is_open(source)) reach(target);
+        });
+    };
+    take_levels(w, block, visit, sweep);
+}
+
+// What was reached both ways is the pivot's component. Of the rest, states are in one component only if the same was reached.
+template <class Block>
+DECOMPOSE_FN void close_regions(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 at) {
+        if (!has) return;
+        const u32 state = static_cast<u32>(at), mark = w.mark[state], pivot = static_cast<u32>(w.region[state]);
+        w.mark[state] = 0;
+        if (!is_live(w, state)) return;
+        if (mark == 3) store(w.label + state, pivot);
+        else w.region[state] = part_of(pivot, mark);
+    });
+}
+
+// ---- colours
+
+// Every state begins with its own priority as its colour, and passes it on.
+template <class Block>
+DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        if (!has || !is_live(w, state)) return;
+        w.first[state] = priority(state);
+        w.mark[state] = 1;
+        append(w, state);
+    });
+}
+
+// The highest colour that is known to reach a state of some colour: that of the state whose priority it was, and so on.
+DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
+{
+    while (true) {
+        const u32 next = load(w.first + state_of(colour));
+        if (next <= colour) return colour;
+        colour = next;
+    }
+}
+
+// Colours go forwards in their region, higher ones over lower ones, until nothing changes. Then a state's colour is the highest
+// priority that reaches it.
 //
-// A state is in the queue while it has a mark, once. Who raises a signature does so before it sets the mark; who takes the mark
-// reads the signature afterwards; between the two there is a fence on both sides. So whoever finds a mark there, and appends
-// nothing, has raised the signature before it is read.
+// A state is in the queue while it is marked, once. Who changes a colour does so before it sets the mark; who takes the mark
+// reads the colour afterwards; between the two there is a fence on both sides. So whoever finds a mark there, and appends
+// nothing, has changed the colour before it is read.
 template <class Block>
 DECOMPOSE_FN void propagate(const Work& w, Block& block)
 {
-    const auto raise = [&](u32* signatures, u32 from, u32 to, u32 bit) {
-        const u32 signature = load(signatures + from);
-        if (load(signatures + to) >= signature || maximum(signatures + to, signature) >= signature) return;
-        fence();
-        if (bit_or(w.mark + to, bit) == 0) append(w, to);
-    };
     const auto visit = [&](bool has, u32 state) {
-        const u32 bits = has ? exchange(w.mark + state, 0u) : 0;
-        fence();
-        for_edges(block, bits & 1, state, w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge];
-            if (is_together(w, source, target)) raise(w.first, source, target, 1);
-        });
-        for_edges(block, bits & 2, state, w.in_offsets, [&](u32 target, u64 edge) {
-            const u32 source = w.sources[edge];
-            if (is_together(w, target, source)) raise(w.second, target, source, 2);
+        if (has) {
+            exchange(w.mark + state, 0u);
+            fence();
+            maximum(w.first + state, highest(w, load(w.first + state)));
+        }
+        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
+            const u32 target = w.targets[edge], colour = load(w.first + source);
+            if (!is_together(w, source, target) || load(w.first + target) >= colour) return;
+            if (maximum(w.first + target, colour) >= colour) return;
+            fence();
+            if (exchange(w.mark + target, 1u) == 0) append(w, target);
         });
     };
     take_levels(w, block, visit, NoSweep{});
 }
 
-// A state whose signatures are the same is in the component of the state of that priority. Others stay together only where both
-// are the same: then they are of the region of either state, so that the region before needs no part in the new one.
+// Colours become regions, all of which their pivots reach forwards.
 template <class Block>
-DECOMPOSE_FN void settle(const Work& w, Block& block)
+DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
         if (!has || !is_live(w, state)) return;
-        if (w.first[state] == w.second[state]) store(w.label + state, state_of(w.first[state]));
-        else w.region[state] = u64{w.first[state]} << 32 | w.second[state];
+        w.region[state] = state_of(w.first[state]);
+        w.mark[state] = 1;
     });
 }
 
@@ -628,9 +693,9 @@ DECOMPOSE_FN void take_components(const Work& w, Block& block)
 
 }  // namespace decompose
 
-#define DECOMPOSE_KERNELS(KERNEL)                                                                                             \
-    KERNEL(count_in) KERNEL(sum_parts) KERNEL(scan_parts) KERNEL(scatter_in) KERNEL(count_degrees) KERNEL(seed_trim)          \
-    KERNEL(trim) KERNEL(tally) KERNEL(seed_search) KERNEL(search) KERNEL(close_search) KERNEL(begin_signatures)               \
-    KERNEL(propagate) KERNEL(settle) KERNEL(find_smallest) KERNEL(take_smallest) KERNEL(begin_choices)                        \
-    KERNEL(remove_leaving) KERNEL(cascade) KERNEL(flag_members) KERNEL(collect_members) KERNEL(write_edges)                   \
-    KERNEL(take_components)
+#define DECOMPOSE_KERNELS(KERNEL)                                                                                        \
+    KERNEL(count_in) KERNEL(sum_parts) KERNEL(scan_parts) KERNEL(scatter_in) KERNEL(count_degrees) KERNEL(seed_trim)     \
+    KERNEL(trim) KERNEL(tally) KERNEL(enter_one) KERNEL(vote) KERNEL(enter_parts) KERNEL(enter_again) KERNEL(search)     \
+    KERNEL(close_regions) KERNEL(begin_colours) KERNEL(propagate) KERNEL(enter_colours) KERNEL(find_smallest)            \
+    KERNEL(take_smallest) KERNEL(begin_choices) KERNEL(remove_leaving) KERNEL(cascade) KERNEL(flag_members)              \
+    KERNEL(collect_members) KERNEL(write_edges) KERNEL(take_components)

@@ -49,9 +49,8 @@ pub struct Options {
     #[arg(long, default_value = "best")]
     pub device: DeviceChoice,
 
-    /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, searches from a pivot both ways, and
-    /// propagated priorities; `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, and on a
-    /// CPU of 4 threads or more.
+    /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, searches both ways and colours;
+    /// `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, and on a CPU of 4 threads or more.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 

@@ -67,8 +67,8 @@ impl Report<'_> {
         });
         let work: Map<_, _> = parts(done).into_iter().map(|(name, time)| (name.to_string(), seconds(time))).collect();
         object["work"] = work.into();
-        object["work"]["searches"] = json!(done.searches);
-        object["work"]["signature_rounds"] = json!(done.rounds);
+        object["work"]["rounds_of_searches"] = json!(done.searches);
+        object["work"]["rounds_of_colours"] = json!(done.colourings);
         object["work"]["levels"] = json!(done.levels);
         object["work"]["states_by_one_thread"] = json!(done.by_one_thread);
         object["tarjan_seconds"] = json!(self.tarjan.map(|time| time.as_secs_f64()));
@@ -136,10 +136,10 @@ impl Report<'_> {
         row(
             "rounds",
             format!(
-                "{} decompositions, {} searches, {} rounds of priorities, {} levels; {} states by one thread",
+                "{} decompositions, {} rounds of searches, {} of colours, {} levels; {} states by one thread",
                 self.rounds,
                 done.searches,
-                done.rounds,
+                done.colourings,
                 count(done.levels),
                 count(done.by_one_thread)
             ),
@@ -156,14 +156,7 @@ fn rows(sizes: &Histogram) -> Value {
     sizes.rows().map(|(least, most, count)| json!({ "least": least, "most": most, "count": count })).collect()
 }
 
-fn parts(done: &Done) -> [(&'static str, Duration); 6] {
-    let Done { transpose, trim, search, signatures, tarjan, choices, .. } = *done;
-    [
-        ("transpose", transpose),
-        ("trim", trim),
-        ("search", search),
-        ("priorities", signatures),
-        ("tarjan", tarjan),
-        ("choices", choices),
-    ]
+fn parts(done: &Done) -> [(&'static str, Duration); 5] {
+    let Done { transpose, trim, search, tarjan, choices, .. } = *done;
+    [("transpose", transpose), ("trim", trim), ("search", search), ("tarjan", tarjan), ("choices", choices)]
 }
