@@ -4,11 +4,11 @@
 //!    many edges a state still has is counted once; then only the neighbours of states that go are looked at.
 //! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and what reaches it, is
 //!    found; what is both is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one.
-//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again, each elects a pivot
-//!    of its own at random, and all are searched at the same time, until nothing is left.
+//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again, each elects a
+//!    pivot of its own at random, and all are searched at the same time, until nothing is left.
 //! 4. Where that settles little, as of many components that do not reach each other, states are coloured by the highest priority
-//!    that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of that priority, which
-//!    reaches all of it, so that only the search backwards is left. Each of its parts elects pivots again.
+//!    that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of that priority,
+//!    which reaches all of it, so that only the search backwards is left. Each of its parts elects pivots again.
 //!
 //! Graphs can be made that take many levels or rounds. What a budget of time does not suffice for, or is left after many rounds,
 //! is done by Tarjan's algorithm on one thread.
@@ -28,7 +28,7 @@ const LEVELS_A_LAUNCH: u64 = 2048;
 
 /// Rounds after which what is left is not worth another one. A random pivot halves its region, on average: some thirty are enough
 /// for a million components.
-const MOST_ROUNDS: u64 = 64;
+pub const MOST_ROUNDS: u64 = 64;
 
 /// Colours are worth it after searches that have settled less than such a part of the live states.
 const LITTLE: u64 = 8;
@@ -41,6 +41,8 @@ const SWEEP_PART: u64 = 8;
 pub struct Settings {
     /// What is left of no more states than these is done by one thread.
     pub few: u64,
+    /// Rounds of searches or colours; what is left after these is done by one thread, too.
+    pub most_rounds: u64,
     /// Time that the kernels may take for a state or a transition, on average, and in any case. `None`: any.
     pub budget: Option<(Duration, Duration)>,
 }
@@ -213,7 +215,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             if live == 0 {
                 return Ok(Ok(()));
             }
-            if live <= self.settings.few || round > MOST_ROUNDS {
+            if live <= self.settings.few || round == self.settings.most_rounds {
                 return Ok(Err(GaveUp));
             }
             let pivots = match last {

@@ -372,8 +372,8 @@ DECOMPOSE_FN void tally(const Work& w, Block& block)
 
 // ---- components of pivots
 
-// Priorities are the numbers of states, shuffled: whom a region elects does not depend on how states are numbered. Each step can be
-// undone.
+// Priorities are the numbers of states, shuffled: whom a region elects does not depend on how states are numbered. Each step can
+// be undone.
 DECOMPOSE_FN u32 priority(u32 state)
 {
     state ^= state >> 16;
@@ -388,8 +388,8 @@ DECOMPOSE_FN u32 state_of(u32 priority)
     return priority ^ priority >> 16;
 }
 
-// A region is that of a pivot, its number, while it is searched. Then it falls apart: into what was reached forwards (1), backwards
-// (2), or not at all (0). These bits go behind the number of the pivot, which is settled by then.
+// A region is that of a pivot, its number, while it is searched. Then it falls apart: into what was reached forwards (1),
+// backwards (2), or not at all (0). These bits go behind the number of the pivot, which is settled by then.
 DECOMPOSE_FN u64 part_of(u32 pivot, u32 mark) { return u64{pivot} << 2 | mark; }
 
 // Where a part's highest priority is: in arrays of live states, in the pivot's place, which nobody else uses.

@@ -54,7 +54,7 @@ mod tarjan;
 
 use anyhow::{Context, Result};
 use clap::Parser as _;
-use engine::{Done, Engine, Settings};
+use engine::{Done, Engine, MOST_ROUNDS, Settings};
 use graph::Graph;
 use machine::Machine;
 use npy_writer::npy_header;
@@ -68,8 +68,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warpset::Device;
 
-/// Threads of a CPU from which on `auto` uses them all.
-const ENOUGH_THREADS: usize = 4;
+/// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
+/// Tarjan's algorithm.
+const ENOUGH_THREADS: usize = 8;
 
 /// What is left of so few states is done by one thread of a CPU sooner than by several.
 const FEW: u64 = 1 << 12;
@@ -153,7 +154,7 @@ fn on_gpu(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Option
     let machine = gpu::Gpu::new(device, options.memory)?;
     time.device += began.elapsed();
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    on_machine(graph, &machine, Settings { few, budget: Some(BUDGET) }, time)
+    on_machine(graph, &machine, Settings { few, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) }, time)
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -165,7 +166,9 @@ fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<F
 fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
     let machine = cpu::Cpu::new(options.device.threads(), options.memory)?;
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    on_machine(graph, &machine, Settings { few, budget: None }, time)
+    // Of many components one thread makes shorter work than some.
+    let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
+    on_machine(graph, &machine, Settings { few, most_rounds, budget: None }, time)
 }
 
 #[cfg(not(feature = "cpu"))]

@@ -50,7 +50,8 @@ pub struct Options {
     pub device: DeviceChoice,
 
     /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, searches both ways and colours;
-    /// `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, and on a CPU of 4 threads or more.
+    /// `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU; on a CPU of 8 threads or more,
+    /// these trim and search once, and the rest is Tarjan's algorithm; so is all on a CPU of less.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 

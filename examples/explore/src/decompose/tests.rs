@@ -2,7 +2,7 @@
 //! believe, on graphs of all shapes; with blocks of several threads, as GPUs have them, and of one.
 
 use crate::cpu::Cpu;
-use crate::engine::{Engine, Settings};
+use crate::engine::{Engine, MOST_ROUNDS, Settings};
 use crate::graph::Graph;
 use crate::lines::number;
 use crate::machine::Machine;
@@ -137,7 +137,7 @@ fn machines() -> Vec<Cpu> {
 }
 
 /// All is done by kernels.
-const BY_KERNELS: Settings = Settings { few: 0, budget: None };
+const BY_KERNELS: Settings = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: None };
 
 fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
     let mut engine = Engine::new(machine, graph, settings).unwrap();
@@ -207,15 +207,17 @@ fn check_components(cpu: &Cpu, graph: &Graph, settings: Settings) {
 /// Whatever the kernels have not come to is done by one thread.
 #[test]
 fn what_is_left_is_done_by_tarjan() {
-    let none = Settings { few: 0, budget: Some((Duration::ZERO, Duration::ZERO)) };
-    let little = Settings { few: 0, budget: Some((Duration::from_nanos(20), Duration::ZERO)) };
-    let few = Settings { few: 60, budget: None };
+    let none = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) };
+    let little = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::from_nanos(20), Duration::ZERO)) };
+    let few = Settings { few: 60, most_rounds: MOST_ROUNDS, budget: None };
     let cpu = Cpu::of_blocks(2, 2, 16).unwrap();
     for (number, name) in SHAPES.into_iter().enumerate() {
         let mut random = Random(number as u64 + 77);
         let (states, edges) = shape(name, 120, &mut random);
         let graph = with_choices(&graph(states, &edges), &mut random);
-        [none, little, few].into_iter().for_each(|settings| check(name, &cpu, &graph, settings));
+        let searched = Settings { most_rounds: 1, ..BY_KERNELS };
+        let coloured = Settings { most_rounds: 2, ..BY_KERNELS };
+        [none, little, few, searched, coloured].into_iter().for_each(|settings| check(name, &cpu, &graph, settings));
     }
 }
 
@@ -417,7 +419,12 @@ fn every_shape_is_decomposed_by_a_gpu() {
             let plain = graph(states, &edges);
             check(name, &gpu, &with_choices(&plain, &mut random), BY_KERNELS);
             check(name, &gpu, &plain, BY_KERNELS);
-            check(name, &gpu, &plain, Settings { few: 0, budget: Some((Duration::ZERO, Duration::ZERO)) });
+            check(
+                name,
+                &gpu,
+                &plain,
+                Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) },
+            );
         }
     }
     let error = Engine::new(&Gpu::new(&device, Some(1000)).unwrap(), &graph(1000, &[]), BY_KERNELS).err().unwrap();
