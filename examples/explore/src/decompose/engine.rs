@@ -114,7 +114,8 @@ pub(super) struct Buffers<B> {
 pub fn bytes_beside(graph: &Graph) -> u64 {
     let (states, edges) = (graph.states(), graph.transitions());
     let of_choices = graph.choices.as_ref().map_or(0, |_| 4 * edges);
-    8 * (states + 1) + 4 * edges + of_choices + 32 * states + 8 * (states + 1)
+    // Words of each state; offsets and sources of the transposed graph; counters.
+    32 * states + 8 * (states + 1) + 4 * edges + of_choices + 256
 }
 
 impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
