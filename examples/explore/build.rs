@@ -1,7 +1,9 @@
 //! Compiles the kernels of `decompose` for threads of a CPU, from the text that GPUs compile, if the feature `cpu` is on.
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/decompose");
+    for file in ["kernels.cpp", "kernels.cuh"] {
+        println!("cargo::rerun-if-changed=src/decompose/{file}");
+    }
     #[cfg(feature = "cpu")]
     cc::Build::new()
         .cpp(true)
