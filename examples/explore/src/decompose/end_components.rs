@@ -7,7 +7,7 @@
 
 use super::engine::Engine;
 use super::machine::{Kernel, Machine, Progress, Work};
-use super::partition::{NONE, without_choices};
+use super::partition::without_choices;
 use crate::memory::amount;
 use anyhow::{Result, ensure};
 use bytemuck::bytes_of;
@@ -24,16 +24,14 @@ pub(super) struct Part<B> {
 }
 
 impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
-    /// Finds the maximal end components, when `components` have been found, which are `labels`. Gives the smallest state of each
-    /// state's end component, or [`NONE`], and how many decompositions that took, the first one included.
+    /// Finds the maximal end components, when `components` have been found. Gives how many decompositions that took, the first
+    /// one included.
     ///
     /// # Errors
     ///
     /// There is no memory for them; the error has the numbers.
-    pub fn end_components(&mut self, labels: &[u32]) -> Result<(Vec<u32>, u64)> {
-        let (Some(choices), false) = (&self.graph.choices, labels.is_empty()) else {
-            return Ok((without_choices(self.graph, labels), 1));
-        };
+    pub fn end_components(&mut self) -> Result<u64> {
+        let Some(choices) = self.graph.choices.as_ref().filter(|_| self.graph.states() > 0) else { return Ok(1) };
         let began = Instant::now();
         let before = self.decomposing();
         let machine = self.machine;
@@ -74,12 +72,21 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
             self.write_progress(Progress::default())?;
         }
         self.part = None;
-        let mut components: Vec<u32> = self.read_all(&component, states)?;
-        let left: Vec<u32> = self.read_all(&left, states)?;
-        let is_out = |left: &u32| *left == 0;
-        components.iter_mut().zip(&left).filter(|(_, left)| is_out(left)).for_each(|(component, _)| *component = NONE);
+        self.launch(Kernel::LeaveOut, &work)?;
+        // It has ended when this has been read.
+        self.write_progress(Progress::default())?;
+        self.ends = Some(component);
         self.done.choices += began.elapsed() - (self.decomposing() - before);
-        Ok((components, rounds))
+        Ok(rounds)
+    }
+
+    /// The smallest state of each state's end component, or [`NONE`](super::partition::NONE), when they have been found;
+    /// `labels` are those of components.
+    pub fn end_labels(&self, labels: &[u32]) -> Result<Vec<u32>> {
+        match &self.ends {
+            Some(ends) => self.read_all(ends, self.graph.states()),
+            None => Ok(without_choices(self.graph, labels)),
+        }
     }
 
     /// Makes the graph of what is to be decomposed again, with its states in `members`; none if there is nothing.

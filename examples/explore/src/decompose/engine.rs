@@ -39,8 +39,10 @@ const SWEEP_PART: u64 = 8;
 /// How the work is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What is left of no more states than these is done by one thread.
+    /// A graph of no more states than these is done by one thread.
     pub few: u64,
+    /// What is left of a larger one, if it is no more, too.
+    pub few_left: u64,
     /// Rounds of searches or colours; what is left after these is done by one thread, too.
     pub most_rounds: u64,
     /// Time that the kernels may take for a state or a transition, on average, and in any case. `None`: any.
@@ -91,6 +93,8 @@ pub struct Engine<'m, 'g, M: Machine<'g>> {
     is_transposed: bool,
     /// Of end components, once some are decomposed again.
     pub(super) part: Option<Part<M::Buffer>>,
+    /// By state, once they are found.
+    pub(super) ends: Option<M::Buffer>,
     pub done: Done,
 }
 
@@ -170,16 +174,23 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             sums: allocate(8 * machine.blocks(), &mut work.sums)?,
         };
         work.queue = [left, right];
-        Ok(Self { machine, graph, settings, buffers, work, is_transposed: false, part: None, done: Done::default() })
+        Ok(Self { machine, graph, settings, buffers, work, is_transposed: false, part: None, ends: None, done: Done::default() })
     }
 
-    /// Finds the strongly connected components. Gives the smallest state of each state's component.
-    pub fn components(&mut self) -> Result<Vec<u32>> {
+    /// Finds the strongly connected components.
+    pub fn components(&mut self) -> Result<()> {
         let work = self.work;
         if work.states > 0 {
             self.decompose(&work, Self::transpose_once)?;
+            // They are there when this has been read.
+            self.progress()?;
         }
-        self.read_all(&self.buffers.label, work.states)
+        Ok(())
+    }
+
+    /// The smallest state of each state's component, until end components are looked for.
+    pub fn labels(&self) -> Result<Vec<u32>> {
+        self.read_all(&self.buffers.label, self.work.states)
     }
 
     /// The same of any graph in the machine's memory that is not larger; labels stay there. `transpose` is called unless one
@@ -216,7 +227,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             if live == 0 {
                 return Ok(Ok(()));
             }
-            if live <= self.settings.few || round == self.settings.most_rounds {
+            if live <= self.settings.few_left || round == self.settings.most_rounds {
                 return Ok(Err(GaveUp));
             }
             let pivots = match last {

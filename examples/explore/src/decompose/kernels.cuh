@@ -691,6 +691,15 @@ DECOMPOSE_FN void take_components(const Work& w, Block& block)
     });
 }
 
+// States that are out are in no end component.
+template <class Block>
+DECOMPOSE_FN void leave_out(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 state) {
+        if (has && w.left[state] == 0) w.component[state] = none;
+    });
+}
+
 }  // namespace decompose
 
 #define DECOMPOSE_KERNELS(KERNEL)                                                                                        \
@@ -698,4 +707,4 @@ DECOMPOSE_FN void take_components(const Work& w, Block& block)
     KERNEL(trim) KERNEL(tally) KERNEL(enter_one) KERNEL(vote) KERNEL(enter_parts) KERNEL(enter_again) KERNEL(search)     \
     KERNEL(close_regions) KERNEL(begin_colours) KERNEL(propagate) KERNEL(enter_colours) KERNEL(find_smallest)            \
     KERNEL(take_smallest) KERNEL(begin_choices) KERNEL(remove_leaving) KERNEL(cascade) KERNEL(flag_members)              \
-    KERNEL(collect_members) KERNEL(write_edges) KERNEL(take_components)
+    KERNEL(collect_members) KERNEL(write_edges) KERNEL(take_components) KERNEL(leave_out)

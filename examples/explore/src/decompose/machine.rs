@@ -34,11 +34,12 @@ pub enum Kernel {
     CollectMembers,
     WriteEdges,
     TakeComponents,
+    LeaveOut,
 }
 
 impl Kernel {
     /// All, in their order.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::CountIn,
         Self::SumParts,
         Self::ScanParts,
@@ -65,6 +66,7 @@ impl Kernel {
         Self::CollectMembers,
         Self::WriteEdges,
         Self::TakeComponents,
+        Self::LeaveOut,
     ];
 
     /// As kernels.cuh has it.
@@ -97,6 +99,7 @@ impl Kernel {
             Self::CollectMembers => "collect_members",
             Self::WriteEdges => "write_edges",
             Self::TakeComponents => "take_components",
+            Self::LeaveOut => "leave_out",
         }
     }
 

@@ -72,7 +72,8 @@ use warpset::Device;
 /// Tarjan's algorithm.
 const ENOUGH_THREADS: usize = 8;
 
-/// What is left of so few states is done by one thread of a CPU sooner than by several.
+/// So few states are done by one thread of a CPU sooner than by several, or by a GPU. On a GPU what is left is no reason: labels
+/// of all states would go to the host and back.
 const FEW: u64 = 1 << 12;
 
 /// Time of a GPU for each state and transition, and in any case, before what is left is done by Tarjan's algorithm: what that
@@ -154,7 +155,7 @@ fn on_gpu(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Option
     let machine = gpu::Gpu::new(device, options.memory)?;
     time.device += began.elapsed();
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    on_machine(graph, &machine, Settings { few, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) }, time)
+    on_machine(graph, &machine, Settings { few, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) }, time)
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -168,7 +169,7 @@ fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
     // Of many components one thread makes shorter work than some.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
-    on_machine(graph, &machine, Settings { few, most_rounds, budget: None }, time)
+    on_machine(graph, &machine, Settings { few, few_left: FEW, most_rounds, budget: None }, time)
 }
 
 #[cfg(not(feature = "cpu"))]
@@ -181,11 +182,17 @@ fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Setti
     let mut engine = Engine::new(machine, graph, settings)?;
     time.device += began.elapsed();
     let began = Instant::now();
-    let labels = engine.components()?;
+    engine.components()?;
     time.components = began.elapsed();
     let began = Instant::now();
-    let (end_labels, rounds) = engine.end_components(&labels)?;
+    let labels = engine.labels()?;
+    time.results = began.elapsed();
+    let began = Instant::now();
+    let rounds = engine.end_components()?;
     time.end_components = began.elapsed();
+    let began = Instant::now();
+    let end_labels = engine.end_labels(&labels)?;
+    time.results += began.elapsed();
     Ok(Found { labels, end_labels, rounds, done: engine.done, time })
 }
 

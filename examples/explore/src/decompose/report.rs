@@ -32,6 +32,8 @@ pub struct Time {
     pub device: Duration,
     pub components: Duration,
     pub end_components: Duration,
+    /// To bring the results to the host; and of a graph without choices, to find its end components there.
+    pub results: Duration,
 }
 
 impl Report<'_> {
@@ -63,6 +65,7 @@ impl Report<'_> {
                 "device": seconds(time.device),
                 "components": seconds(time.components),
                 "end_components": seconds(time.end_components),
+                "results": seconds(time.results),
             },
         });
         let work: Map<_, _> = parts(done).into_iter().map(|(name, time)| (name.to_string(), seconds(time))).collect();
@@ -119,16 +122,17 @@ impl Report<'_> {
                 row(&name, format!("{size:>28}: {}", count(found)));
             }
         }
-        let Time { read, device, components, end_components } = *time;
+        let Time { read, device, components, end_components, results } = *time;
         let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
         row(
             "time",
             format!(
-                "read {}, device {}, components {}, end components {}",
+                "read {}, device {}, components {}, end components {}, results {}",
                 seconds(read),
                 seconds(device),
                 seconds(components),
-                seconds(end_components)
+                seconds(end_components),
+                seconds(results)
             ),
         );
         let spent = parts(done).into_iter().filter(|(_, time)| *time > Duration::ZERO);

@@ -137,13 +137,15 @@ fn machines() -> Vec<Cpu> {
 }
 
 /// All is done by kernels.
-const BY_KERNELS: Settings = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: None };
+const BY_KERNELS: Settings = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: None };
 
 fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
     let mut engine = Engine::new(machine, graph, settings).unwrap();
-    let labels = engine.components().unwrap();
+    engine.components().unwrap();
+    let labels = engine.labels().unwrap();
     assert!(labels == by_tarjan(graph), "{name}: components of {} states", graph.states());
-    let (ends, rounds) = engine.end_components(&labels).unwrap();
+    let rounds = engine.end_components().unwrap();
+    let ends = engine.end_labels(&labels).unwrap();
     let expected = match &graph.choices {
         Some(_) => slow_end_components(graph),
         None => slow_end_components(&single_choices(graph)),
@@ -221,23 +223,26 @@ fn end_components_that_fall_off_take_a_round_each() {
     for cpu in machines() {
         check("falling off", &cpu, &graph, BY_KERNELS);
         let mut engine = Engine::new(&cpu, &graph, BY_KERNELS).unwrap();
-        let labels = engine.components().unwrap();
-        let (ends, rounds) = engine.end_components(&labels).unwrap();
+        engine.components().unwrap();
+        let rounds = engine.end_components().unwrap();
+        let ends = engine.end_labels(&[]).unwrap();
         assert!(rounds >= u64::from(COUNT) && ends[4 * 7 + 1] == 4 * 7 && ends[4 * 7 + 2] == NONE, "{rounds} rounds: {ends:?}");
     }
 }
 
 fn check_components(cpu: &Cpu, graph: &Graph, settings: Settings) {
-    let labels = Engine::new(cpu, graph, settings).unwrap().components().unwrap();
-    assert!(labels == by_tarjan(graph));
+    let mut engine = Engine::new(cpu, graph, settings).unwrap();
+    engine.components().unwrap();
+    assert!(engine.labels().unwrap() == by_tarjan(graph));
 }
 
 /// Whatever the kernels have not come to is done by one thread.
 #[test]
 fn what_is_left_is_done_by_tarjan() {
-    let none = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) };
-    let little = Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::from_nanos(20), Duration::ZERO)) };
-    let few = Settings { few: 60, most_rounds: MOST_ROUNDS, budget: None };
+    let none = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) };
+    let little =
+        Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::from_nanos(20), Duration::ZERO)) };
+    let few = Settings { few: 60, few_left: 60, most_rounds: MOST_ROUNDS, budget: None };
     let cpu = Cpu::of_blocks(2, 2, 16).unwrap();
     for (number, name) in SHAPES.into_iter().enumerate() {
         let mut random = Random(number as u64 + 77);
@@ -260,14 +265,14 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     let needed = crate::engine::bytes_beside(&choices);
     let cpu = Cpu::new(1, Some(needed)).unwrap();
     let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
-    let labels = engine.components().unwrap();
-    let error = engine.end_components(&labels).err().unwrap().to_string();
+    engine.components().unwrap();
+    let error = engine.end_components().err().unwrap().to_string();
     assert!(error.contains("end components need") && error.contains("(20,004 bytes) more, but"), "{error}");
     drop(engine);
     let cpu = Cpu::new(1, Some(needed + 20_004)).unwrap();
     let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
-    let labels = engine.components().unwrap();
-    assert!(engine.end_components(&labels).is_ok());
+    engine.components().unwrap();
+    assert!(engine.end_components().is_ok());
 }
 
 #[test]
@@ -451,7 +456,7 @@ fn every_shape_is_decomposed_by_a_gpu() {
                 name,
                 &gpu,
                 &plain,
-                Settings { few: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) },
+                Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) },
             );
         }
     }
