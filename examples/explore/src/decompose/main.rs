@@ -2,7 +2,7 @@
 //! on threads of a CPU.
 //!
 //! ```text
-//! cargo run --release -p warpset-explore --bin decompose -- examples/explore/models/coins.tra
+//! cargo run --release -p warpset-explore --bin decompose -- examples/explore/models/casino.tra
 //! cargo run --release -p warpset-explore --bin decompose -- --help
 //! ```
 
