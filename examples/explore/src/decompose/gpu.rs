@@ -16,14 +16,22 @@ const THREADS: u32 = 256;
 /// Blocks of a multiprocessor, at most: more hide no more of the waiting for memory, and take longer to meet.
 const MOST_BLOCKS: u32 = 4;
 
-// SAFETY: `repr(C)` of integers without padding, as in kernels.cuh; addresses are 64-bit words on either side.
+// SAFETY: `repr(C)` of integers without padding, as in work.cuh; addresses are 64-bit words on either side.
 unsafe impl DeviceRepr for Work {}
 // SAFETY: all zeros are numbers.
 unsafe impl ValidAsZeroBits for Work {}
 
 /// The text that is compiled.
 pub fn source() -> String {
-    [include_str!("on_gpu.cuh"), include_str!("kernels.cuh"), include_str!("kernels.cu")].concat()
+    [
+        include_str!("on_gpu.cuh"),
+        include_str!("work.cuh"),
+        include_str!("components.cuh"),
+        include_str!("end_components.cuh"),
+        include_str!("kernels.cuh"),
+        include_str!("kernels.cu"),
+    ]
+    .concat()
 }
 
 /// A GPU.

@@ -10,7 +10,7 @@ namespace decompose {
 
 constexpr unsigned most_threads = 8;
 
-// Relaxed throughout: kernels.cuh says why.
+// Relaxed throughout: work.cuh says why.
 template <class T>
 T load(const T* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
@@ -100,6 +100,10 @@ struct Block {
 
 }  // namespace decompose
 
+#include "work.cuh"
+
+#include "components.cuh"
+#include "end_components.cuh"
 #include "kernels.cuh"
 
 namespace {

@@ -1,4 +1,4 @@
-//! What runs the kernels (kernels.cuh): a GPU, or threads of a CPU.
+//! What runs the kernels (work.cuh): a GPU, or threads of a CPU.
 
 use super::graph::Graph;
 use anyhow::Result;
@@ -110,7 +110,7 @@ impl Kernel {
     }
 }
 
-/// `decompose::Progress` in kernels.cuh.
+/// `decompose::Progress` in work.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Progress {
@@ -127,7 +127,7 @@ pub struct Progress {
     pub generation: u32,
 }
 
-/// `decompose::Work` in kernels.cuh: addresses in the machine's memory.
+/// `decompose::Work` in work.cuh: addresses in the machine's memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Work {

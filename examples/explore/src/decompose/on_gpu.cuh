@@ -1,4 +1,4 @@
-// What the kernels want of a GPU: before kernels.cuh.
+// What the kernels want of a GPU: before work.cuh.
 
 #define DECOMPOSE_FN __device__ __forceinline__
 

@@ -1,0 +1,123 @@
+// The kernels that find maximal end components: behind components.cuh.
+
+namespace decompose {
+
+// ---- end components
+
+DECOMPOSE_FN bool is_removed(const Work& w, u64 choice) { return load(w.removed + choice / 32) >> choice % 32 & 1; }
+
+// Takes a choice from its state, which is out when it was the last one.
+DECOMPOSE_FN void remove(const Work& w, u32 state, u64 choice)
+{
+    const u32 bit = 1u << choice % 32;
+    if (bit_or(w.removed + choice / 32, bit) & bit) return;
+    store(w.touched + w.component[state], 1u);
+    if (add(w.left + state, none) == 1) append(w, state);
+}
+
+// All choices are there; states without any are out.
+template <class Block>
+DECOMPOSE_FN void begin_choices(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 state) {
+        if (!has) return;
+        w.component[state] = w.label[state];
+        w.left[state] = static_cast<u32>(w.choice_offsets[state + 1] - w.choice_offsets[state]);
+        if (w.left[state] == 0) {
+            store(w.touched + w.component[state], 1u);
+            append(w, static_cast<u32>(state));
+        }
+    });
+}
+
+template <class Block, class Body>
+DECOMPOSE_FN void for_listed(const Work& w, Block& block, Body body)
+{
+    for_all(block, w.list_count, [&](bool has, u64 at) { body(has, at, has && w.list ? w.list[at] : static_cast<u32>(at)); });
+}
+
+// Removes the choices that may leave their component.
+template <class Block>
+DECOMPOSE_FN void remove_leaving(const Work& w, Block& block)
+{
+    for_listed(w, block, [&](bool has, u64, u32 state) {
+        has = has && load(w.left + state) != 0;
+        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
+            if (w.component[w.targets[edge]] != w.component[source]) remove(w, source, choice_of(w, source, edge));
+        });
+    });
+}
+
+// What is out takes the choices with it that may lead there.
+template <class Block>
+DECOMPOSE_FN void cascade(const Work& w, Block& block)
+{
+    const auto visit = [&](bool has, u32 state) {
+        for_edges(block, has, state, w.in_offsets, [&](u32, u64 edge) {
+            const u32 source = w.sources[edge];
+            remove(w, source, w.choice_offsets[source] + w.ranks[edge]);
+        });
+    };
+    take_levels(w, block, visit, NoSweep{});
+}
+
+// Which of the listed states are in components that have lost something, and not out.
+template <class Block>
+DECOMPOSE_FN void flag_members(const Work& w, Block& block)
+{
+    for_listed(w, block, [&](bool has, u64 at, u32 state) {
+        if (has) w.scanned[at] = load(w.left + state) != 0 && load(w.touched + w.component[state]) != 0;
+    });
+}
+
+// Gives them numbers (`first`, by state), in the order of the list, and counts their edges, that of number k in
+// sub_offsets[k + 1]: the choices that are left go to members of the same component only.
+template <class Block>
+DECOMPOSE_FN void collect_members(const Work& w, Block& block)
+{
+    for_listed(w, block, [&](bool has, u64 at, u32 state) {
+        if (!has || w.scanned[at + 1] == w.scanned[at]) return;
+        const u64 number = w.scanned[at];
+        w.members[number] = state;
+        w.first[state] = static_cast<u32>(number);
+        u64 edges = 0;
+        for (u64 choice = w.choice_offsets[state]; choice < w.choice_offsets[state + u64{1}]; ++choice)
+            if (!is_removed(w, choice)) edges += w.edge_offsets[choice + 1] - w.edge_offsets[choice];
+        w.sub_offsets[number + 1] = edges;
+    });
+}
+
+// Puts the edges in their places, as `scatter_in` does.
+template <class Block>
+DECOMPOSE_FN void write_edges(const Work& w, Block& block)
+{
+    for_listed(w, block, [&](bool has, u64, u32 state) {
+        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
+            if (is_removed(w, choice_of(w, source, edge))) return;
+            const u64 at = add(w.sub_offsets + w.first[source] + 1, u64{1});
+            w.sub_targets[at] = w.first[w.targets[edge]];
+        });
+    });
+}
+
+// The components that the members have now, by the numbers of these in `label`.
+template <class Block>
+DECOMPOSE_FN void take_components(const Work& w, Block& block)
+{
+    for_listed(w, block, [&](bool has, u64 at, u32 state) {
+        if (!has) return;
+        w.component[state] = w.list[w.label[at]];
+        w.touched[state] = 0;
+    });
+}
+
+// States that are out are in no end component.
+template <class Block>
+DECOMPOSE_FN void leave_out(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 state) {
+        if (has && w.left[state] == 0) w.component[state] = none;
+    });
+}
+
+}  // namespace decompose
