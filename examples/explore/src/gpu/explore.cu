@@ -22,6 +22,12 @@
 
 #include "warpset/block_cache.cuh"
 
+// Where the kernels run in a test without a GPU, that has its own (tests/simt).
+#ifndef EXPLORE_SHARED
+#define EXPLORE_SHARED(type, name, count) __shared__ type name[count]
+#define EXPLORE_SHARED_OF_LAUNCH(name) extern __shared__ __align__(16) u8 name[]
+#endif
+
 namespace explore {
 
 using warpset::u64;
@@ -124,9 +130,13 @@ struct Block {
 template <bool condition, class A, class B>
 using Choose = typename warpset::Choose<condition, A, B>::Type;
 
+#ifdef EXPLORE_THREADS
+using Chosen = Block<EXPLORE_THREADS>;
+#else
 using Chosen = Choose<Block<256>::shared_bytes <= 72 * 1024, Block<256>,
                       Choose<Block<128>::shared_bytes <= 100 * 1024, Block<128>,
                              Choose<Block<64>::shared_bytes <= 200 * 1024, Block<64>, Block<32>>>>;
+#endif
 using Cache = Chosen::Cache;
 using SharedStates = SharedState<Chosen::threads>;
 using State = Choose<in_registers, RegisterState, SharedStates>;
@@ -347,7 +357,8 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
     if (atomicAdd(arrived, 1) + 1 == gridDim.x) {
         __threadfence();
         act();
-        *arrived = 0;
+        // Atomic, as the fences of those who have arrived come before they are counted: nothing else orders their counting.
+        atomicExch(arrived, 0);
         __threadfence();
         atomicExch(generation_now, generation + 1);
     } else {
@@ -358,9 +369,13 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
 
 EXPLORE_FN u64 nanoseconds()
 {
+#ifdef EXPLORE_NANOSECONDS
+    return EXPLORE_NANOSECONDS;
+#else
     u64 now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
+#endif
 }
 
 #if EXPLORE_WALKS_BACK
@@ -420,7 +435,7 @@ struct Engine {
     // The next part of the level; an empty one if there is none. All threads of the block call it.
     EXPLORE_FN void take_tile(u64& first, u64& last) const
     {
-        __shared__ u64 tile[2];
+        EXPLORE_SHARED(u64, tile, 2);
         __syncthreads();  // the one before has been read
         if (threadIdx.x == 0) {
             const u64 size = load_relaxed(&search->tile), end = load_relaxed(&search->last);
@@ -511,15 +526,15 @@ struct Engine {
     // Waits until all blocks are done with the level. True if there is another one to go on with. All threads call it.
     EXPLORE_FN bool next_level(u64 started)
     {
-        __shared__ bool more;
+        EXPLORE_SHARED(bool, more, 1);
         __syncthreads();
         if (threadIdx.x == 0) {
             meet(&search->arrived, &search->generation, [&] { begin_level(started); });
-            more = load_relaxed(&search->going) != 0;
+            more[0] = load_relaxed(&search->going) != 0;
         }
         __syncthreads();
         watch.lap(&search->waiting);
-        return more;
+        return more[0];
     }
 
     // By the one thread that is left.
@@ -576,7 +591,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
                  explore::u64* references, explore::u64 level)
 {
     using namespace explore;
-    extern __shared__ __align__(16) u8 shared[];
+    EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 last = starts[level + 1], stride = u64{gridDim.x} * blockDim.x;
@@ -606,7 +621,7 @@ search_levels(warpset::View view, const unsigned* tables, explore::u64* order, e
               warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {
     using namespace explore;
-    extern __shared__ __align__(16) u8 shared[];
+    EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     Engine engine{table, tables, Cache(shared), state, order, starts, counts, search, limits, {}};
