@@ -46,6 +46,9 @@ const SURROUNDINGS: &str = "\
 #define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
 #define EXPLORE_ROWS_A_THREAD 4
 #define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_RANKS
+#define EXPLORE_RANKS 0
+#endif
 #ifndef EXPLORE_REGISTERS
 #define EXPLORE_REGISTERS 6
 #endif
@@ -82,6 +85,11 @@ struct Search {
     going: u64,
     /// Transitions, deadlocks and overflows when the level began.
     before: [u64; 3],
+    /// Of a rank: rows of its offers, reserved and written ones, and steps that a state has at most.
+    room: u64,
+    reserved: u64,
+    offered: u64,
+    most_steps: u64,
     cycles: Cycles,
     arrived: u32,
     generation: u32,
