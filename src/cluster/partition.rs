@@ -395,14 +395,7 @@ impl Partition {
 
     /// Searches for the rows of a rank's run, or puts them, and writes the reply. References of the new ones are added to
     /// `fresh`.
-    pub(super) fn search(
-        &mut self,
-        raw: &RawTable,
-        search: Search,
-        rows: &Rows,
-        rank: usize,
-        fresh: &mut Fresh,
-    ) -> Result<()> {
+    pub(super) fn search(&mut self, raw: &RawTable, search: Search, rows: &Rows, rank: usize, fresh: &mut Fresh) -> Result<()> {
         let count = rows.from(rank);
         if count == 0 {
             return Ok(());
@@ -457,14 +450,7 @@ impl Partition {
     }
 
     #[cfg(feature = "cuda")]
-    fn search_on_gpu(
-        &mut self,
-        raw: &RawTable,
-        search: Search,
-        run: Run,
-        rank: usize,
-        fresh: &mut Fresh,
-    ) -> Result<()> {
+    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize, fresh: &mut Fresh) -> Result<()> {
         if matches!(fresh, Fresh::Host(_)) && self.fresh.is_none() {
             self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
         }

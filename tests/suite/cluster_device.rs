@@ -73,8 +73,8 @@ fn what_is_stored_here_stays_in_device_memory<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
     let count = scaled(50_000, 1000);
     for (width, ranks) in [(2, 1), (3, 2), (8, 3)] {
-        let set =
-            Spread::new(device, ranks, |table| Builder::new(table).round(count / 3), roomy::<S>(width, 4 * count as u64)).unwrap();
+        let set = Spread::new(device, ranks, |table| Builder::new(table).round(count / 3), roomy::<S>(width, 4 * count as u64))
+            .unwrap();
         let found = set.all(|rank, table| {
             let stream = context.new_stream().unwrap();
             let vectors = stream.clone_htod(&distinct(width, (rank * count / 2) as u64, count)).unwrap();

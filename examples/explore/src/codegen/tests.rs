@@ -371,7 +371,9 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
-        for source in [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks)] {
+        let sources =
+            [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
+        for source in sources {
             let compiled = [
                 compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
                 compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),

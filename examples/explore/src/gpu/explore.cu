@@ -600,7 +600,7 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
     const Table table = warpset::table(view);
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
-        table.read_words(references[at], 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+        table.read_words(references[at] & warpset::slot_mask, 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
 // What the host launches the kernel with.
@@ -637,7 +637,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
     for (u64 tile = starts[level] + u64{blockIdx.x} * blockDim.x; tile < last; tile += stride) {
         if (Warp::any(load_relaxed(references + level) != no_reference)) return;
         const bool has_state = tile + threadIdx.x < last;
-        const u64 reference = has_state ? order[tile + threadIdx.x] : no_reference;
+        const u64 reference = has_state ? order[tile + threadIdx.x] & warpset::slot_mask : no_reference;
         if (has_state) set_state(fetch(table, reference), state);
         Comparison comparison{path + (level + 1) * state_words, false};
         Notes notes;
