@@ -7,6 +7,8 @@
 
 mod cycles;
 mod rank;
+#[cfg(test)]
+mod simulated;
 mod table_alone;
 
 pub use rank::OnGpu;

@@ -306,18 +306,18 @@ fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Res
 }
 
 /// Rows for successors within so many bytes; as many at least as the least of tiles may want.
-fn rows_for(bytes: u64, width: u64, threads: u64, most_steps: u64) -> u64 {
+pub fn rows_for(bytes: u64, width: u64, threads: u64, most_steps: u64) -> u64 {
     (bytes / (4 * width)).min(MOST_ROWS).max(rows_of_tile(WARP, threads, most_steps))
 }
 
 /// Rows that must be free for a block of so many threads to take so many states: those in its cache may be written, too.
-fn rows_of_tile(tile: u64, threads: u64, most_steps: u64) -> u64 {
+pub fn rows_of_tile(tile: u64, threads: u64, most_steps: u64) -> u64 {
     threads * ROWS_A_THREAD + tile * most_steps
 }
 
 /// With how many blocks so many states are expanded, and how many of them one takes at a time. Few states are spread over all
 /// blocks; there is room for what may come of one tile at least.
-fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: u64) -> (u64, u64) {
+pub fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: u64) -> (u64, u64) {
     let share = count.div_ceil(most_blocks).next_multiple_of(WARP).min(threads);
     let tile = if rows_of_tile(share, threads, most_steps) <= room { share } else { WARP };
     (count.div_ceil(tile).min(most_blocks), tile)
