@@ -77,6 +77,7 @@ impl DeviceChoice {
     }
 
     /// Whether it may be several devices.
+    #[allow(dead_code, reason = "`replay` opens all")]
     pub fn may_be_several(&self) -> bool {
         matches!(self, Self::Gpus { .. } | Self::AllGpus)
     }

@@ -44,6 +44,8 @@ mod warnings;
 mod device;
 #[path = "../../support/exit.rs"]
 mod exit;
+#[path = "../../support/in_process.rs"]
+mod in_process;
 #[path = "../../support/memory.rs"]
 mod memory;
 #[path = "../../support/numbers.rs"]

@@ -20,6 +20,7 @@ pub use worker::{Round, Worker};
 
 use crate::codegen::on_cpu::Compiled;
 use crate::engine::{Exploration, Explorer, Found, Limits, Observer};
+use crate::in_process::{OfAnother, first_error, on_all};
 use crate::options::{EngineKind, Options};
 use crate::progress::Progress;
 use crate::report::{Measurements, Time};
@@ -28,9 +29,9 @@ use crate::switching::Switching;
 use crate::warnings::Warnings;
 use crate::{Ending, Outputs, limits};
 use anyhow::Result;
-use search::{Member, OfAnother};
+use search::Member;
 use std::time::Instant;
-use warpset::{Device, Error, Storage};
+use warpset::{Device, Storage};
 
 /// Explores with these tables, of the ranks of this process, and prints what was found.
 #[allow(clippy::too_many_arguments)] // all that an exploration depends on
@@ -141,32 +142,6 @@ impl Task<'_> {
 /// The ranks of this process.
 pub struct Ranks<S, W> {
     members: Vec<Member<S, W>>,
-}
-
-/// Calls `each` for all items, each on a thread of its own.
-fn on_all<I: Send, T: Send>(items: impl IntoIterator<Item = I>, each: impl Fn(I) -> T + Sync) -> Vec<T> {
-    let each = &each;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || each(item))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
-}
-
-/// All results, or the error of the rank that has failed rather than of those that were told of it.
-fn first_error<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
-    let is_told = |error: &anyhow::Error| {
-        let told = error.downcast_ref().is_some_and(|error| matches!(error, Error::Rank { .. } | Error::Connection { .. }));
-        told || error.is::<OfAnother>()
-    };
-    let (mut all, mut own, mut told) = (Vec::new(), None, None);
-    for result in results {
-        match result {
-            Ok(result) => all.push(result),
-            Err(error) if is_told(&error) => told = told.or(Some(error)),
-            Err(error) => own = own.or(Some(error)),
-        }
-    }
-    own.or(told).map_or(Ok(all), Err)
 }
 
 impl<S: Storage, W: Worker<S>> Ranks<S, W> {

@@ -11,9 +11,9 @@ use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
 use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits};
+use crate::in_process::OfAnother;
 use crate::path::explored_again;
 use anyhow::{Context, Result};
-use std::fmt;
 use warpset::cluster;
 use warpset::{Error, Storage, Words};
 
@@ -145,18 +145,6 @@ fn predecessor<S: Storage, W: Worker<S>>(
     share(table, winner, &mut before)?;
     Ok(before)
 }
-
-/// What a rank says that was told of another one's error.
-#[derive(Debug)]
-pub struct OfAnother;
-
-impl fmt::Display for OfAnother {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another rank has failed, and says why")
-    }
-}
-
-impl std::error::Error for OfAnother {}
 
 /// A search from the initial state, into empty tables. `keep`: the states of all levels are wanted afterwards.
 fn run<S: Storage, W: Worker<S>>(

@@ -2,9 +2,9 @@
 
 use super::launch::{Environment, Process, Wanted, process};
 use super::search::Table;
-use super::{first_error, on_all};
 use crate::device::DeviceChoice;
 use crate::first_table::{self, Size};
+use crate::in_process::{OfAnother, devices_of, first_error, on_all};
 use crate::ir::Layout;
 use crate::options::Options;
 use anyhow::{Context, Result, ensure};
@@ -119,21 +119,11 @@ impl Seats {
 
     /// So many ranks in this process, on these devices: as many on each.
     pub fn here(devices: &[Device], ranks: usize) -> Result<Self> {
-        let count = devices.len();
-        ensure!(
-            count > 0 && ranks % count == 0,
-            "--local-ranks {ranks} on {count} devices: it must be a multiple of {count}, so that each has as many"
-        );
-        let sharing = ranks / count;
-        let seat = |(at, local)| {
-            Ok(Seat {
-                device: share_of(&devices[at / sharing], ranks),
-                connection: Connection::Local(local),
-                sharing: sharing as u64,
-            })
-        };
-        let seats: Result<Vec<_>> = (0..).zip(Local::with_timeout(ranks, PATIENCE)).map(seat).collect();
-        Ok(Self { seats: seats?, ranks: ranks as u64 })
+        let of_ranks = devices_of(devices, ranks)?;
+        let sharing = (ranks / devices.len()) as u64;
+        let seat = |(device, local)| Seat { device, connection: Connection::Local(local), sharing };
+        let seats = of_ranks.into_iter().zip(Local::with_timeout(ranks, PATIENCE)).map(seat).collect();
+        Ok(Self { seats, ranks: ranks as u64 })
     }
 
     #[cfg(feature = "nccl")]
@@ -168,7 +158,7 @@ impl Seats {
             own?;
             let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             let least = |at: usize| all.chunks_exact(16).map(|of| number(&of[at..at + 8])).min().unwrap_or(0);
-            ensure!(least(0) > 0, super::OfAnother);
+            ensure!(least(0) > 0, OfAnother);
             Ok(Size { slots: least(0), nodes: least(8) })
         });
         Ok(first_error(sizes)?[0])
@@ -187,14 +177,4 @@ impl Seats {
         });
         first_error(built)
     }
-}
-
-/// What one of so many ranks has of a device: on a CPU its share of the threads; a GPU is everybody's.
-fn share_of(device: &Device, ranks: usize) -> Device {
-    #[cfg(feature = "cpu")]
-    if !device.is_gpu() {
-        return Device::cpu_with_threads((device.threads() / ranks).max(1));
-    }
-    let _ = ranks;
-    device.clone()
 }
