@@ -163,12 +163,13 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads neighbouring
-    // words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
+    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {
-        for (u32 at = Block::thread(); at < left * width; at += Block::threads()) write(at / width, at % width, words_of(at / width)[at % width]);
+        for (u32 at = Block::thread(); at < left * width; at += Block::threads())
+            write(at / width, at % width, words_of(at / width)[at % width]);
         Block::sync();  // the rows are read
         if (Block::thread() == 0) *taken() = 0;
         Block::sync();  // and may be overwritten

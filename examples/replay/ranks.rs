@@ -123,8 +123,8 @@ fn numbers<S: Storage>(ranks: &[OfRank<S>]) -> Result<(Stats, Ranks)> {
     Ok((all, numbers))
 }
 
-/// All outcomes and references are those of a set, each reference reads back its vector, and each table holds what its ranks' were
-/// told of it, and nothing else.
+/// All outcomes and references are those of a set, each reference reads back its vector, and the tables hold what the ranks were
+/// told, and nothing else.
 fn check<S: Storage>(vectors: &Vectors, ranks: &[OfRank<S>], passes: &[Pass]) -> Result<()> {
     let differs = || {
         let outcomes: Vec<Outcome> = ranks.iter().flat_map(|rank| &rank.outcomes).copied().collect();

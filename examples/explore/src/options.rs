@@ -136,7 +136,8 @@ pub struct Options {
     pub trace: Option<PathBuf>,
 
     /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU. With gpu:0,1 or gpu:all it is spread over several GPUs, a rank on each.
+    /// the most memory, or else the CPU: one GPU, also where there are several. With gpu:0,1 or gpu:all the table is spread over
+    /// several, a rank on each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -162,7 +163,7 @@ pub struct Options {
     pub rank: Option<usize>,
 
     /// How many processes there are, if no launcher's environment says it. With 1 this one searches by itself, whatever started
-    /// it. Of all ranks together is what --capacity says; --nodes and --memory are those of each.
+    /// it. Of all ranks together is what --capacity says, of each what --nodes says, and of each device what --memory says.
     #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
     pub ranks: Option<usize>,
 

@@ -20,9 +20,10 @@
 //
 // With EXPLORE_WALKS_BACK another kernel comes of it, which takes the way back along the levels to the initial state.
 //
-// With EXPLORE_RANKS it is the kernel of one rank of several, each with a table of its own on a GPU of its own. Its blocks take tiles
-// of the level, too, but the cache goes to `offers`, rows of words in device memory, which the host then offers to all ranks. A block
-// takes a tile only if there is room for whatever may come of it; and the kernel ends when there is no tile or no room.
+// With EXPLORE_RANKS it is the kernel of one rank of several, each with a table of its own on a GPU of its own. Its blocks take
+// tiles of the level, too, but the cache goes to `offers`, rows of words in device memory, which the host then offers to all
+// ranks. A block takes a tile only if there is room for whatever may come of it; and the kernel ends when there is no tile or no
+// room.
 
 #include "warpset/block_cache.cuh"
 
@@ -652,8 +653,8 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 
 #elif EXPLORE_RANKS
 
-// Expands states of a level, order[search->next .. search->last], as long as there is room in `offers`: counts what there is to count,
-// and writes their successors, each at least once, without those that are the state itself. What is not expanded is
+// Expands states of a level, order[search->next .. search->last], as long as there is room in `offers`: counts what there is to
+// count, and writes their successors, each at least once, without those that are the state itself. What is not expanded is
 // order[search->next ..] afterwards, if that is before `last`. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of
 // shared memory, as many as you like. `tables` are of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
