@@ -1,8 +1,9 @@
 //! The model checker on several ranks in one process finds and counts what it does on one.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const MODELS: [&str; 8] =
     ["mailbox", "peterson", "peterson_wrong", "readers_writers", "river", "vending.slco", "crossing.exp", "buffer.aut"];
@@ -80,6 +81,42 @@ fn limits_end_it_on_all_ranks_with_one_report() {
         assert_eq!((found_code, &found["complete"]), (Some(code), &Value::from(false)), "{found}");
         assert_eq!(found["end"], end);
     }
+}
+
+/// Ctrl-C in the middle of a search: one report, of what was found until then on all ranks.
+#[cfg(unix)]
+#[test]
+fn an_interruption_ends_it_with_one_report() {
+    let process =
+        |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 9; effect x = x + 1; }}; }}\n");
+    let text = (0..8).map(process).collect::<String>() + "system async;"; // 10^8 states
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("long.dve");
+    std::fs::write(&model, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_explore"));
+    command.arg(&model).args([
+        "--device",
+        "cpu:2",
+        "--local-ranks",
+        "3",
+        "--engine",
+        "interpreted",
+        "--progress",
+        "always",
+        "--json",
+    ]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It says so when it is under way.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().starts_with("level ")), "it has ended before it was interrupted");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    std::thread::spawn(move || lines.for_each(drop));
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["end"], &report["complete"]), (&Value::from("interrupted"), &Value::from(false)));
+    balanced(&report, 3);
 }
 
 #[test]

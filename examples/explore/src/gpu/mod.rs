@@ -504,6 +504,8 @@ impl Kernel {
 
     /// One of the functions of a text that is compiled already.
     fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
+        // Not all of what follows does so by itself, and each rank of several has a thread and a GPU of its own.
+        stream.context().bind_to_thread()?;
         let (threads, shared) = describe(&module, stream)?;
         let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
@@ -532,7 +534,7 @@ impl Kernel {
         // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
         // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
         // `read`).
-        unsafe { launch.launch(self.launch) }?;
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
         stream.synchronize()?;
         Ok(Some(words))
     }

@@ -149,7 +149,9 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
-        self.stream.memcpy_htod(states, &mut self.offers.slice_mut(..states.len()))?;
+        if !states.is_empty() {
+            self.stream.memcpy_htod(states, &mut self.offers.slice_mut(..states.len()))?;
+        }
         self.offered = states.len() as u64 / self.width();
         self.put(table)
     }
