@@ -5,8 +5,9 @@ use super::{KernelLimits, NONE, Search, source_of_rank};
 use crate::checks::{Checks, Violation};
 use crate::codegen::tables;
 use crate::codegen::tests::{network, own_models, product_of, read_file};
+use crate::dve::Dve;
 use crate::interpreter::Interpreter;
-use crate::ir::Model;
+use crate::ir::{Model, Source};
 use crate::successors::{Expansion, Interpreted, Successors};
 use libloading::Library;
 use std::collections::HashSet;
@@ -139,6 +140,22 @@ impl Simulated {
     }
 }
 
+/// States that are so many steps from each other.
+fn far_states(interpreted: &Interpreted<'_>, steps: usize) -> Vec<Vec<u32>> {
+    let mut states = vec![interpreted.interpreter.model().initial_state()];
+    let mut state = states[0].clone();
+    for number in 1..STATES * steps {
+        let mut expansion = Expansion::default();
+        interpreted.expand(&state, &mut Default::default(), &mut expansion);
+        let successors: Vec<_> = expansion.successors.chunks_exact(state.len()).collect();
+        state = successors[(7 * number + 3) % successors.len()].to_vec();
+        if number % steps == 0 {
+            states.push(state.clone());
+        }
+    }
+    states
+}
+
 /// States without faults, found breadth-first.
 fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     let (mut states, mut seen) = (vec![interpreted.interpreter.model().initial_state()], HashSet::new());
@@ -154,7 +171,7 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
         states.extend(new.filter(|state| seen.insert(state.clone())));
         at += 1;
     }
-    states.truncate(at.max(1).max(STATES.min(states.len())));
+    states.truncate(STATES);
     states.retain(|state| {
         let mut expansion = Expansion::default();
         interpreted.expand(state, &mut Default::default(), &mut expansion);
@@ -163,16 +180,26 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     states
 }
 
-/// With room for one tile after another, for a few, and for all at once; by one block and by several that race for room.
-fn check(model: &Model, checks: &Checks) {
+/// How many blocks, with how many rows, if a tile needs so many at least: one tile after another, a few, all at once; by one block
+/// and by several that race for room.
+fn some_sizes(least: u64) -> Vec<(u64, u64)> {
+    vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 16))]
+}
+
+fn check(
+    model: &Model,
+    checks: &Checks,
+    states: fn(&Interpreted<'_>) -> Vec<Vec<u32>>,
+    sizes: fn(least: u64) -> Vec<(u64, u64)>,
+) {
     let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
     let Some(simulated) = compile(model, checks) else { return };
-    let states = some_states(&interpreted);
+    let states = states(&interpreted);
     let (threads, most_steps) = (u64::from(simulated.threads), simulated.most_steps);
     let least = rows_for(0, 1, threads, most_steps);
     assert_eq!(least, rows_of_tile(32, threads, most_steps));
-    for (blocks, rows) in [(1, least), (3, 2 * least + 7), (2, 1 << 16)] {
-        simulated.check(&interpreted, &states, blocks, rows.max(least));
+    for (blocks, rows) in sizes(least) {
+        simulated.check(&interpreted, &states, blocks, rows);
     }
 }
 
@@ -184,13 +211,25 @@ fn ranks_expand_models_as_the_interpreter_does() {
             continue;
         }
         let text = read_file(&path);
-        check(text.model(), &Checks { deadlocks: true, ..Checks::of_model(text.model()) });
+        check(text.model(), &Checks { deadlocks: true, ..Checks::of_model(text.model()) }, some_states, some_sizes);
     }
+}
+
+/// Each state has all the steps that it may have, to states that few others lead to: nothing that is reserved is too much.
+#[test]
+fn ranks_fill_their_offers_to_the_last_row() {
+    let step = |amount| format!("s -> s {{ effect x = x + {amount}; }}");
+    let steps = (1..4).map(step).collect::<Vec<_>>().join(", ");
+    let process = |n| format!("process P_{n} {{ byte x; state s; init s; trans {steps}; }}\n");
+    let text = (0..10).map(process).collect::<String>() + "system async;";
+    let dve = Dve::read(Source { name: "full".into(), text }).unwrap();
+    let sizes = |least| (0..4).map(|part| (1 + part % 2, least + part * 337)).collect();
+    check(&dve.model, &Checks::default(), |interpreted| far_states(interpreted, 11), sizes);
 }
 
 #[test]
 fn ranks_expand_networks_and_products_as_the_interpreter_does() {
     let (_folder, text, checks) = network();
-    check(text.model(), &checks);
-    check(&product_of(&text), &Checks { deadlocks: true, ..Checks::default() });
+    check(text.model(), &checks, some_states, some_sizes);
+    check(&product_of(&text), &Checks { deadlocks: true, ..Checks::default() }, some_states, some_sizes);
 }
