@@ -1,7 +1,8 @@
 // The model checker's kernels on the simulated GPU (examples/explore/src/gpu, unchanged), for a graph, and what the host does
 // between them, as kernels of one lane.
 //
-// Compiled once for a system by itself and once for a product: GRAPH_MOVES, and GRAPH_NAME, the name of what it defines.
+// Compiled for a system by itself, for a product, and for a rank of several that searches a product: GRAPH_MOVES and EXPLORE_RANKS,
+// and GRAPH_NAME, the name of what it defines.
 #define WARPSET_TREE 0
 #define WARPSET_WIDTH 2
 #define WARPSET_SLOT_WORDS 2
@@ -23,6 +24,8 @@
 #define seed_elimination GRAPH_NAMED(seed_elimination)
 #define tally_residue GRAPH_NAMED(tally_residue)
 #define sweep_levels GRAPH_NAMED(sweep_levels)
+#define count_steps GRAPH_NAMED(count_steps)
+#define expand_states GRAPH_NAMED(expand_states)
 
 #include "graph.h"
 #include "script.h"
@@ -51,11 +54,36 @@ struct Argument {
     const u32* locations;
     Sweep* sweep;
     u64 most;
+    u64 count;     // of initial states, one after another: of a rank
+    u32* offers;
 };
 
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
 
+#if EXPLORE_RANKS
+// The states of a level, as gpu/rank.rs has put them: their references have tags.
+void begin(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    for (u64 at = 0; at < argument.count; ++at) {
+        const warpset::WordVector state{argument.initial + at * state_words};
+        const u64 tag = 5ull << warpset::reference_slot_bits;
+        argument.order[at] = warpset::table(view_of(argument)).find_or_put(state).reference | tag;
+    }
+    Search& search = *argument.search;
+    search.last = argument.count;
+    search.levels = 1;
+    search.found = search.found_level = search.faulty = no_reference;
+    count_steps(&search.most_steps);
+}
+
+void search(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    expand_states(view_of(argument), argument.tables, argument.order, argument.offers, argument.search, argument.limits);
+}
+#else
 // The initial state, as gpu/mod.rs puts it.
 void begin(const void* of)
 {
@@ -75,6 +103,7 @@ void search(const void* of)
     search_levels(view_of(argument), argument.tables, argument.order, argument.starts, argument.counts, argument.search,
                   argument.limits);
 }
+#endif
 
 void begin_passes(const void* of)
 {

@@ -7,7 +7,7 @@ use crate::memory::{Memory, Use};
 use crate::table::{Config, Table, View, argument, bucket, wrong};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// See cpp/search.inl.
 #[repr(C)]
@@ -34,6 +34,7 @@ unsafe impl Sync for Kernels {}
 unsafe extern "C" {
     static warpset_simt_search_system: Kernels;
     static warpset_simt_search_product: Kernels;
+    static warpset_simt_search_rank: Kernels;
 }
 
 /// See cpp/search.inl.
@@ -54,6 +55,8 @@ struct Argument {
     locations: *const u32,
     sweep: *mut u64,
     most: u64,
+    count: u64,
+    offers: *mut u32,
 }
 
 /// `explore::Limits`: none.
@@ -70,9 +73,17 @@ struct Limits {
 const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks: 0, keep_going: 0 };
 
 // Words of `explore::Search` and of `explore::Sweep`.
-const SEARCH_WORDS: usize = 22;
-/// Levels, widest, transitions, deadlocks, found, faulty.
-const COUNTED: [usize; 6] = [4, 5, 6, 7, 9, 11];
+const SEARCH_WORDS: usize = 26;
+const NEXT: usize = 2;
+const TILE: usize = 3;
+const ROOM: usize = 16;
+const OFFERED: usize = 18;
+const TRANSITIONS: usize = 6;
+const DEADLOCKS: usize = 7;
+const FOUND: usize = 9;
+const FAULTY: usize = 11;
+/// With levels and the widest.
+const COUNTED: [usize; 6] = [4, 5, TRANSITIONS, DEADLOCKS, FOUND, FAULTY];
 const SWEEP_WORDS: usize = 9;
 /// Accepting, inside, at most.
 const TALLIED: [usize; 3] = [5, 6, 7];
@@ -84,6 +95,8 @@ const COUNT: u32 = IS_ACCEPTING - 1;
 
 const CHOICES: usize = 4;
 const LOCATIONS: usize = 3;
+/// Choices, or to stay, with each move.
+const MOST_STEPS: usize = (CHOICES + 1) * LOCATIONS;
 const NO_NODE: u32 = u32::MAX;
 /// More rounds of passes are not made.
 const ROUNDS: usize = 3;
@@ -228,29 +241,77 @@ impl Case {
     }
 }
 
-/// Random cases: of systems by themselves, or of products with automata.
+/// What is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A system by itself.
+    System,
+    /// A product with an automaton, and then accepting cycles of it.
+    Product,
+    /// A level of a product, by a rank of several: successors become offers.
+    Level,
+}
+
+/// Random cases.
 pub struct Search {
+    what: What,
     kernels: &'static Kernels,
     case: Option<(Case, Found, Table, Box<Argument>, usize)>,
 }
 
 impl Search {
-    pub fn new(is_product: bool) -> Self {
+    pub fn new(what: What) -> Self {
         // SAFETY: constants that C++ defines, and nobody writes.
-        let kernels = unsafe { if is_product { &warpset_simt_search_product } else { &warpset_simt_search_system } };
+        let kernels = unsafe {
+            match what {
+                What::System => &warpset_simt_search_system,
+                What::Product => &warpset_simt_search_product,
+                What::Level => &warpset_simt_search_rank,
+            }
+        };
         assert_eq!(kernels.argument_bytes as usize, size_of::<Argument>());
-        assert_eq!(kernels.moves as usize, if is_product { LOCATIONS } else { 0 });
-        Self { kernels, case: None }
+        assert_eq!(kernels.moves as usize, if what == What::System { 0 } else { LOCATIONS });
+        Self { what, kernels, case: None }
     }
 
-    fn is_product(&self) -> bool {
-        self.kernels.moves != 0
+    /// What a rank has written of a level's states: of as many as it had room for.
+    fn judge_level(&self, memory: &Memory) -> Result<(), Wrong> {
+        let (case, found, _, of, _) = self.case.as_ref().expect("a case was set up");
+        let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
+        let search = memory.at(of.search.cast_const(), SEARCH_WORDS);
+        let (offered, room) = (search[OFFERED], search[ROOM]);
+        let expanded = search[NEXT].min(of.count) as usize;
+        if expanded == 0 || offered > room {
+            return no("room", format!("{expanded} of {} states, {offered} rows of {room}", of.count));
+        }
+        let states = &found.states[..expanded];
+        let (mut expected, mut transitions, mut deadlocks) = (HashSet::new(), 0, 0);
+        for state in states {
+            let (is_deadlock, successors) = case.successors(*state);
+            transitions += successors.len() as u64;
+            deadlocks += u64::from(is_deadlock);
+            expected.extend(successors.into_iter().filter(|successor| successor != state));
+        }
+        let counted = [TRANSITIONS, DEADLOCKS, FOUND, FAULTY].map(|at| search[at]);
+        if counted != [transitions, deadlocks, u64::MAX, u64::MAX] {
+            return no("counts", format!("transitions, deadlocks, found, faulty: {counted:?}, not {transitions}, {deadlocks}"));
+        }
+        let rows = memory.at(of.offers.cast_const(), 2 * offered as usize);
+        let offers: HashSet<State> = rows.chunks_exact(2).map(|words| (words[0], words[1])).collect();
+        if offers != expected {
+            return no("offers", format!("{offers:?}, not {expected:?}"));
+        }
+        Ok(())
     }
 }
 
 impl Program for Search {
     fn name(&self) -> String {
-        if self.is_product() { "search-product".into() } else { "search-system".into() }
+        match self.what {
+            What::System => "search-system".into(),
+            What::Product => "search-product".into(),
+            What::Level => "search-level".into(),
+        }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -263,7 +324,7 @@ impl Program for Search {
 
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
-        let case = Case::random(&mut rng, self.is_product());
+        let case = Case::random(&mut rng, self.what != What::System);
         let found = case.explore();
         let kernels = bucket(2, 16, 32);
         // Some slots are no place for some vectors.
@@ -281,15 +342,22 @@ impl Program for Search {
         let table = Table::allocate(memory, kernels, config);
         table.clear(memory);
         let slots = table.slots as usize;
-        let rounds = if self.is_product() { rng.random_range(1..=ROUNDS) } else { 0 };
+        let rounds = if self.what == What::Product { rng.random_range(1..=ROUNDS) } else { 0 };
+        // Room for what a tile of a warp may want, or more; and the states of a level are any.
+        let threads = self.kernels.threads as usize;
+        let rows_of_tile = |states: usize| 4 * threads + MOST_STEPS * states;
+        let room = rows_of_tile(rng.random_range(32..120));
+        let mut search = [0u64; SEARCH_WORDS];
+        (search[ROOM], search[TILE]) = (room as u64, if room >= rows_of_tile(threads) { threads as u64 } else { 32 });
+        let level: Vec<u32> = found.states.iter().flat_map(|(node, location)| [*node, *location]).collect();
         let of = Argument {
             view: table.view,
             tables: memory.allocate_with("tables", Use::Constant, &case.tables()),
-            initial: memory.allocate_with("initial", Use::Constant, &[0u32; 2]),
+            initial: memory.allocate_with("initial", Use::Constant, &level),
             order: memory.allocate("order", Use::Shared, 8 * slots).cast(),
             starts: memory.allocate("starts", Use::Shared, 8 * slots).cast(),
             counts: memory.allocate_with("counts", Use::Shared, &[0u64; 5]),
-            search: memory.allocate_with("search", Use::Shared, &[0u64; SEARCH_WORDS]),
+            search: memory.allocate_with("search", Use::Shared, &search),
             limits: NO_LIMITS,
             slots: slots as u64,
             flags: memory.allocate_with("flags", Use::Shared, &vec![0u32; slots]),
@@ -297,9 +365,11 @@ impl Program for Search {
             locations: memory.allocate_with("locations", Use::Constant, &case.about),
             sweep: memory.allocate_with("sweep", Use::Shared, &[0u64; SWEEP_WORDS]),
             most: case.most.into(),
+            count: rng.random_range(1..=found.states.len() as u64),
+            offers: memory.allocate("offers", Use::Shared, 8 * room).cast(),
         };
         let of = Box::new(of);
-        let (blocks, threads) = (rng.random_range(1..=2), self.kernels.threads as usize);
+        let blocks = rng.random_range(1..=2);
         let launch = |kernel: Kernel, blocks, threads| {
             vec![Grid { blocks, threads, scratch_bytes: self.kernels.shared_bytes as usize, kernel, argument: argument(&*of) }]
         };
@@ -336,6 +406,9 @@ impl Program for Search {
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
+        if self.what == What::Level {
+            return self.judge_level(memory);
+        }
         let (case, found, table, of, rounds) = self.case.as_ref().expect("a case was set up");
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let (count, counts) = (found.states.len(), memory.at(of.counts.cast_const(), 5));

@@ -10,13 +10,13 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use support::{share, trial};
 use warpset_simt::explorer::Strategy;
-use warpset_simt::search::Search;
+use warpset_simt::search::{Search, What};
 
 fn main() -> ExitCode {
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, is_product) in [("system", false), ("product", true)] {
+    for (name, what) in [("system", What::System), ("product", What::Product), ("level", What::Level)] {
         for strategy in [Strategy::Random, Strategy::LockStep] {
-            let make = move || (Box::new(Search::new(is_product)), strategy, share(150, 20_000));
+            let make = move || (Box::new(Search::new(what)), strategy, share(150, 20_000));
             trials.push(trial(format!("search::{name}::{strategy}"), make));
         }
     }
