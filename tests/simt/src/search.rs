@@ -126,18 +126,21 @@ struct Found {
 }
 
 impl Case {
-    fn random(rng: &mut Pcg64Mcg, is_product: bool) -> Self {
-        let nodes = rng.random_range(1..=40u32);
+    fn random(rng: &mut Pcg64Mcg, what: What) -> Self {
+        // Of a rank now and then so many that there is no room for all that comes of them.
+        let many = what == What::Level && rng.random_bool(0.5);
+        let nodes = rng.random_range(1..=if many { 300u32 } else { 40 });
         // From trees, in which all is eliminated, to where every step leads to somewhere.
-        let present = if rng.random_bool(0.5) { rng.random_range(0.15..0.45) } else { rng.random_range(0.45..1.0) };
+        let present = if !many && rng.random_bool(0.5) { rng.random_range(0.15..0.45) } else { rng.random_range(0.45..1.0) };
         let mut edge = |from: u32| match rng.random_bool(present) {
             // Most of them lead near and on, so that there are levels, and chains without a cycle.
-            true if rng.random_bool(0.8) => (from + rng.random_range(1..5)).min(nodes - 1),
+            true if !many && rng.random_bool(0.8) => (from + rng.random_range(1..5)).min(nodes - 1),
             true => rng.random_range(0..nodes),
             false => NO_NODE,
         };
         let edges = (0..nodes).map(|from| std::array::from_fn(|_| edge(from))).collect();
-        let moves = is_product.then(|| std::array::from_fn(|_| rng.random_range(0..1 << LOCATIONS)));
+        let mut moves = || if many { (1 << LOCATIONS) - 1 } else { rng.random_range(0..1 << LOCATIONS) };
+        let moves = (what != What::System).then(|| std::array::from_fn(|_| moves()));
         // Mostly one component.
         let about = std::array::from_fn(|_| *[0, 2, 2, 3, 3, 5].get(rng.random_range(0..6usize)).expect("there are six"));
         let most = *[1, 2, 3, COUNT].get(rng.random_range(0..4usize)).expect("there are four");
@@ -324,7 +327,7 @@ impl Program for Search {
 
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
-        let case = Case::random(&mut rng, self.what != What::System);
+        let case = Case::random(&mut rng, self.what);
         let found = case.explore();
         let kernels = bucket(2, 16, 32);
         // Some slots are no place for some vectors.
