@@ -149,9 +149,11 @@ fn gpus_count_what_a_cpu_does() {
     let (code, absent) = on_gpus(&model("peterson"), &["--device", "gpu:0,99"]);
     assert_eq!(code, Some(2));
     assert!(absent["error"].as_str().unwrap().starts_with("there is no GPU 99"), "{absent}");
-    for name in MODELS {
+    for (number, name) in MODELS.into_iter().enumerate() {
         let (expected_code, expected) = report(&model(name), &["--deadlock", "--keep-going"]);
-        for table in ["bucket", "tree", "tree-compact"] {
+        // Each compiles a kernel, which takes a second.
+        let tables: &[&str] = if number < 2 { &["bucket", "tree", "tree-compact"] } else { &["bucket"] };
+        for table in tables {
             for device in [
                 &["--device", "gpu:all"][..],
                 &["--device", "gpu", "--local-ranks", "2"],
@@ -169,6 +171,49 @@ fn gpus_count_what_a_cpu_does() {
                 assert!(engine.starts_with("compiled for the GPU"), "{engine}");
             }
         }
+    }
+}
+
+/// Two processes, each on a GPU: by hand, and as a launcher starts them. The first prints what one process prints.
+#[cfg(feature = "nccl")]
+#[test]
+fn processes_print_once_what_one_prints() {
+    let explore = || Command::new(env!("CARGO_BIN_EXE_explore"));
+    let probe = explore().arg(model("peterson")).args(["--device", "gpu:all", "--json"]).output().unwrap();
+    let probe: Value = serde_json::from_slice(&probe.stdout).unwrap();
+    if probe["ranks"].is_null() {
+        println!("skipped: fewer than two CUDA devices");
+        return;
+    }
+    let checks = ["--invariant", "P_0.critical + P_1.critical <= 1"];
+    for (name, arguments, by_hand) in
+        [("peterson", &[][..], true), ("mailbox", &["--deadlock"], false), ("peterson_wrong", &checks, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let place = format!("file:{}", folder.path().join("meet").display());
+        let start = |rank: &str| {
+            let mut command = explore();
+            command.arg(model(name)).args(["--json", "--rendezvous", &place]).args(arguments);
+            match by_hand {
+                true => command.args(["--rank", rank, "--ranks", "2"]),
+                false => command
+                    .env("OMPI_COMM_WORLD_RANK", rank)
+                    .env("OMPI_COMM_WORLD_SIZE", "2")
+                    .env("OMPI_COMM_WORLD_LOCAL_RANK", rank),
+            };
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let [first, second] = ["0", "1"].map(start).map(|process| process.wait_with_output().unwrap());
+        let (code, expected) = report(&model(name), arguments);
+        assert_eq!((first.status.code(), second.status.code()), (code, code), "{first:?} {second:?}");
+        assert!(second.stdout.is_empty() && second.stderr.is_empty(), "{second:?}");
+        let found: Value = serde_json::from_slice(&first.stdout).unwrap();
+        assert_eq!(found["path"]["length"], expected["path"]["length"]);
+        // Until a violation, ranks have expanded other states than a CPU has.
+        if code == Some(0) {
+            same(&found, &expected, name);
+        }
+        balanced(&found, 2);
     }
 }
 

@@ -180,8 +180,8 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     states
 }
 
-/// How many blocks, with how many rows, if a tile needs so many at least: one tile after another, a few, all at once; by one block
-/// and by several that race for room.
+/// How many blocks, with how many rows, if a tile needs so many at least: one tile after another, a few, all at once; by one
+/// block and by several that race for room.
 fn some_sizes(least: u64) -> Vec<(u64, u64)> {
     vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 16))]
 }
