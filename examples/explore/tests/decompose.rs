@@ -267,6 +267,7 @@ fn errors_have_their_exit_code_and_numbers() {
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
         (&none, vec![], "none.tra cannot be read"),
         (&PathBuf::from("-"), vec![], "of standard input --format says what it is"),
+        (&casino, vec!["--device", "gpu:0,1"], "a graph is decomposed by one device"),
         (&casino, vec!["--device", "cpu:0"], "a CPU has at least 1 thread"),
     ] {
         let device: &[&str] = if arguments.contains(&"--device") { &[] } else { &["--device", "cpu:1"] };

@@ -52,7 +52,7 @@ mod stopping;
 #[path = "../liveness/components.rs"]
 mod tarjan;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
 use engine::{Done, Engine, MOST_ROUNDS, Settings};
 use graph::Graph;
@@ -96,6 +96,7 @@ struct Found {
 
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the end")?;
+    ensure!(!options.device.may_be_several(), "a graph is decomposed by one device: --device gpu:NUMBER");
     let free = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
     let began = Instant::now();
     let input = read::read(&options.graph, options.format, free)?;
