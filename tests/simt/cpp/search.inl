@@ -1,8 +1,8 @@
 // The model checker's kernels on the simulated GPU (examples/explore/src/gpu, unchanged), for a graph, and what the host does
 // between them, as kernels of one lane.
 //
-// Compiled for a system by itself, for a product, and for a rank of several that searches a product: GRAPH_MOVES and EXPLORE_RANKS,
-// and GRAPH_NAME, the name of what it defines.
+// Compiled for a system by itself, for a product, and for a rank of several that searches a product: GRAPH_MOVES and
+// EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
 #define WARPSET_TREE 0
 #define WARPSET_WIDTH 2
 #define WARPSET_SLOT_WORDS 2
