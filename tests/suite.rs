@@ -22,6 +22,7 @@ mod suite {
     pub mod helpers;
     pub mod histories;
     pub mod incremental;
+    pub mod indexed;
     pub mod lookalikes;
     pub mod many_offers;
     pub mod nodes;
@@ -67,6 +68,7 @@ const MODULES: &[&[Test]] = &[
     suite::growth::TESTS,
     suite::growth::once::TESTS,
     suite::histories::TESTS,
+    suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
     suite::nodes::TESTS,

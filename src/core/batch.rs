@@ -1,6 +1,7 @@
 //! Batches from host slices: what is offered, in parts, and what is reported.
 
 use super::generation::Generation;
+use super::indexed::Closing;
 use super::memory::HostMemory;
 #[cfg(feature = "cpu")]
 use super::view::{BatchView, Counts};
@@ -183,6 +184,19 @@ impl<'a> Results<'a> {
         new_references.fill(0);
         let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
         new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
+    }
+
+    /// Corrects the references to rows that were moved when holes were closed.
+    pub(crate) fn rows_moved(&mut self, closing: &Closing, generation: Generation) {
+        if closing.moves.is_empty() {
+            return;
+        }
+        let Buffers { references, new_references, .. } = &mut *self.buffers;
+        for bits in references.iter_mut().chain(new_references.iter_mut()) {
+            if let Some(reference) = Reference::from_bits(*bits) {
+                *bits = generation.reference(closing.moved(reference.slot())).to_bits();
+            }
+        }
     }
 
     /// Leaves the results in the buffers: those of the first vectors, as many as were offered.

@@ -144,6 +144,14 @@ impl RawTable {
         }
     }
 
+    /// Forgets the rows of an indexed table from number `rows` on.
+    pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
+        let mut sized = self.sized_exclusively();
+        let size = self.size_of(&sized);
+        let parameters = Parameters::new(&self.options, &self.seeds, sized.spec, sized.buckets, size)?;
+        self.reindex(&mut sized, &parameters, rows)
+    }
+
     pub(crate) fn size(&self) -> Size {
         self.size_of(&self.sized())
     }
@@ -156,6 +164,9 @@ impl RawTable {
         let now = self.size_of(&sized);
         if now != from {
             return Ok(());
+        }
+        if spec.is_indexed() {
+            return self.reindex(&mut sized, &parameters, u64::MAX);
         }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;

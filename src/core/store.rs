@@ -1,6 +1,7 @@
 //! The memory of a table of one size, on whichever device it is, and what is done with it.
 
 use super::batch::{HostBatch, Progress};
+use super::indexed::{Closing, RowCounts};
 use super::options::Parameters;
 use super::view::{Counts, ProbeTotals};
 use crate::Result;
@@ -71,7 +72,7 @@ impl Store {
     }
 
     /// Calls `begin` before anything is changed; then either all vectors go, or an error says that all or none have gone.
-    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         on_store!(self.clear(begin))
     }
 
@@ -84,6 +85,22 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
         on_store!(self.search(search, tag, batch, progress))
+    }
+
+    /// What rows an indexed table has. Nothing else uses it.
+    pub(crate) fn row_counts(&self) -> Result<RowCounts> {
+        on_store!(self.row_counts())
+    }
+
+    /// Closes holes among the rows of an indexed table. Nothing else uses it.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> Result<()> {
+        on_store!(self.close_holes(closing))
+    }
+
+    /// Makes an index of another size of the rows before `last` of an indexed table, and forgets the others. Gives what was
+    /// counted: if some found no slot, the table is as it was. Nothing else uses the table.
+    pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        on_store!(self.reindex(parameters, last))
     }
 
     /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` when there is memory for it, and

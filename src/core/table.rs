@@ -3,6 +3,7 @@
 use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_of};
 use super::generation::Generation;
 use super::growth::Limits;
+use super::indexed::Calls;
 use super::memory::zeroed;
 use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
@@ -23,6 +24,8 @@ pub(crate) struct RawTable {
     pub(super) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: RwLock<Sized>,
+    /// Of an indexed table: who may have references to its rows.
+    pub(crate) calls: Calls,
 }
 
 /// The part of a table that growth replaces.
@@ -83,7 +86,7 @@ impl RawTable {
         let seeds = Seeds::draw(&options, spec);
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
-        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized) })
+        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized), calls: Calls::default() })
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -117,7 +120,17 @@ impl RawTable {
 
     /// Slots of the table as it is now.
     pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
-        sized.spec.slots(&self.geometry, sized.buckets)
+        sized.spec.slots(&self.geometry_of(sized), sized.buckets)
+    }
+
+    /// The layout of the table as it is now.
+    fn geometry_of(&self, sized: &Sized) -> Geometry {
+        self.geometry.of_spec(sized.spec)
+    }
+
+    /// References are to what has a number below this.
+    fn references_of(&self, sized: &Sized) -> u64 {
+        if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
 
     pub(super) fn size_of(&self, sized: &Sized) -> Size {
@@ -133,12 +146,13 @@ impl RawTable {
     }
 
     fn bytes_of(&self, sized: &Sized) -> u64 {
-        sized.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
+        let rows = sized.spec.row_bytes(sized.spec.rows(&self.geometry_of(sized), sized.buckets));
+        sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows
     }
 
     pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {
         let sized = self.sized();
-        (sized.generation, self.slots_of(&sized))
+        (sized.generation, self.references_of(&sized))
     }
 
     /// The reference to the vector in a slot, as of now.
@@ -198,6 +212,7 @@ impl RawTable {
         buffers.hide();
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
+        let call = self.begin_call()?;
         let mut progress = Progress::new(request.progress.take(), count);
         let Put { tally, limits, mut ended_by, moved, .. } =
             self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
@@ -207,6 +222,14 @@ impl RawTable {
         if results.has_references() && self.retries() && moved.offered > 0 {
             match self.locate(&words[..moved.offered * self.width()]) {
                 Ok(now) => results.locate_again(&now, moved.new),
+                Err(error) => ended_by = ended_by.or(Some(error)),
+            }
+        }
+        if let Some(call) = call {
+            // An error leaves holes, and no outcome is less true for that.
+            match self.close_holes(call) {
+                Ok(Some((closing, generation))) => results.rows_moved(&closing, generation),
+                Ok(None) => {}
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
         }
@@ -298,6 +321,7 @@ impl RawTable {
     /// Where each vector is.
     pub(crate) fn locate(&self, words: &[u32]) -> Result<Vec<Option<Reference>>> {
         let mut references = zeroed(self.count(words)?)?;
+        let _call = self.begin_call()?;
         let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
         self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
         Ok(bytemuck::allocation::cast_vec(references))
@@ -349,6 +373,7 @@ impl RawTable {
 
     /// The vectors stored in a range of slots, and where, if the table is still of this generation.
     pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
+        let _call = self.begin_call()?;
         let sized = self.ready()?;
         if sized.generation != generation {
             return Err(Error::ChangedDuringIteration);

@@ -138,6 +138,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
+        self.raw.calls.lend();
         let sized = self.raw.ready()?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();

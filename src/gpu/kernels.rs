@@ -2,7 +2,7 @@
 
 use crate::backend::cuda::nvrtc::{self, Job};
 use crate::core::options::Choice;
-use crate::core::view::{CompactTreeView, CompactView, Counts, TableView, TreeView};
+use crate::core::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
 use cudarc::driver::{CudaModule, DeviceRepr};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ unsafe impl DeviceRepr for TreeView {}
 unsafe impl DeviceRepr for CompactView {}
 // SAFETY: as above, of tree/table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
+// SAFETY: as above, of indexed/table.cuh.
+unsafe impl DeviceRepr for IndexedView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
@@ -39,6 +41,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// [`NotOnGpu`](Error::NotOnGpu).
     pub fn kernel_argument(&self) -> Result<S::View> {
+        self.raw.calls.lend();
         let view = self.raw.ready()?.store.on_gpu().map(|store| store.view().into());
         view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
     }
@@ -166,6 +169,19 @@ pub fn compile_compact_tree_kernels(
 /// [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_cluster_kernels(compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     nvrtc::compile(&Job::cluster(compute_capability), None)
+}
+
+/// Compiles the kernels of an indexed table of `width`-word vectors, whose index has slots of 32 or 64 bits, as
+/// [`compile_kernels`] does.
+///
+/// # Errors
+///
+/// As [`compile_kernels`]; [`SlotBits`](Error::SlotBits).
+pub fn compile_indexed_kernels(width: usize, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    if ![32, 64].contains(&slot_bits) {
+        return Err(Error::SlotBits { slot_bits });
+    }
+    compile_spec(Spec::indexed(width, slot_bits, chunk_bytes(compute_capability))?, compute_capability)
 }
 
 fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {

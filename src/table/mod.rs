@@ -17,8 +17,8 @@ pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use request::Request;
 pub use stats::Stats;
 pub use storage::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Nodes, Plain, Root, RootTable, Storage, Tree, TreeTable, TypedTable,
-    VectorTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
+    TreeTable, TypedTable, VectorTable,
 };
 pub use strategy::{Pairing, Strategy};
 
@@ -33,8 +33,8 @@ use std::marker::PhantomData;
 /// A concurrent set of vectors of one width, with find-or-put.
 ///
 /// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S`
-/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there
-/// is.
+/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`], [`CompactTreeTable`] and [`IndexedTable`] are the
+/// names of what there is.
 ///
 /// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of
 /// vectors hold them one after another: words row-major, or keys.
@@ -395,7 +395,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where
+    /// streams); makes all references stale. (An [`IndexedTable`] moves none, and keeps its references.) Needs memory for both
+    /// tables at once. [`reserve`](Self::reserve) does nothing where
     /// this is an error.
     ///
     /// ```
@@ -455,7 +456,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.stats()
     }
 
-    /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
+    /// All stored vectors with their references, in no order (of an [`IndexedTable`], in that of references). Vectors put
+    /// meanwhile may be missed.
     ///
     /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew,
     /// was cleared or relocated keys meanwhile; it is then the last.
@@ -502,6 +504,33 @@ impl<K: Key> Table<K, Root> {
     /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
         self.raw.relocate()
+    }
+}
+
+impl<K: Key> Table<K, Indexed> {
+    /// Takes back all vectors from reference number `rows` on, as if they had never been put: those below stay, with their
+    /// references. Waits for operations under way, and holds up those that come. References to the others are void, and may
+    /// become
+    /// those of other vectors.
+    ///
+    /// Makes the index anew from the rows that stay, and needs memory for both at once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
+    /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
+    /// let mark = table.len()?;
+    /// table.find_or_put_many(&[6, 7, 8])?.complete(&table)?;
+    /// table.truncate(mark)?;
+    /// assert_eq!(table.contains_many(&[5, 6, 7, 8])?, [true, true, false, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports: the table is as it was.
+    pub fn truncate(&self, rows: u64) -> Result<()> {
+        self.raw.truncate(rows)
     }
 }
 

@@ -8,6 +8,7 @@
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
 #include "warpset/core/probe.cuh"
+#include "warpset/indexed/maintenance.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -204,6 +205,25 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
         if (!table.holds(slot)) continue;
         Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        u64 length = 1;
+        for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
+        counts.add(length);
+    }
+    counts.finish(totals);
+}
+
+// The same for an indexed table: of the slots of its index, and the rows that they name.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    const u32 slots_per_bucket = table.layout.slots_per_bucket();
+    const u64 slots = table.view.buckets * slots_per_bucket;
+    ProbeCounts counts(lengths, bins);
+    for (u64 slot = first + platform::Grid::thread(); slot < last && slot < slots; slot += platform::Grid::threads()) {
+        // Acquire, device scope: pairs with the release of the claim (indexed/table.cuh).
+        const auto seen = platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
+        if (seen == table.empty) continue;
+        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
         u64 length = 1;
         for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
         counts.add(length);

@@ -4,6 +4,7 @@ use super::Gpu;
 use super::kernels::Kernels;
 use super::memory::DeviceMemory;
 use super::relocation::Displaced;
+use super::rows::CudaRows;
 use super::staging::{self, segment_vectors};
 use super::workspace::Workspace;
 use crate::core::batch::{HostBatch, Progress};
@@ -27,6 +28,8 @@ pub(crate) struct CudaStore {
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
     _nodes: Option<DeviceMemory>,
+    /// Only of an indexed table.
+    pub(super) rows: Option<CudaRows>,
     /// Vectors, and nodes.
     stored: DeviceMemory,
     /// Whether touching only the ways to changed words is faster than looking for all nodes.
@@ -66,18 +69,21 @@ impl CudaStore {
         let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { seeds.write_async(0, parameters.vector_seeds(), gpu.stream.cu_stream())? };
-        let view = parameters.view(&Addresses {
+        let rows = CudaRows::new(gpu, parameters.row_bytes(&kernels.geometry))?;
+        let at = Addresses {
             slots: slots.address(),
             seeds: seeds.address(),
             nodes: nodes.as_ref().map_or(0, DeviceMemory::address),
             stored: stored.address(),
-        });
+            ..Addresses::default()
+        };
+        let view = parameters.view(&CudaRows::addresses(rows.as_ref(), at));
         let spec = parameters.spec;
         // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
         let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
-        let store = Self {
+        let mut store = Self {
             gpu: gpu.clone(),
             kernels,
             view,
@@ -86,6 +92,7 @@ impl CudaStore {
             _slots: slots,
             _seeds: seeds,
             _nodes: nodes,
+            rows,
             stored,
             incremental_pays,
             workspace,
@@ -127,9 +134,33 @@ impl CudaStore {
         Ok(stored)
     }
 
-    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+    /// Where the parts of the table are.
+    pub(super) fn addresses(&self) -> Addresses {
+        let at = Addresses {
+            slots: self._slots.address(),
+            seeds: self._seeds.address(),
+            nodes: self._nodes.as_ref().map_or(0, DeviceMemory::address),
+            stored: self.stored.address(),
+            ..Addresses::default()
+        };
+        CudaRows::addresses(self.rows.as_ref(), at)
+    }
+
+    pub(super) fn stored_memory(&self) -> &DeviceMemory {
+        &self.stored
+    }
+
+    /// Puts another index in the place of that of an indexed table.
+    pub(super) fn replace_index(&mut self, view: View, slots: DeviceMemory, bytes: u64, kernels: Arc<Kernels>, spec: Spec) {
+        (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
+    }
+
+    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
         begin();
+        if let Some(rows) = self.view.rows_mut() {
+            rows.dense = 0;
+        }
         let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
