@@ -95,8 +95,7 @@ void with_compact_tree(const View& view, Use use)
 }
 
 // Calls `use(type)` with a null pointer to the type of indexed tables of vectors of a width. As of bucket tables, those of up to
-// 16
-// words have code of their own.
+// 16 words have code of their own.
 template <u32 width_words = 1, class Use>
 void with_indexed_type(u32 width, u32 slot_bits, Use use)
 {
@@ -219,6 +218,13 @@ void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 t
         else
             rebuild(old, IndexedTable<Old::static_width, 64>::of(to), 0, last, counts);
     });
+}
+
+// `thread` of `threads` threads lists its part of the holes among the rows `first .. last`.
+void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 room, u64* count)
+{
+    play(thread, threads);
+    with_indexed(*view, [&](const auto& table) { list_holes(table, first, last, holes, room, count); });
 }
 
 void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)

@@ -79,8 +79,8 @@ pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Indexed, IndexedTable, Iter, Key, Nodes, Outcome,
-    Pairing, Plain, Reference, Request, Root, RootTable, Stats, Storage, Strategy, Table, TableBuilder, Tally, Tree, TreeTable,
-    TypedTable, VectorTable, Words,
+    Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally, Tree,
+    TreeTable, TypedTable, VectorTable, Words,
 };
 
 // Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is

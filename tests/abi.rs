@@ -194,6 +194,7 @@ mod headers {
             ("dense", offset_of!(RowsView, dense)),
             ("spare_cells", offset_of!(RowsView, spare_cells)),
             ("width", offset_of!(RowsView, width)),
+            ("reuses", offset_of!(RowsView, reuses)),
         ]);
         assert_eq!(fields(header("warpset/indexed/rows.cuh"), "struct RowsView {"), (expected, size_of::<RowsView>()));
         let table = body(header("warpset/indexed/table.cuh"), "struct IndexedView {");

@@ -85,8 +85,13 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] =
-    &[suite::cluster_device::TESTS, suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
+const GPU_MODULES: &[&[Test]] = &[
+    suite::cluster_device::TESTS,
+    suite::device_memory::TESTS,
+    suite::device_memory::once::TESTS,
+    suite::indexed::on_gpu::TESTS,
+    suite::interoperation::TESTS,
+];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, Bucket, CompactTree, Error, Outcome, Reference, Request, Root, Storage, Tree, VectorTable};
+use warpset::{Batch, Bucket, CompactTree, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
@@ -63,6 +63,7 @@ fn replay(options: &Options) -> Result<u8> {
         (TableKind::Tree, Roots::Compact) => {
             replay_into(&table::make::<CompactTree>(options, &vectors, &device)?, options, &vectors)
         }
+        (TableKind::Indexed, _) => replay_into(&table::make::<Indexed>(options, &vectors, &device)?, options, &vectors),
         (TableKind::Root, _) => replay_into(&table::make::<Root>(options, &vectors, &device)?, options, &vectors),
     }
 }

@@ -70,6 +70,16 @@ unsafe extern "C" {
         last: u64,
         counts: *mut Counts,
     );
+    fn warpset_cpu_list_holes(
+        view: *const CpuView,
+        thread: u64,
+        threads: u64,
+        first: u64,
+        last: u64,
+        holes: *mut u64,
+        room: u64,
+        count: *mut u64,
+    );
     fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
     #[cfg(test)]
     fn warpset_cpu_quotient(
@@ -231,9 +241,7 @@ impl CpuStore {
 
     pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         begin();
-        if let Some(rows) = self.view.rows_mut() {
-            rows.dense = 0;
-        }
+        self.set_dense(0);
         self.clear_as(&self.view);
         Ok(())
     }
@@ -258,15 +266,71 @@ impl CpuStore {
         Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
     }
 
+    /// Rows that are not stored, as many as there is room for; and how many there are.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+        if rows.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        let (mut holes, mut count) = (zeroed::<u64>(room as usize)?, 0u64);
+        let (holes_at, count_at) = (holes.as_mut_ptr() as u64, &raw mut count as u64);
+        let shares = self.threads.min((rows.end - rows.start).div_ceil(PIECE as u64) as usize).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: `holes` has `room` elements, each of which is written by the one thread to which `count` has given its
+            // number; both outlive the threads. The table's memory is read and atomically only.
+            unsafe {
+                let view = CpuView::of(&self.view);
+                let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
+                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, room, count);
+            }
+        });
+        holes.truncate(count as usize);
+        Ok((holes, count))
+    }
+
+    pub(crate) fn dense(&self) -> u64 {
+        self.view.rows().map_or(0, |rows| rows.dense)
+    }
+
+    pub(crate) fn set_dense(&mut self, dense: u64) {
+        if let Some(rows) = self.view.rows_mut() {
+            rows.dense = dense;
+        }
+    }
+
+    /// Calls have ended when they return.
+    pub(crate) fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Bytes of the rows that were given: the system has no memory for others.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        let rows = self.view.rows().map_or(0, |rows| rows.capacity);
+        // Relaxed: for a report.
+        self.spec.row_bytes(self.stored[1].load(Ordering::Relaxed).min(rows))
+    }
+
+    /// The words of the rows before `dense`, which are not written while the table is borrowed.
+    pub(crate) fn dense_rows(&self) -> &[u32] {
+        let Some(rows) = &self.rows else { return &[] };
+        let words = self.dense() as usize * self.spec.width();
+        // SAFETY: memory of the table, aligned to pages; these rows are stored, so the words are initialised, and whoever changes
+        // them has the table exclusively (`clear`, `reindex`; `close_holes` moves rows to holes, which come after these).
+        unsafe { std::slice::from_raw_parts(rows.words.address().cast_const().cast(), words) }
+    }
+
     /// Closes holes. Nothing else uses the table.
     pub(crate) fn close_holes(&mut self, closing: &Closing) -> Result<()> {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(&self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
         self.set_rows(closing.given, &closing.spares);
-        if let Some(rows) = self.view.rows_mut() {
-            rows.dense = closing.dense;
-        }
+        self.set_dense(closing.dense);
         Ok(())
+    }
+
+    /// As a lane does that takes a row, and is stopped before it puts its vector.
+    #[cfg(test)]
+    pub(crate) fn lose_a_row(&self) -> u64 {
+        self.stored[1].fetch_add(1, Ordering::Relaxed)
     }
 
     /// Says which rows were given, and which are spare.
@@ -285,11 +349,13 @@ impl CpuStore {
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         let geometry = geometry(parameters.spec);
         let (slot_bytes, row_bytes) = (parameters.slot_bytes(&geometry), parameters.row_bytes(&geometry));
-        check_memory(slot_bytes + row_bytes.saturating_sub(self.spec.row_bytes(self.rows_capacity())), self.threads)?;
+        check_memory(
+            slot_bytes + row_bytes.saturating_sub(self.spec.row_bytes(self.view.rows().map_or(0, |rows| rows.capacity))),
+            self.threads,
+        )?;
         let before = self.row_counts()?;
         let mut slots = room(slot_bytes)?;
         let rows = self.rows.as_mut().expect("an indexed table has rows");
-        rows.words.grow(row_bytes as usize)?;
         let view = parameters.view(&Addresses {
             slots: slots.as_mut_ptr() as u64,
             seeds: self._seeds.as_ptr() as u64,
@@ -314,22 +380,16 @@ impl CpuStore {
         if counts.full > 0 {
             return Ok(counts);
         }
+        // Last, so that there is not more of it after an error.
+        rows.words.grow(row_bytes as usize)?;
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        let dense = self.view.rows_mut().map_or(0, |rows| rows.dense.min(given));
+        // Where all have been named, all are stored.
+        let dense = if counts.hits == given { given } else { self.dense().min(given) };
         self.stored[0].store(counts.hits, Ordering::Relaxed);
         self.set_rows(given, &spares);
         (self.view, self._slots, self.spec) = (view, slots, parameters.spec);
-        if let Some(rows) = self.view.rows_mut() {
-            rows.dense = dense;
-        }
+        self.set_dense(dense);
         Ok(counts)
-    }
-
-    fn rows_capacity(&self) -> u64 {
-        match &self.view {
-            View::Indexed { view, .. } => view.rows.capacity,
-            _ => 0,
-        }
     }
 
     pub(crate) fn search(
@@ -343,7 +403,7 @@ impl CpuStore {
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let whole = batch.view(self.spec, tag, &mut counts);
-        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
@@ -383,7 +443,7 @@ impl CpuStore {
         // SAFETY: the caller's.
         unsafe {
             match search {
-                Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
+                Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
                 Search::Find => warpset_cpu_find(&table, batch),
             }
         }

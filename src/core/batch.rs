@@ -31,12 +31,15 @@ pub(crate) struct HostBatch<'a> {
     pub references: Option<&'a mut [u64]>,
     /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
     pub new_references: Option<&'a mut [u64]>,
+    /// Of an indexed table: new vectors get the next numbers, even if there are holes.
+    pub leaves_holes: bool,
 }
 
 impl<'a> HostBatch<'a> {
     /// Vectors as they are, of which nothing but counts is reported.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
-        Self { vectors, parents: None, changed: None, outcomes: None, references: None, new_references: None }
+        let (parents, changed) = (None, None);
+        Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
     pub(crate) fn count(&self, spec: Spec) -> usize {
@@ -53,6 +56,7 @@ impl<'a> HostBatch<'a> {
             outcomes: self.outcomes.as_deref_mut().map(|outcomes| &mut outcomes[range.clone()]),
             references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
             new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
+            leaves_holes: self.leaves_holes,
         }
     }
 
@@ -162,6 +166,7 @@ impl<'a> Results<'a> {
             outcomes: (wanted.outcomes || retries).then(|| &mut outcomes[..count]),
             references: wanted.references.then(|| &mut references[..count]),
             new_references: wanted.new_references.then(|| &mut new_references[..count]),
+            leaves_holes: false,
         }
     }
 

@@ -5,6 +5,7 @@ use super::options::Parameters;
 use super::table::{RawTable, Sized};
 use super::view::RowMove;
 use crate::{Error, Result};
+use std::sync::RwLockReadGuard;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rows that there are besides those for slots: what lanes own meanwhile, and spares that found no cell.
@@ -38,16 +39,22 @@ pub(crate) fn rows(slots: u64) -> u64 {
 }
 
 impl RowCounts {
-    /// How to close the holes: stored rows from the last one on, of those from `first` on, which nobody has a reference to, go to
-    /// the lowest holes. None if there are holes that nobody knows, because a lane found no cell for its spare row, or was
-    /// stopped.
-    pub(crate) fn close(mut self, first: u64) -> Option<Closing> {
-        let Self { stored, mut given, ref mut spares } = self;
-        spares.sort_unstable();
-        if stored + spares.len() as u64 != given {
+    /// Whether there are holes that are no spares: because a lane found no cell for its spare row, or was stopped.
+    pub(crate) fn has_lost_some(&self) -> bool {
+        self.stored + self.spares.len() as u64 != self.given
+    }
+
+    /// How to close the holes, all of which are spares: stored rows from the last one on, of those from `first` on, which nobody
+    /// has a reference to, go to the lowest holes. To those before `first` only if they are to be `filled`. None if some holes
+    /// are not known.
+    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<Closing> {
+        if self.has_lost_some() {
             return None;
         }
-        let (mut moves, mut holes) = (Vec::new(), 0);
+        let Self { mut given, ref mut spares, .. } = self;
+        spares.sort_unstable();
+        let left = if filled { 0 } else { spares.partition_point(|row| *row < first) };
+        let (mut moves, mut holes) = (Vec::new(), left);
         loop {
             if spares.len() > holes && spares.last() == Some(&(given - 1)) {
                 spares.pop();
@@ -60,7 +67,8 @@ impl RowCounts {
                 break;
             }
         }
-        let spares = spares.split_off(holes);
+        spares.drain(left..holes);
+        let spares = std::mem::take(spares);
         let dense = spares.first().copied().unwrap_or(given);
         Some(Closing { moves, given, spares, dense })
     }
@@ -124,16 +132,61 @@ impl RawTable {
         Ok(Some(call))
     }
 
-    /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have.
-    pub(super) fn close_holes(&self, call: Call<'_>) -> Result<Option<(Closing, Generation)>> {
+    /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have. Those of earlier calls
+    /// only if they are to be `filled`.
+    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> Result<Option<(Closing, Generation)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
-        let mut sized = self.sized_exclusively();
+        // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
+        let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
         if self.calls.begun.load(Ordering::SeqCst) != number + 1 || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        let Some(closing) = sized.store.row_counts()?.close(rows) else { return Ok(None) };
+        let mut counts = sized.store.row_counts()?;
+        if counts.has_lost_some() {
+            counts.spares = sized.store.list_holes(sized.store.dense()..counts.given, counts.given - counts.stored)?.0;
+        }
+        let Some(closing) = counts.close(rows, filled) else { return Ok(None) };
         sized.store.close_holes(&closing)?;
         Ok(Some((closing, sized.generation)))
+    }
+
+    /// The numbers below that of the last row that are no vector's, from low to high.
+    pub(crate) fn holes(&self) -> Result<Vec<u64>> {
+        let sized = self.sized();
+        let RowCounts { stored, given, .. } = sized.store.row_counts()?;
+        let mut room = given.saturating_sub(stored);
+        loop {
+            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, room)?;
+            if count <= room {
+                holes.sort_unstable();
+                return Ok(holes);
+            }
+            // Rows that are being put are taken for holes, too.
+            room = count;
+        }
+    }
+
+    /// The table as it is now, which knows how many of its rows are stored without a hole before them. It neither grows nor is
+    /// cleared while this is held, but rows may be added.
+    pub(crate) fn with_dense_rows(&self) -> Result<RwLockReadGuard<'_, Sized>> {
+        let sized = self.sized();
+        if sized.store.dense() == sized.store.row_counts()?.given {
+            return Ok(sized);
+        }
+        drop(sized);
+        let mut exclusive = self.sized_exclusively();
+        exclusive.store.settle()?;
+        let RowCounts { stored, given, .. } = exclusive.store.row_counts()?;
+        let mut dense = given;
+        // Two numbers that are not read at the same moment agree by chance, if kernels go on.
+        if stored != given || self.calls.has_kernels.load(Ordering::SeqCst) {
+            let first = exclusive.store.dense();
+            let (holes, _) = exclusive.store.list_holes(first..given, given - first)?;
+            dense = holes.into_iter().min().unwrap_or(given);
+        }
+        exclusive.store.set_dense(dense);
+        drop(exclusive);
+        Ok(self.sized())
     }
 
     /// Makes an index of the rows before `last`, of the size that `parameters` say. References stay what they are.
@@ -152,9 +205,11 @@ impl RawTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "cpu")]
+    use crate::{Device, IndexedTable, Reference, Request};
 
     fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<Closing> {
-        RowCounts { stored, given, spares: spares.to_vec() }.close(first)
+        RowCounts { stored, given, spares: spares.to_vec() }.close(first, true)
     }
 
     #[test]
@@ -180,6 +235,15 @@ mod tests {
     }
 
     #[test]
+    fn holes_of_earlier_calls_are_left_if_wanted() {
+        let counts = RowCounts { stored: 6, given: 10, spares: vec![9, 7, 3, 1] };
+        let closing = counts.close(6, false).unwrap();
+        assert_eq!(closing, Closing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
+        let counts = RowCounts { stored: 3, given: 4, spares: vec![3] };
+        assert_eq!(counts.close(4, false).unwrap(), Closing { given: 4, spares: vec![3], dense: 3, ..Closing::default() });
+    }
+
+    #[test]
     fn holes_that_nobody_knows_stay() {
         assert_eq!(close(6, 10, &[1, 2, 3], 0), None);
     }
@@ -188,5 +252,64 @@ mod tests {
     fn nothing_is_done_without_holes() {
         assert_eq!(close(0, 0, &[], 0).unwrap(), Closing::default());
         assert_eq!(close(4, 4, &[], 0).unwrap(), Closing { given: 4, dense: 4, ..Closing::default() });
+    }
+
+    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
+    #[cfg(feature = "cpu")]
+    fn with_a_hole() -> (IndexedTable, Vec<Reference>) {
+        let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
+        let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
+        let mut references = put(&[0, 10]);
+        assert_eq!(table.raw.sized().store.lose_a_row(), 2);
+        // Not alone, so the hole stays.
+        table.raw.calls.lend();
+        references.extend(put(&[30, 40]));
+        (table, references.into_iter().flatten().collect())
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn holes_are_listed_and_skipped() {
+        let (table, references) = with_a_hole();
+        let numbers = |references: &[Reference]| references.iter().map(|of| of.slot()).collect::<Vec<_>>();
+        let rows = |table: &IndexedTable| -> Vec<(u64, u32)> {
+            table.iter().map(|row| row.map(|(at, vector)| (at.slot(), vector[0])).unwrap()).collect()
+        };
+        assert_eq!((numbers(&references), table.holes().unwrap()), (vec![0, 1, 3, 4], vec![2]));
+        assert_eq!(rows(&table), [(0, 0), (1, 10), (3, 30), (4, 40)]);
+        assert_eq!(table.rows().unwrap()[..], [0, 10]);
+        let hole = table.reference(2).unwrap();
+        let refused = Error::InvalidReferences { invalid: 1, count: 2 };
+        assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
+        // Neither growth nor truncation gives it to anybody, or loses what comes after it.
+        table.grow(200).unwrap();
+        assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
+        table.truncate(4).unwrap();
+        assert_eq!((rows(&table), table.len().unwrap()), (vec![(0, 0), (1, 10), (3, 30)], 3));
+        assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn holes_are_left_or_filled() {
+        for leave in [true, false] {
+            let (table, references) = with_a_hole();
+            table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
+            let request = Request::new().references(true).leave_holes(leave);
+            let new = table.find_or_put_many_with(&[50, 60, 70], request).unwrap().references;
+            let new: Vec<Reference> = new.into_iter().flatten().collect();
+            let mut numbers: Vec<u64> = new.iter().map(|of| of.slot()).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, if leave { [5, 6, 7] } else { [2, 5, 6] });
+            assert_eq!(table.holes().unwrap(), if leave { vec![2] } else { vec![] });
+            assert_eq!(table.get_many(&[references, new].concat()).unwrap(), [0, 10, 30, 40, 50, 60, 70]);
+            let rows = if leave { 2 } else { 7 };
+            assert_eq!(table.rows().unwrap().len(), rows);
+            // The hole is a spare by now: the next vector gets it.
+            let next = table.find_or_put_many_with(&[80], Request::new().references(true)).unwrap();
+            assert_eq!(next.references[0].unwrap().slot(), if leave { 2 } else { 7 });
+            assert!(table.holes().unwrap().is_empty());
+            assert_eq!(table.rows().unwrap().len() as u64, table.len().unwrap());
+        }
     }
 }

@@ -248,6 +248,7 @@ impl<'a> Parameters<'a> {
                     dense: 0,
                     spare_cells: at.spare_cells,
                     width: self.spec.width,
+                    reuses: 1,
                 };
                 let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
                 // One more than the number of a row is at most the capacity.

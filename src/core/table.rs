@@ -16,7 +16,7 @@ use crate::device::Device;
 use crate::device::Machine;
 use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 pub(crate) struct RawTable {
     pub device: Device,
@@ -57,6 +57,10 @@ impl Sized {
 
     /// Looks for vectors from host slices, or puts them. References are of this generation.
     pub(super) fn search(&self, search: Search, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        let search = match search {
+            Search::FindOrPut if batch.leaves_holes => Search::FindOrPutLeavingHoles,
+            search => search,
+        };
         self.store.search(search, self.generation.tag(), batch, progress)
     }
 
@@ -110,6 +114,15 @@ impl RawTable {
         }
     }
 
+    /// The same as `sized_exclusively`, if nobody has the table now.
+    pub(super) fn try_sized_exclusively(&self) -> Option<RwLockWriteGuard<'_, Sized>> {
+        match self.sized.try_write() {
+            Ok(sized) => Some(sized),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     pub(super) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
         self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -146,7 +159,7 @@ impl RawTable {
     }
 
     fn bytes_of(&self, sized: &Sized) -> u64 {
-        let rows = sized.spec.row_bytes(sized.spec.rows(&self.geometry_of(sized), sized.buckets));
+        let rows = sized.store.row_bytes();
         sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows
     }
 
@@ -214,8 +227,9 @@ impl RawTable {
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
         let call = self.begin_call()?;
         let mut progress = Progress::new(request.progress.take(), count);
-        let Put { tally, limits, mut ended_by, moved, .. } =
-            self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
+        let leaves_holes = request.leaves_holes;
+        let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
+        let Put { tally, limits, mut ended_by, moved, .. } = self.put(batch, &mut progress)?;
         let offered = tally.offered() as usize;
         // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
         // quiet about outcomes.
@@ -227,7 +241,7 @@ impl RawTable {
         }
         if let Some(call) = call {
             // An error leaves holes, and no outcome is less true for that.
-            match self.close_holes(call) {
+            match self.close_holes(call, !leaves_holes) {
                 Ok(Some((closing, generation))) => results.rows_moved(&closing, generation),
                 Ok(None) => {}
                 Err(error) => ended_by = ended_by.or(Some(error)),
@@ -248,6 +262,7 @@ impl RawTable {
         let spec = self.spec();
         let count = batch.count(spec);
         let mut put = Put::new(self.sized().generation);
+        put.limits.leaves_holes = batch.leaves_holes;
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
@@ -281,6 +296,7 @@ impl RawTable {
     /// before.
     #[cfg(feature = "cpu")]
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
+        let _call = self.begin_call()?;
         self.ready()?.search(search, batch, &mut Progress::none())
     }
 
@@ -296,6 +312,7 @@ impl RawTable {
         batch: &super::view::BatchView,
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
+        self.calls.lend();
         let sized = self.ready()?;
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");

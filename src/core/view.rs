@@ -160,6 +160,8 @@ pub struct RowsView {
     pub spare_cells: u32,
     /// Words a vector.
     pub width: u32,
+    /// 1: spare rows are taken before new numbers; 0: they are left.
+    pub reuses: u64,
 }
 
 /// What kernels get of an indexed table: `warpset::IndexedView` of indexed/table.cuh.
@@ -216,11 +218,27 @@ impl View {
     }
 
     /// The rows of an indexed table.
+    pub(crate) fn rows(&self) -> Option<&RowsView> {
+        match self {
+            Self::Indexed { view, .. } => Some(&view.rows),
+            _ => None,
+        }
+    }
+
+    /// The same, to change them.
     pub(crate) fn rows_mut(&mut self) -> Option<&mut RowsView> {
         match self {
             Self::Indexed { view, .. } => Some(&mut view.rows),
             _ => None,
         }
+    }
+
+    /// The view for a find-or-put that takes new numbers, and leaves the holes among the rows of an indexed table.
+    pub(crate) fn leaving_holes(mut self) -> Self {
+        if let Some(rows) = self.rows_mut() {
+            rows.reuses = 0;
+        }
+        self
     }
 
     /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the

@@ -42,8 +42,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`NotOnGpu`](Error::NotOnGpu).
     pub fn kernel_argument(&self) -> Result<S::View> {
         self.raw.calls.lend();
-        let view = self.raw.ready()?.store.on_gpu().map(|store| store.view().into());
-        view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
+        let sized = self.raw.ready()?;
+        let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
+        store.make_all_rows()?;
+        Ok(store.view().into())
     }
 
     /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where

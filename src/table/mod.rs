@@ -5,6 +5,7 @@ mod iter;
 mod key;
 mod outcome;
 mod request;
+mod rows;
 mod stats;
 mod storage;
 mod strategy;
@@ -15,6 +16,7 @@ pub use iter::Iter;
 pub use key::{Key, Words};
 pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use request::Request;
+pub use rows::Rows;
 pub use stats::Stats;
 pub use storage::{
     Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
@@ -84,6 +86,7 @@ const _: () = {
     is_shared::<VectorTable<Tree>>();
     is_shared::<RootTable>();
     is_shared::<CompactTreeTable>();
+    is_shared::<IndexedTable>();
 };
 
 impl<S: Storage> Table<Words, S> {
@@ -199,7 +202,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.slots()
     }
 
-    /// Bytes of the slots, and of the node table if there is one.
+    /// Bytes of the slots, and of the node table if there is one. Of an [`IndexedTable`], of its index and of the rows that have
+    /// memory: on a CPU those that were given, on a GPU some more.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -395,9 +399,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. (An [`IndexedTable`] moves none, and keeps its references.) Needs memory for both
-    /// tables at once. [`reserve`](Self::reserve) does nothing where
-    /// this is an error.
+    /// streams); makes all references stale. (An [`IndexedTable`] moves none, and keeps its references: it only makes its index
+    /// anew.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
+    /// error.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -509,9 +513,8 @@ impl<K: Key> Table<K, Root> {
 
 impl<K: Key> Table<K, Indexed> {
     /// Takes back all vectors from reference number `rows` on, as if they had never been put: those below stay, with their
-    /// references. Waits for operations under way, and holds up those that come. References to the others are void, and may
-    /// become
-    /// those of other vectors.
+    /// references. Waits for operations under way (on a GPU, for all its streams), and holds up those that come. References to
+    /// the others are void, and may become those of other vectors. Nothing if there are no such vectors.
     ///
     /// Makes the index anew from the rows that stay, and needs memory for both at once.
     ///
@@ -531,6 +534,54 @@ impl<K: Key> Table<K, Indexed> {
     /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports: the table is as it was.
     pub fn truncate(&self, rows: u64) -> Result<()> {
         self.raw.truncate(rows)
+    }
+
+    /// The numbers below that of the last vector which are no vector's, from low to high.
+    ///
+    /// Calls that overlap leave some, and so do kernels: at most one for each thread (on a GPU, lane) that puts at the same time.
+    /// [`iter`](Self::iter) skips them. Later batches give these numbers first, unless they are told to
+    /// [leave them](Request::leave_holes); a batch from a host slice that overlaps with no other call, in a table that no kernel
+    /// puts into, closes all that it has made itself. Numbers of vectors that are being put meanwhile are among them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
+    /// table.find_or_put_many(&[5, 6, 5])?.complete(&table)?;
+    /// assert!(table.holes()?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn holes(&self) -> Result<Vec<u64>> {
+        self.raw.holes()
+    }
+
+    /// All vectors as one slice, in the order of their references: the vector of number i is the i-th. If there are
+    /// [holes](Self::holes), those before the first.
+    ///
+    /// On a CPU this is the memory of the table. While it lives other threads may put vectors, which it does not show, but
+    /// `clear`, `grow`, `truncate` and growth by itself wait until it is dropped: the thread that has it must not call them, nor
+    /// make the table grow. From a GPU the rows are copied, and nothing waits; `rows_device`
+    /// gives them without a copy. May wait for operations under way first.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, TypedTable};
+    ///
+    /// let table = TypedTable::<[u32; 2], Indexed>::new(&Device::cpu(), 100)?;
+    /// table.find_or_put_many(&[[7, 8], [7, 8]])?.complete(&table)?;
+    /// table.find_or_put_many(&[[9, 9]])?.complete(&table)?;
+    /// assert_eq!(table.rows()?[..], [[7, 8], [9, 9]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn rows(&self) -> Result<Rows<'_, K>> {
+        Rows::of(&self.raw)
     }
 }
 

@@ -121,17 +121,19 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 ///
 /// Vectors lie one after another, as rows; an index of 4 or 8 bytes a slot tells where. So an array of yours that is indexed by
 /// [`Reference::slot`](crate::Reference::slot) has as many elements as there are vectors. References stay valid when the table
-/// grows: that makes the index
-/// anew, and moves no vector. [`iter`](Table::iter) gives vectors in order. [`truncate`](Table::truncate) takes back all from
-/// some
-/// number on.
+/// grows: that makes the index anew, and moves no vector. [`iter`](Table::iter) gives vectors in order, and
+/// [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) takes back all from some number on. What is new
+/// to a batch is a range of numbers: a breadth-first search needs no queue.
 ///
 /// After a batch from a host slice with which no other call overlapped, references are exactly those below [`len`](Table::len).
-/// Calls that overlap may leave *holes*, numbers that are no vector's: at most one for each thread (on a GPU, lane) that puts at
-/// the same time. Later batches use these numbers first.
+/// Calls that overlap, and kernels, may leave [*holes*](Table::holes), numbers that are no vector's: at most one for each thread
+/// (on a GPU, lane) that puts at the same time. Later batches use these numbers first.
 ///
-/// Bytes a vector: 4 x width for its row, and 4 / fill for its slot in the index (8 / fill in tables of more than 2^24 slots).
-/// [`slots`](Table::slots) and fill are those of the index.
+/// Bytes a vector: 4 × width for its row, and 4 / fill for its slot in the index (8 / fill in tables of more than 2^24 slots).
+/// [`slots`](Table::slots) and fill are those of the index. On a GPU memory for rows is mapped when a batch may need it: for one
+/// row for each vector offered, as long as the GPU has not told how many were new. A batch for which there is none is refused
+/// with [`OutOfMemory`](crate::Error::OutOfMemory). `kernel_argument` maps it for all slots, since kernels
+/// may take any. Nothing of this kind of table has been run on a GPU yet: it is tested on CPUs and on the simulated GPU.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

@@ -4,7 +4,7 @@ use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything};
 use std::collections::HashSet;
-use warpset::{Device, Error, IndexedTable, Outcome, Reference, Request};
+use warpset::{Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, TypedTable};
 
 tests![
     references_are_all_numbers_below_len,
@@ -14,7 +14,80 @@ tests![
     truncating_takes_back_what_came_later,
     holes_of_overlapping_calls_are_few_and_used_again,
     numbers_that_are_no_vectors_are_errors,
+    rows_are_one_slice,
+    keys_of_types_have_rows_too,
+    vectors_of_every_width_have_their_rows,
+    growth_to_8_byte_slots_keeps_references,
+    full_indexes_take_back_and_grow,
 ];
+
+/// Tests of what only a GPU has.
+#[cfg(feature = "cuda")]
+pub mod on_gpu {
+    use super::*;
+    use warpset::BucketTable;
+    use warpset::gpu::{Counts, DeviceBatch};
+
+    tests![device_batches_leave_holes_that_are_listed, rows_are_a_buffer_of_other_batches, memory_for_rows_comes_as_they_do];
+
+    /// Vectors each offered many times at once leave holes, which the next batches leave or fill.
+    fn device_batches_leave_holes_that_are_listed(device: &Device) {
+        let (width, count) = (4, scaled(100_000, 1000));
+        let table = table(device, width, 4 * count as u64);
+        let stream = device.cuda_context().unwrap().new_stream().unwrap();
+        let put = |words: &[u32], leave: bool| -> Vec<u64> {
+            let vectors = stream.clone_htod(words).unwrap();
+            let (mut counts, mut new) =
+                (stream.alloc_zeros::<Counts>(1).unwrap(), stream.alloc_zeros(words.len() / width).unwrap());
+            let batch = DeviceBatch::new(&vectors, words.len() / width).counts(&mut counts).new_references(&mut new);
+            table.find_or_put_device(&stream, batch.leave_holes(leave)).unwrap();
+            let new = stream.clone_dtoh(&new).unwrap();
+            let counts = stream.clone_dtoh(&counts).unwrap()[0];
+            new[..counts.tally().new as usize].to_vec()
+        };
+        let mut numbers = put(&repeated(&distinct(width, 0, count), width), false);
+        for (round, leave) in [(1, true), (2, false), (3, true)] {
+            let holes = table.holes().unwrap();
+            let mut all: Vec<u64> = numbers.iter().chain(&holes).copied().collect();
+            all.sort_unstable();
+            let given = all.len() as u64;
+            assert!(all.iter().copied().eq(0..given), "each number is a vector's or a hole");
+            let rows: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();
+            numbers.sort_unstable();
+            assert!(rows == numbers, "in order, without holes");
+            let new = put(&repeated(&distinct(width, round * count as u64, count), width), leave);
+            assert_eq!(new.len(), count);
+            assert!(!leave || new.iter().all(|number| *number >= given));
+            numbers.extend(new);
+        }
+    }
+
+    fn rows_are_a_buffer_of_other_batches(device: &Device) {
+        let (width, count) = (3, scaled(50_000, 500));
+        let words = distinct(width, 0, count);
+        let (table, other) = (table(device, width, 2 * count as u64), BucketTable::new(device, width, 2 * count as u64).unwrap());
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        let stream = device.cuda_context().unwrap().new_stream().unwrap();
+        let rows = table.rows_device().unwrap();
+        assert_eq!(rows.rows(), count as u64);
+        other.find_or_put_device(&stream, DeviceBatch::new(&rows, count)).unwrap();
+        stream.synchronize().unwrap();
+        assert!(other.len().unwrap() == count as u64 && other.contains_many(&words).unwrap().iter().all(|stored| *stored));
+    }
+
+    fn memory_for_rows_comes_as_they_do(device: &Device) {
+        let (width, count) = (32, scaled(100_000, 1000));
+        let table = table(device, width, 100 * count as u64);
+        let index = table.slots() * 8;
+        assert!(table.bytes() <= index + (4 << 20), "hardly any rows have memory: {}", table.bytes());
+        for round in 0..5 {
+            table.find_or_put_many(&distinct(width, round * count as u64, count)).unwrap().complete(&table).unwrap();
+            let rows = (round + 1) * count as u64 * width as u64 * 4;
+            assert!(table.bytes() <= index + rows * 3 / 2 + (64 << 20), "{} bytes for {rows} of rows", table.bytes());
+        }
+        assert_eq!(table.iter().count(), 5 * count);
+    }
+}
 
 fn table(device: &Device, width: usize, capacity: u64) -> IndexedTable {
     IndexedTable::builder(width).capacity(capacity).build(device).unwrap()
@@ -156,4 +229,112 @@ fn numbers_that_are_no_vectors_are_errors(device: &Device) {
     let references: Vec<Reference> = (0..20).map(|number| table.reference(number).unwrap()).collect();
     assert!(table.get_many(&references[..10]).is_ok());
     assert_eq!(table.get_many(&references), Err(Error::InvalidReferences { invalid: 10, count: 20 }));
+}
+
+fn rows_are_one_slice(device: &Device) {
+    for width in some_widths() {
+        let count = scaled(5000, 300);
+        let table = table(device, width, 8 * count as u64);
+        assert!(table.rows().unwrap().is_empty());
+        let batch = table.find_or_put_many_with(&repeated(&distinct(width, 0, count), width), everything()).unwrap();
+        let rows = table.rows().unwrap();
+        assert_eq!(rows.len(), count * width);
+        let references: Vec<Reference> = (0..count as u64).map(|number| table.reference(number).unwrap()).collect();
+        assert!(table.get_many(&references).unwrap() == rows[..]);
+        // While they are held, others put, and what they show stays.
+        let before = rows.to_vec();
+        std::thread::scope(|scope| {
+            let put = |from: u64| table.find_or_put_many(&distinct(width, from * count as u64, count)).unwrap().tally.new;
+            let callers = [1, 2].map(|from| scope.spawn(move || put(from)));
+            assert!(callers.into_iter().all(|caller| caller.join().unwrap() == count as u64));
+        });
+        assert_eq!(table.find_or_put_many(&before).unwrap().tally.seen, count as u64, "also by the thread that holds them");
+        assert!(rows[..] == before);
+        drop(rows);
+        drop(batch);
+        let last = distinct(width, 3 * count as u64, count);
+        table.find_or_put_many(&last).unwrap().complete(&table).unwrap();
+        let rows = table.rows().unwrap();
+        assert_eq!(rows.len(), 4 * count * width, "the batch before has closed all holes");
+        assert!(rows[..before.len()] == before);
+    }
+}
+
+fn keys_of_types_have_rows_too(device: &Device) {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bytemuck::NoUninit, bytemuck::AnyBitPattern)]
+    #[repr(C)]
+    struct State {
+        at: u64,
+        flags: [u8; 8],
+    }
+    let states: Vec<State> = (0..1000).map(|at| State { at, flags: (at * at).to_le_bytes() }).collect();
+    let table = TypedTable::<State, Indexed>::builder().capacity(100).grows(true).build(device).unwrap();
+    for part in states.chunks(300) {
+        table.find_or_put_many(part).unwrap().complete(&table).unwrap();
+    }
+    let rows = table.rows().unwrap();
+    assert_eq!(rows.len(), states.len());
+    let offered = rows.chunks(300).zip(states.chunks(300));
+    assert!(offered.into_iter().all(|(rows, states)| rows.iter().collect::<HashSet<_>>() == states.iter().collect()));
+    for (number, (reference, state)) in table.iter().map(Result::unwrap).enumerate() {
+        assert_eq!((reference.slot(), state), (number as u64, rows[number]));
+    }
+}
+
+fn vectors_of_every_width_have_their_rows(device: &Device) {
+    for width in 1..=warpset::Spec::MAX_WIDTH {
+        let count = 60;
+        let table = table(device, width, 80);
+        let words = distinct(width, 0, count);
+        let batch = table.find_or_put_many_with(&repeated(&words, width), everything()).unwrap();
+        assert_eq!((batch.tally.new, batch.tally.full), (count as u64, 0), "width {width}");
+        let references: Vec<Reference> = batch.references.into_iter().flatten().collect();
+        table.grow(300).unwrap();
+        assert!(table.get_many(&references[..count]).unwrap() == words, "width {width}");
+        assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored), "width {width}");
+        assert!(
+            !table.contains_many(&distinct(width, count as u64, count)).unwrap().iter().any(|stored| *stored),
+            "width {width}"
+        );
+        assert_eq!(table.rows().unwrap().len(), count * width, "width {width}");
+    }
+}
+
+/// Numbers of rows beyond 2^24 leave no bits for tags in slots of 4 bytes.
+fn growth_to_8_byte_slots_keeps_references(device: &Device) {
+    let (width, count) = (3, scaled(5000, 300));
+    let table = table(device, width, 2 * count as u64);
+    let words = distinct(width, 0, 2 * count);
+    let first = table.find_or_put_many_with(&words[..count * width], everything()).unwrap();
+    let of_4_bytes = table.spec();
+    table.grow((1 << 24) + 1).unwrap();
+    assert_ne!(table.spec(), of_4_bytes);
+    let all = table.find_or_put_many_with(&words, everything()).unwrap();
+    assert_eq!((all.tally.seen, all.tally.new), (count as u64, count as u64));
+    assert!(all.references[..count] == first.references);
+    assert!(slots(&all.references).into_iter().collect::<HashSet<_>>() == (0..2 * count as u64).collect());
+    let references: Vec<Reference> = all.references.into_iter().flatten().collect();
+    assert!(table.get_many(&references).unwrap() == words);
+}
+
+/// A table that is full to the last slot rejects vectors, and loses no row by that: they fit when it has been truncated, or has
+/// grown, and then have the next numbers.
+fn full_indexes_take_back_and_grow(device: &Device) {
+    let width = 2;
+    let table = table(device, width, 500);
+    let slots = table.slots();
+    let words = distinct(width, 0, 2 * slots as usize);
+    let batch = table.find_or_put_many_with(&words, everything()).unwrap();
+    assert_eq!((batch.tally.new, batch.tally.full), (slots, slots));
+    assert_eq!((table.len().unwrap(), table.holes().unwrap()), (slots, vec![]));
+    let rows = table.rows().unwrap().to_vec();
+    table.truncate(slots / 2).unwrap();
+    assert!(table.rows().unwrap()[..] == rows[..(slots / 2) as usize * width]);
+    let again = table.find_or_put_many(&words).unwrap();
+    assert_eq!((again.tally.new, again.tally.seen), (slots - slots / 2, slots / 2));
+    table.grow(3 * slots).unwrap();
+    let last = table.find_or_put_many(&words).unwrap();
+    assert_eq!((last.tally.new, last.tally.seen, last.tally.full), (slots, slots, 0));
+    let numbers: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();
+    assert!(numbers.into_iter().eq(0..2 * slots));
 }

@@ -100,6 +100,25 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
     }
 }
 
+// The same of rows. Whether one is stored is asked once, not for each of its words, as that may take a search. The lanes of a
+// warp ask for a row each, and share the words of all.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors, u64* invalid)
+{
+    using Warp = platform::Warp;
+    const u32 words = table.width();
+    for (u64 start = platform::Grid::warp() * Warp::size; start < count; start += platform::Grid::warps() * Warp::size) {
+        const u64 at = start + Warp::lane();
+        const bool asked = at < count, stored = asked && table.holds(references[at] & slot_mask);
+        const u32 mask = Warp::ballot(stored);
+        Warp::sync();  // what a lane found stored is read by all: a vote orders nothing in memory
+        if (asked && !stored) platform::add_relaxed(invalid, words);
+        const u32 rows = static_cast<u32>(count - start < Warp::size ? count - start : Warp::size);
+        for (u32 i = Warp::lane(); i < rows * words; i += Warp::size)
+            if (mask >> (i / words) & 1) vectors[start * words + i] = table.word(references[start + i / words] & slot_mask, i % words);
+    }
+}
+
 // The number of the n-th set bit of a mask that has more than n, counted from 0.
 WARPSET_FN u32 nth_bit(u32 mask, u32 n)
 {

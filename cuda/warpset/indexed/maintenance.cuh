@@ -1,5 +1,4 @@
-// Kernels that are loops over the index or the rows of an indexed table: clear, measure, rebuild, move. (Get and export are those
-// of batch/maintenance.cuh: of rows.)
+// Kernels that are loops over the index or the rows of an indexed table: clear, rebuild, move, list holes.
 #pragma once
 
 #include "warpset/batch/view.cuh"
@@ -37,6 +36,20 @@ WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last,
     if (named + full != 0) platform::add_relaxed(&counts->offered, named + full);
     if (named != 0) platform::add_relaxed(&counts->hits, named);
     if (full != 0) platform::add_relaxed(&counts->full, full);
+}
+
+// Lists the rows of `first .. last` that are not stored, in no order: holes, and those that are being put meanwhile. Adds to
+// `count` how many there are. `room` of them are written, if there are more.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 room, u64* count)
+{
+    const auto share = platform::Grid::share(last - first);
+    for (u64 row = first + share.first; row < first + share.last; row += share.step) {
+        if (table.holds(row)) continue;
+        // Relaxed: only the uniqueness of the places matters.
+        const u64 at = platform::fetch_add_relaxed(count, 1);
+        if (at < room) holes[at] = row;
+    }
 }
 
 // A row that is to be elsewhere. Mirrored by `RowMove` in src/core/view.rs.

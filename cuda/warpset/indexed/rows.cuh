@@ -15,9 +15,10 @@
 //
 // A cell of `spares` holds 0, or one more than the number of a row that nobody owns. Both ways are one compare-and-swap, and
 // whoever takes a number out of a cell owns the row, however often it has been there before: there is nothing else that a late
-// compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking acquires. A lane tries a
-// few cells only. A spare that finds none is lost until the host closes the holes; a few rows more than the index has slots make
-// up for it, and for the rows that lanes own meanwhile.
+// compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking acquires. A lane begins
+// at the cell of its own number, so that those of the next launch find what those of the last one left there, and tries a few
+// cells only. A spare that finds none is lost until the host looks for the holes (`list_holes` in indexed/maintenance.cuh). A few
+// rows more than the index has slots make up for it, and for the rows that lanes own meanwhile.
 //
 // Order of the accesses of words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
 // that are being written; it believes nothing of them. For all other reads the words are ordered by the index (release and
@@ -38,6 +39,7 @@ struct RowsView {
     u64 dense;        // rows 0 .. dense - 1 are stored, and whoever has this view sees them
     u32 spare_cells;  // a power of two
     u32 width;        // words a vector
+    u64 reuses;       // 1: spares are taken before new numbers; 0: they are left
 };
 
 // No row: numbers are less.
@@ -102,21 +104,21 @@ struct Rows {
     }
 
     // Whether it is worth to look for a spare. Relaxed: a hint.
-    WARPSET_FN bool has_spares() const { return platform::load_relaxed(view.spares) - 1 < view.spare_cells; }
+    WARPSET_FN bool has_spares() const { return view.reuses != 0 && platform::load_relaxed(view.spares) - 1 < view.spare_cells; }
 
-    // A row for this thread to own; no_row if there is none. `start`: where to look for spares, any number.
-    WARPSET_FN u64 take(u64 start) const
+    // A row for this thread to own; no_row if there is none.
+    WARPSET_FN u64 take() const
     {
-        u64 row = has_spares() ? take_spare(start) : no_row;
+        u64 row = has_spares() ? take_spare() : no_row;
         // Relaxed: only the uniqueness of the numbers matters.
         if (row == no_row) row = platform::fetch_add_relaxed(view.given, 1);
         return row < view.capacity ? row : no_row;
     }
 
-    WARPSET_FN u64 take_spare(u64 start) const
+    WARPSET_FN u64 take_spare() const
     {
-        for (u32 i = 0; i < tries; ++i) {
-            u64* cell = view.spares + 1 + ((start + i) & (view.spare_cells - 1));
+        for (u32 i = 0; i < tries_to_take; ++i) {
+            u64* cell = cell_of(i);
             const u64 seen = platform::load_relaxed(cell);
             // Acquire, device scope: the row is written after what its last owner wrote there, who released it by `give`.
             if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
@@ -128,10 +130,10 @@ struct Rows {
     }
 
     // Makes a spare of a row that this thread owns, and that no slot names.
-    WARPSET_FN void give(u64 row, u64 start) const
+    WARPSET_FN void give(u64 row) const
     {
-        for (u32 i = 0; i < tries; ++i) {
-            u64* cell = view.spares + 1 + ((start + i) & (view.spare_cells - 1));
+        for (u32 i = 0; i < tries_to_give; ++i) {
+            u64* cell = cell_of(i);
             // Release, device scope: pairs with the acquire in `take_spare`.
             if (platform::load_relaxed(cell) == 0 && platform::compare_and_swap_release(cell, u64{0}, row + 1) == 0) {
                 platform::add_relaxed(view.spares, 1);
@@ -141,7 +143,11 @@ struct Rows {
     }
 
 private:
-    static constexpr u32 tries = 8;
+    // Each lane gives once, but may take for every vector.
+    static constexpr u32 tries_to_take = 8, tries_to_give = 64;
+
+    // The cell that this thread tries after `i` others.
+    WARPSET_FN u64* cell_of(u32 i) const { return view.spares + 1 + ((platform::Grid::thread() + i) & (view.spare_cells - 1)); }
 
     WARPSET_FN u64* pairs(u64 row) const { return reinterpret_cast<u64*>(at(row)); }
 };

@@ -131,7 +131,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     // Hands over the row that this lane owns.
     WARPSET_FN void finish()
     {
-        if (own != no_row) table.rows.give(own, own);
+        if (own != no_row) table.rows.give(own);
         own = no_row;
     }
 
@@ -231,7 +231,7 @@ private:
     WARPSET_FN void take_rows(bool wants)
     {
         const Rows<width>& rows = table.rows;
-        if (wants && rows.has_spares()) own = rows.take_spare(probe.bucket);
+        if (wants && rows.has_spares()) own = rows.take_spare();
         const u32 lane = Warp::lane(), wanting = Warp::ballot(wants && own == no_row);
         if (wanting == 0) return;
         const u32 leader = platform::lowest_bit(wanting);

@@ -13,8 +13,7 @@
 //   | named | a tag and a row | nobody                                                                | -              |
 //
 // It is chained claiming (core/claim.cuh) with a chain of one chunk, but that what is compared lies elsewhere: in the row that
-// the
-// slot names. So there is one obligation more, that the row is seen by whoever sees its slot.
+// the slot names. So there is one obligation more, that the row is seen by whoever sees its slot.
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
@@ -108,7 +107,7 @@ struct IndexedTable {
 
         WARPSET_FN void finish(const IndexedTable& table)
         {
-            if (row != no_row) table.rows.give(row, row);
+            if (row != no_row) table.rows.give(row);
             row = no_row;
         }
     };
@@ -170,7 +169,7 @@ struct IndexedTable {
             // Acquire, device scope: pairs with the release of the claim that named it (3 above).
             Slot seen = platform::load_acquire(slot_at(bucket, index));
             if (seen == empty) {
-                if (lane.row == no_row) lane.row = rows.take(bucket);
+                if (lane.row == no_row) lane.row = rows.take();
                 if (lane.row == no_row) return {Outcome::Full, no_reference};
                 if (!written) rows.write(lane.row, vector);
                 written = true;
@@ -242,8 +241,7 @@ struct IndexedTable {
     }
 
     // Calls `use(word, value)` for the words first, first + step, ... of a row: all of them, or a lane's share. False if the row
-    // is
-    // not stored.
+    // is not stored.
     template <class Use>
     WARPSET_FN bool read_words(u64 row, u32 first, u32 step, Use use) const
     {

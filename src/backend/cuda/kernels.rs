@@ -35,7 +35,7 @@ pub(crate) enum Part {
     Read = 4,
     /// Only for a cuckoo table.
     Relocate = 5,
-    /// Only for an indexed table: rebuild, move.
+    /// Only for an indexed table: rebuild, list holes, move.
     Rows = 6,
 }
 
@@ -56,6 +56,7 @@ pub(crate) struct Kernels {
 /// Those that only an indexed table has.
 pub(crate) struct RowKernels {
     pub rebuild: CudaFunction,
+    pub list_holes: CudaFunction,
     pub move_rows: CudaFunction,
 }
 
@@ -188,7 +189,11 @@ impl Kernels {
     pub(super) fn rows(&self, gpu: &Gpu) -> Result<&RowKernels> {
         first_time(&self.rows, || {
             let module = gpu.table_kernels(self.spec, Part::Rows)?;
-            Ok(RowKernels { rebuild: function(&module, "warpset_rebuild")?, move_rows: function(&module, "warpset_move_rows")? })
+            Ok(RowKernels {
+                rebuild: function(&module, "warpset_rebuild")?,
+                list_holes: function(&module, "warpset_list_holes")?,
+                move_rows: function(&module, "warpset_move_rows")?,
+            })
         })
     }
 

@@ -2,6 +2,8 @@
 
 use super::{Gpu, cuda, pass};
 use crate::{Error, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
+use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::Arc;
 
@@ -51,6 +53,29 @@ impl ReservedMemory {
 
     pub(crate) fn address(&self) -> u64 {
         self.address
+    }
+
+    /// How much is mapped.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    /// Copies from byte `offset` to `data`, in order with the work of `stream`.
+    ///
+    /// # Safety
+    ///
+    /// `data` must not be used or freed before `stream` has passed this point.
+    pub(crate) unsafe fn read_async<T: AnyBitPattern + NoUninit>(
+        &self,
+        offset: u64,
+        data: &mut [T],
+        stream: sys::CUstream,
+    ) -> Result<()> {
+        assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
+        pass("copying from the GPU")?;
+        self.gpu.bind()?;
+        // SAFETY: within what is mapped (asserted); the target's life is the caller's duty.
+        unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
     }
 
     /// Makes it so large, unless it is larger. What is new is not cleared.

@@ -146,6 +146,10 @@ impl CudaStore {
         CudaRows::addresses(self.rows.as_ref(), at)
     }
 
+    pub(super) fn spec(&self) -> Spec {
+        self.spec
+    }
+
     pub(super) fn stored_memory(&self) -> &DeviceMemory {
         &self.stored
     }
@@ -158,14 +162,13 @@ impl CudaStore {
     pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
         begin();
-        if let Some(rows) = self.view.rows_mut() {
-            rows.dense = 0;
-        }
+        self.set_dense(0);
         let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
         self.wait("clearing a table")?;
+        self.forget_rows();
         *self.displaced() = None; // they are cleared, too
         Ok(())
     }
@@ -177,6 +180,14 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.enqueue_with(search, batch, stream, false) }
+    }
+
+    /// The same; it `may_wait` for the GPU where it needs memory for rows.
+    unsafe fn enqueue_with(&self, search: Search, batch: &BatchView, stream: sys::CUstream, may_wait: bool) -> Result<()> {
+        // Until the batch is enqueued.
+        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, may_wait)? };
         let launch = |workspace| {
             let batch = BatchView { workspace, ..*batch };
             // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
@@ -197,10 +208,10 @@ impl CudaStore {
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
         let kernel = match search {
             Search::FindOrPut if by_changes => kernels.find_or_put_incremental(gpu)?,
-            Search::FindOrPut | Search::PutBack => &kernels.find_or_put,
+            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => &kernels.find_or_put,
             Search::Find => kernels.find(gpu)?,
         };
-        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let view = search.view_of(&self.view);
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
@@ -227,7 +238,9 @@ impl CudaStore {
             !progress.stopped
         };
         // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
-        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe { self.enqueue(search, batch, stream) })
+        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
+            self.enqueue_with(search, batch, stream, true)
+        })
     }
 
     /// The number of words that could not be read.
@@ -292,6 +305,9 @@ impl CudaStore {
     }
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        if self.spec.is_indexed() {
+            return self.export_rows(slots);
+        }
         let room = slots.end - slots.start;
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
         let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;

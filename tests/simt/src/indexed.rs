@@ -15,6 +15,7 @@ pub struct RowsView {
     pub dense: u64,
     pub spare_cells: u32,
     pub width: u32,
+    pub reuses: u64,
 }
 
 /// See cuda/warpset/indexed/table.cuh.
@@ -43,6 +44,7 @@ impl IndexedView {
             dense: 0,
             spare_cells: config.spare_cells,
             width: kernels.width,
+            reuses: 1,
         };
         let &TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = table;
         // As few as numbers of rows have, so that tags are long in tables of 4-byte slots, too.
@@ -97,7 +99,7 @@ impl IndexedView {
             let detail = format!("row {row} is named, or a spare, {} times: {named:?}, {spare:?}", once[row]);
             return Err(wrong("row", detail, Vec::new()));
         }
-        // A lane that gives one tries eight cells.
+        // A lane that gives one tries all of them.
         if self.rows.spare_cells >= 8 && !killed && given <= 8 && (named.len() + spare.len()) as u64 != given {
             let detail = format!("{} rows are named, {} are spare, of {given} that were given", named.len(), spare.len());
             return Err(wrong("row", detail, Vec::new()));

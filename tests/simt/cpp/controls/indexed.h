@@ -53,7 +53,7 @@ struct Indexed {
             u64* slot = real.slot_at(0, index);
             u64 seen = load(slot, seeing);
             if (seen == Real::empty) {
-                if (lane.row == warpset::no_row) lane.row = real.rows.take(0);
+                if (lane.row == warpset::no_row) lane.row = real.rows.take();
                 if (flaw != Flaw::PublishedFirst) real.rows.write(lane.row, vector);
                 seen = compare_and_swap(slot, Real::empty, real.name(tag, lane.row), claiming);
                 if (seen == Real::empty) {
