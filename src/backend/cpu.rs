@@ -318,13 +318,13 @@ impl CpuStore {
         unsafe { std::slice::from_raw_parts(rows.words.address().cast_const().cast(), words) }
     }
 
-    /// Closes holes. Nothing else uses the table.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> Result<()> {
+    /// Closes holes, and says whether rows have moved. Nothing else uses the table.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(&self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
         self.set_rows(closing.given, &closing.spares);
         self.set_dense(closing.dense);
-        Ok(())
+        (true, Ok(()))
     }
 
     /// As a lane does that takes a row, and is stopped before it puts its vector.

@@ -5,8 +5,8 @@ use super::options::Parameters;
 use super::table::{RawTable, Sized};
 use super::view::RowMove;
 use crate::{Error, Result};
-use std::sync::RwLockReadGuard;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 /// Rows that there are besides those for slots: what lanes own meanwhile, and spares that found no cell.
 const MORE_ROWS: u64 = 1 << 18;
@@ -108,6 +108,7 @@ impl Drop for Call<'_> {
 
 impl Calls {
     /// From now on kernels may have references.
+    #[cfg(any(feature = "cuda", test))]
     pub(crate) fn lend(&self) {
         self.has_kernels.store(true, Ordering::SeqCst);
     }
@@ -133,11 +134,20 @@ impl RawTable {
     }
 
     /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have. Those of earlier calls
-    /// only if they are to be `filled`.
-    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> Result<Option<(Closing, Generation)>> {
+    /// only if they are to be `filled`. Gives what has moved, and what has failed.
+    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(Closing, Generation)>, Result<()>) {
+        let (mut sized, closing) = match self.holes_to_close(&call, filled) {
+            Ok(Some(found)) => found,
+            nothing => return (None, nothing.map(drop)),
+        };
+        let (moved, closed) = sized.store.close_holes(&closing);
+        (moved.then(|| (closing, sized.generation)), closed)
+    }
+
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(RwLockWriteGuard<'_, Sized>, Closing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
-        let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
+        let Some(sized) = self.try_sized_exclusively() else { return Ok(None) };
         if self.calls.begun.load(Ordering::SeqCst) != number + 1 || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -145,9 +155,7 @@ impl RawTable {
         if counts.has_lost_some() {
             counts.spares = sized.store.list_holes(sized.store.dense()..counts.given, counts.given - counts.stored)?.0;
         }
-        let Some(closing) = counts.close(rows, filled) else { return Ok(None) };
-        sized.store.close_holes(&closing)?;
-        Ok(Some((closing, sized.generation)))
+        Ok(counts.close(rows, filled).map(|closing| (sized, closing)))
     }
 
     /// The numbers below that of the last row that are no vector's, from low to high.

@@ -156,8 +156,8 @@ impl Spec {
         matches!(self.kind, Kind::Indexed { .. })
     }
 
-    /// Bits a slot of the index of an indexed table.
-    pub(crate) const fn index_slot_bits(&self) -> u32 {
+    /// Bits a slot of the index of an indexed table; 0 of other tables.
+    pub const fn index_slot_bits(&self) -> u32 {
         match self.kind {
             Kind::Indexed { slot_bits } => slot_bits,
             _ => 0,

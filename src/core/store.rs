@@ -150,8 +150,9 @@ impl Store {
         on_store!(self.row_bytes())
     }
 
-    /// Closes holes among the rows of an indexed table. Nothing else uses it.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> Result<()> {
+    /// Closes holes among the rows of an indexed table, and says whether rows have moved, also if something fails after that.
+    /// Nothing else uses it.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
         on_store!(self.close_holes(closing))
     }
 

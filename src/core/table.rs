@@ -241,11 +241,11 @@ impl RawTable {
         }
         if let Some(call) = call {
             // An error leaves holes, and no outcome is less true for that.
-            match self.close_holes(call, !leaves_holes) {
-                Ok(Some((closing, generation))) => results.rows_moved(&closing, generation),
-                Ok(None) => {}
-                Err(error) => ended_by = ended_by.or(Some(error)),
+            let (moved, closed) = self.close_holes(call, !leaves_holes);
+            if let Some((closing, generation)) = moved {
+                results.rows_moved(&closing, generation);
             }
+            ended_by = ended_by.or(closed.err());
         }
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();

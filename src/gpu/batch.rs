@@ -146,9 +146,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
-        self.raw.calls.lend();
         let sized = self.raw.ready()?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
+        // While the table's lock is held, without which no host batch closes holes.
+        self.raw.calls.lend();
         let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
         let search = if leaves_holes && search == Search::FindOrPut { Search::FindOrPutLeavingHoles } else { search };

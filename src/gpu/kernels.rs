@@ -31,19 +31,20 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
     /// its kind has.
     ///
-    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`,
-    /// `grow` and `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for
-    /// that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
+    /// Valid until the table grows or is dropped, or an indexed one is truncated. A kernel that uses it must not be under way, or
+    /// be launched, during `clear`, `grow`, `truncate` and `relocate`, nor after an error of `relocate` until another call has
+    /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
     /// get are slot numbers ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in
     /// [`len`](Self::len).
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu).
+    /// [`NotOnGpu`](Error::NotOnGpu); of an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
+    /// rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
-        self.raw.calls.lend();
         let sized = self.raw.ready()?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
+        self.raw.calls.lend();
         store.make_all_rows()?;
         Ok(store.view().into())
     }

@@ -68,7 +68,10 @@ WARPSET_FN void move_rows(const IndexedTable<width, slot_bits>& table, const Row
         Slot* slot = table.slot_naming(move.from);
         if (slot == nullptr) continue;
         table.rows.write(move.to, RowVector<width>{table.rows, move.from});
-        *slot = table.name(*slot >> table.view.row_bits << table.view.row_bits, move.to);
+        // Atomic, as threads that look for their own rows may walk over it. Relaxed: they read nothing through it, and the end of
+        // the launch orders it for all others.
+        const Slot tag = platform::load_relaxed(slot) >> table.view.row_bits << table.view.row_bits;
+        platform::store_relaxed(slot, table.name(tag, move.to));
     }
 }
 

@@ -203,37 +203,60 @@ impl CudaStore {
         }
     }
 
-    /// Closes holes. Nothing else uses the table.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> Result<()> {
-        if !closing.moves.is_empty() {
-            let moves = DeviceMemory::new(&self.gpu, size_of_val(&closing.moves[..]) as u64)?;
-            let (from, count) = (moves.address(), closing.moves.len() as u64);
-            let kernel = &self.kernels.rows(&self.gpu)?.move_rows;
-            // SAFETY: the arguments of `warpset_move_rows`; pageable memory has been copied when the call returns; waited for
-            // before `moves` is freed.
-            unsafe {
-                moves.write_async::<RowMove>(0, &closing.moves, self.stream())?;
-                let arguments = &mut [self.table_argument(), argument(&from), argument(&count)];
-                self.gpu.launch(kernel, (self.gpu.blocks_for(count), 256, 0), self.stream(), arguments)?;
-            }
-            self.wait("moving rows")?;
+    /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
+    ///
+    /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an
+    /// error there may be holes that nobody knows, but no row is given to somebody that has a vector.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        if let Err(error) = self.set_spares(&closing.spares) {
+            return (false, Err(error));
         }
-        self.set_rows(closing.given, &closing.spares)?;
-        self.set_dense(closing.dense);
-        Ok(())
+        let moves = match self.move_rows(closing) {
+            Ok(moves) => moves,
+            Err(error) => return (false, Err(error)),
+        };
+        let closed = self.wait("moving rows").and_then(|()| self.set_given(closing.given));
+        drop(moves);
+        if closed.is_ok() {
+            self.set_dense(closing.dense);
+        }
+        (true, closed)
     }
 
-    /// Says which rows were given, and which are spare.
-    fn set_rows(&self, given: u64, spares: &[u64]) -> Result<()> {
+    /// Enqueues the moves, and gives their memory, which must live until they are done. After an error nothing moves.
+    fn move_rows(&self, closing: &Closing) -> Result<Option<DeviceMemory>> {
+        if closing.moves.is_empty() {
+            return Ok(None);
+        }
+        let moves = DeviceMemory::new(&self.gpu, size_of_val(&closing.moves[..]) as u64)?;
+        let (from, count) = (moves.address(), closing.moves.len() as u64);
+        let kernel = &self.kernels.rows(&self.gpu)?.move_rows;
+        // SAFETY: the arguments of `warpset_move_rows`; pageable memory has been copied when the call returns; the caller keeps
+        // `moves`, whose drop waits.
+        unsafe {
+            moves.write_async::<RowMove>(0, &closing.moves, self.stream())?;
+            let arguments = &mut [self.table_argument(), argument(&from), argument(&count)];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(count), 256, 0), self.stream(), arguments)?;
+        }
+        Ok(Some(moves))
+    }
+
+    /// Says which rows are spare.
+    fn set_spares(&self, spares: &[u64]) -> Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let kept = spares.len().min(SPARE_CELLS as usize);
         let cells: Vec<u64> = std::iter::once(kept as u64).chain(spares[..kept].iter().map(|row| row + 1)).collect();
         rows.spares.zero_async(0, (SPARE_CELLS as usize + 1) * 8, self.stream())?;
-        // SAFETY: pageable memory, so it has been copied when the calls return.
-        unsafe {
-            rows.spares.write_async(0, &cells, self.stream())?;
-            self.stored_memory().write_async(8, &[given], self.stream())?;
-        }
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { rows.spares.write_async(0, &cells, self.stream())? };
+        self.wait("listing spare rows")
+    }
+
+    /// Says how many rows were given.
+    fn set_given(&self, given: u64) -> Result<()> {
+        let Some(rows) = &self.rows else { return Ok(()) };
+        // SAFETY: as above.
+        unsafe { self.stored_memory().write_async(8, &[given], self.stream())? };
         self.wait("counting rows")?;
         let mut memory = rows.memory();
         memory.bound = given + memory.promised;
@@ -282,9 +305,11 @@ impl CudaStore {
         let dense = if sums.hits == given { given } else { self.dense().min(given) };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
-        self.set_rows(given, &spares)?;
         self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
         self.set_dense(dense);
+        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU that
+        // cannot do it says so again at its next use.
+        let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
         Ok(sums)
     }
 
