@@ -278,7 +278,7 @@ mod tests {
         for nodes in ["-1", "1.5", "many", "2^60"] {
             assert!(parse(&["--table", "tree", "--nodes", nodes]).is_err(), "{nodes}");
         }
-        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree, root]"));
+        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree, root, indexed]"));
     }
 
     #[test]

@@ -33,9 +33,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// Valid until the table grows or is dropped, or an indexed one is truncated. A kernel that uses it must not be under way, or
     /// be launched, during `clear`, `grow`, `truncate` and `relocate`, nor after an error of `relocate` until another call has
-    /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
-    /// get are slot numbers ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in
-    /// [`len`](Self::len).
+    /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was
+    /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What they put by
+    /// `Table::find_or_put` is counted in [`len`](Self::len).
     ///
     /// # Errors
     ///

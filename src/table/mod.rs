@@ -1,6 +1,7 @@
 //! Tables as callers see them.
 
 mod builder;
+mod factorize;
 mod iter;
 mod key;
 mod outcome;
@@ -12,6 +13,7 @@ mod strategy;
 
 pub use crate::core::batch::Buffers;
 pub use builder::TableBuilder;
+pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
 pub use outcome::{Batch, Outcome, Reference, Tally};

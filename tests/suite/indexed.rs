@@ -3,7 +3,7 @@
 use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use warpset::{Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, TypedTable};
 
 tests![
@@ -19,6 +19,7 @@ tests![
     vectors_of_every_width_have_their_rows,
     growth_to_8_byte_slots_keeps_references,
     full_indexes_take_back_and_grow,
+    factors_are_in_the_order_of_first_occurrence,
 ];
 
 /// Tests of what only a GPU has.
@@ -337,4 +338,40 @@ fn full_indexes_take_back_and_grow(device: &Device) {
     assert_eq!((last.tally.new, last.tally.seen, last.tally.full), (slots, slots, 0));
     let numbers: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();
     assert!(numbers.into_iter().eq(0..2 * slots));
+}
+
+/// As one thread with a `HashMap` numbers them.
+fn factors_are_in_the_order_of_first_occurrence(device: &Device) {
+    for width in some_widths() {
+        let count = scaled(3000, 200);
+        let once = distinct(width, 0, count);
+        // Some many times, some once, and first occurrences far from the order of the values.
+        let rows: Vec<u32> = (0..3 * count)
+            .flat_map(|at| {
+                let which = (at * 7919 + at / 5) % count * (at % 3 + 1) % count;
+                once[which * width..][..width].to_vec()
+            })
+            .collect();
+        let factors = IndexedTable::builder(width).capacity(50).factorize_many(device, &rows).unwrap();
+        let (mut number_of, mut values) = (HashMap::new(), Vec::new());
+        let expected: Vec<u64> = rows
+            .chunks(width)
+            .map(|row| {
+                let next = number_of.len() as u64;
+                *number_of.entry(row).or_insert_with(|| {
+                    values.extend_from_slice(row);
+                    next
+                })
+            })
+            .collect();
+        assert!(factors.numbers == expected && factors.distinct == values, "{width} words");
+        let restored: Vec<u32> =
+            factors.numbers.iter().flat_map(|number| &factors.distinct[*number as usize * width..][..width]).copied().collect();
+        assert!(restored == rows);
+    }
+    let none = IndexedTable::builder(3).factorize_many(device, &[]).unwrap();
+    assert!(none.numbers.is_empty() && none.distinct.is_empty());
+    let keys = TypedTable::<u64, Indexed>::builder().factorize_many(device, &[9, 5, 9, 1, 5]).unwrap();
+    assert_eq!((keys.numbers, keys.distinct), (vec![0, 1, 0, 2, 1], vec![9, 5, 1]));
+    assert!(IndexedTable::builder(3).factorize_many(device, &[1, 2]).is_err(), "no whole vector");
 }

@@ -307,8 +307,8 @@ impl CudaStore {
         unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
         self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
         self.set_dense(dense);
-        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU that
-        // cannot do it says so again at its next use.
+        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU
+        // that cannot do it says so again at its next use.
         let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
         Ok(sums)
     }
