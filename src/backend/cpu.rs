@@ -309,13 +309,17 @@ impl CpuStore {
         self.spec.row_bytes(self.stored[1].load(Ordering::Relaxed).min(rows))
     }
 
-    /// The words of the rows before `dense`, which are not written while the table is borrowed.
-    pub(crate) fn dense_rows(&self) -> &[u32] {
-        let Some(rows) = &self.rows else { return &[] };
-        let words = self.dense() as usize * self.spec.width();
+    /// The words of the first rows, which are not written while the table is borrowed.
+    ///
+    /// # Safety
+    ///
+    /// They are stored, and the caller has seen it.
+    pub(crate) unsafe fn first_rows(&self, rows: u64) -> &[u32] {
+        let Some(CpuRows { words, .. }) = &self.rows else { return &[] };
+        let count = rows as usize * self.spec.width();
         // SAFETY: memory of the table, aligned to pages; these rows are stored, so the words are initialised, and whoever changes
-        // them has the table exclusively (`clear`, `reindex`; `close_holes` moves rows to holes, which come after these).
-        unsafe { std::slice::from_raw_parts(rows.words.address().cast_const().cast(), words) }
+        // them (`clear`, `reindex`, `close_holes`) has the table exclusively.
+        unsafe { std::slice::from_raw_parts(words.address().cast_const().cast(), count) }
     }
 
     /// Closes holes, and says whether rows have moved. Nothing else uses the table.

@@ -174,27 +174,29 @@ impl RawTable {
         }
     }
 
-    /// The table as it is now, which knows how many of its rows are stored without a hole before them. It neither grows nor is
-    /// cleared while this is held, but rows may be added.
-    pub(crate) fn with_dense_rows(&self) -> Result<RwLockReadGuard<'_, Sized>> {
+    /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
+    /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
+    pub(crate) fn with_dense_rows(&self) -> Result<(RwLockReadGuard<'_, Sized>, u64)> {
+        if let Some(mut sized) = self.try_sized_exclusively() {
+            // So that it need not be found out again.
+            let rows = self.dense_rows_of(&sized, true)?;
+            sized.store.set_dense(rows);
+        }
         let sized = self.sized();
-        if sized.store.dense() == sized.store.row_counts()?.given {
-            return Ok(sized);
+        let rows = self.dense_rows_of(&sized, false)?;
+        Ok((sized, rows))
+    }
+
+    fn dense_rows_of(&self, sized: &Sized, exclusively: bool) -> Result<u64> {
+        let dense = sized.store.dense();
+        let RowCounts { stored, given, .. } = sized.store.row_counts()?;
+        // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
+        let is_settled = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        if dense == given || (is_settled && stored == given) {
+            return Ok(given);
         }
-        drop(sized);
-        let mut exclusive = self.sized_exclusively();
-        exclusive.store.settle()?;
-        let RowCounts { stored, given, .. } = exclusive.store.row_counts()?;
-        let mut dense = given;
-        // Two numbers that are not read at the same moment agree by chance, if kernels go on.
-        if stored != given || self.calls.has_kernels.load(Ordering::SeqCst) {
-            let first = exclusive.store.dense();
-            let (holes, _) = exclusive.store.list_holes(first..given, given - first)?;
-            dense = holes.into_iter().min().unwrap_or(given);
-        }
-        exclusive.store.set_dense(dense);
-        drop(exclusive);
-        Ok(self.sized())
+        let (holes, _) = sized.store.list_holes(dense..given, given - dense)?;
+        Ok(holes.into_iter().min().unwrap_or(given))
     }
 
     /// Makes an index of the rows before `last`, of the size that `parameters` say. References stay what they are.

@@ -130,11 +130,16 @@ impl Store {
         on_store!(self.set_dense(rows));
     }
 
-    /// The words of these rows, if they are in the memory of this process.
-    pub(crate) fn dense_rows(&self) -> Option<&[u32]> {
+    /// The words of the first rows, if they are in the memory of this process.
+    ///
+    /// # Safety
+    ///
+    /// They are stored, and the caller has seen it.
+    pub(crate) unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
         match self {
             #[cfg(feature = "cpu")]
-            Self::Cpu(store) => Some(store.dense_rows()),
+            // SAFETY: the caller's.
+            Self::Cpu(store) => Some(unsafe { store.first_rows(rows) }),
             #[cfg(feature = "cuda")]
             Self::Cuda(_) => None,
         }

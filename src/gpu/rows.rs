@@ -11,8 +11,10 @@ use std::sync::{Arc, RwLockReadGuard};
 /// The rows of an indexed table in the memory of its GPU, in the order of their references; see
 /// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
 pub struct DeviceRows<'a, K: Key = Words> {
-    sized: RwLockReadGuard<'a, Sized>,
+    /// Keeps them as they are.
+    _sized: RwLockReadGuard<'a, Sized>,
     address: u64,
+    rows: u64,
     elements: usize,
     /// Of the GPU's context.
     stream: Arc<CudaStream>,
@@ -27,13 +29,13 @@ impl<K: Key> DeviceRows<'_, K> {
 
     /// How many.
     pub fn rows(&self) -> u64 {
-        self.sized.store.dense()
+        self.rows
     }
 }
 
 impl<K: Key> fmt::Debug for DeviceRows<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceRows").field("address", &self.address).field("rows", &self.rows()).finish_non_exhaustive()
+        f.debug_struct("DeviceRows").field("address", &self.address).field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
@@ -66,7 +68,7 @@ impl<K: Key> Table<K, Indexed> {
     /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
     ///
     /// What is enqueued while this lives may read them. `clear`, `grow` and `truncate` wait until it is dropped, and then for the
-    /// GPU.
+    /// GPU; what else holds of it is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -87,9 +89,9 @@ impl<K: Key> Table<K, Indexed> {
     /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
-        let sized = self.raw.with_dense_rows()?;
+        let (sized, rows) = self.raw.with_dense_rows()?;
         let address = sized.store.on_gpu().map_or(0, |store| store.rows_address());
-        let elements = sized.store.dense() as usize * K::elements(self.width());
-        Ok(DeviceRows { sized, address, elements, stream: gpu.context().default_stream(), keys: PhantomData })
+        let elements = rows as usize * K::elements(self.width());
+        Ok(DeviceRows { _sized: sized, address, rows, elements, stream: gpu.context().default_stream(), keys: PhantomData })
     }
 }

@@ -563,10 +563,10 @@ impl<K: Key> Table<K, Indexed> {
     /// All vectors as one slice, in the order of their references: the vector of number i is the i-th. If there are
     /// [holes](Self::holes), those before the first.
     ///
-    /// On a CPU this is the memory of the table. While it lives other threads may put vectors, which it does not show, but
-    /// `clear`, `grow`, `truncate` and growth by itself wait until it is dropped: the thread that has it must not call them, nor
-    /// make the table grow. From a GPU the rows are copied, and nothing waits; `rows_device`
-    /// gives them without a copy. May wait for operations under way first.
+    /// On a CPU this is the memory of the table. While it lives vectors may be put, which it does not show, but `clear`, `grow`,
+    /// `truncate` and growth by itself wait until it is dropped, and calls that come later wait for these. So the thread that has
+    /// it must not call one of these, and no other operation of the table where another thread may call one. Batches leave their
+    /// holes meanwhile. From a GPU the rows are copied; `rows_device` gives them without a copy.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

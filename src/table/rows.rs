@@ -12,18 +12,18 @@ pub struct Rows<'a, K: Key = Words> {
 }
 
 enum Place<'a, K: Key> {
-    /// In the table, which keeps them as they are meanwhile.
-    Table(RwLockReadGuard<'a, Sized>),
+    /// In the table, which keeps them as they are meanwhile: the first ones, so many.
+    Table(RwLockReadGuard<'a, Sized>, u64),
     Copied(Vec<K::Element>),
 }
 
 impl<'a, K: Key> Rows<'a, K> {
     pub(super) fn of(raw: &'a RawTable) -> Result<Self> {
-        let sized = raw.with_dense_rows()?;
-        if sized.store.dense_rows().is_some() {
-            return Ok(Self { place: Place::Table(sized) });
+        let (sized, rows) = raw.with_dense_rows()?;
+        if !raw.device.is_gpu() {
+            return Ok(Self { place: Place::Table(sized, rows) });
         }
-        let (words, _) = sized.store.export(0..sized.store.dense())?;
+        let (words, _) = sized.store.export(0..rows)?;
         Ok(Self { place: Place::Copied(elements(words)) })
     }
 }
@@ -33,8 +33,12 @@ impl<K: Key> Deref for Rows<'_, K> {
 
     fn deref(&self) -> &[K::Element] {
         match &self.place {
-            // Aligned to pages, so for every type of keys.
-            Place::Table(sized) => bytemuck::cast_slice(sized.store.dense_rows().unwrap_or(&[])),
+            Place::Table(sized, rows) => {
+                // SAFETY: `with_dense_rows` has seen them, and whoever would change them has to wait for the guard.
+                let words = unsafe { sized.store.first_rows(*rows) };
+                // Aligned to pages, so for every type of keys.
+                bytemuck::cast_slice(words.unwrap_or(&[]))
+            }
             Place::Copied(rows) => rows,
         }
     }

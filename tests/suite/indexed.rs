@@ -251,7 +251,9 @@ fn rows_are_one_slice(device: &Device) {
         });
         assert_eq!(table.find_or_put_many(&before).unwrap().tally.seen, count as u64, "also by the thread that holds them");
         assert!(rows[..] == before);
-        drop(rows);
+        let more = table.rows().unwrap();
+        assert!(more.len() >= before.len() && more[..before.len()] == before);
+        drop((rows, more));
         drop(batch);
         let last = distinct(width, 3 * count as u64, count);
         table.find_or_put_many(&last).unwrap().complete(&table).unwrap();
