@@ -147,11 +147,15 @@ impl RawTable {
     fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(RwLockWriteGuard<'_, Sized>, Closing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
-        let Some(sized) = self.try_sized_exclusively() else { return Ok(None) };
+        let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
         if self.calls.begun.load(Ordering::SeqCst) != number + 1 || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
         }
         let mut counts = sized.store.row_counts()?;
+        if counts.stored == counts.given {
+            sized.store.set_dense(counts.given);
+            return Ok(None);
+        }
         if counts.has_lost_some() {
             counts.spares = sized.store.list_holes(sized.store.dense()..counts.given, counts.given - counts.stored)?.0;
         }
