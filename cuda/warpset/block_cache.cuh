@@ -163,6 +163,18 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
+    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
+    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    template <class Write>
+    WARPSET_FN void give_distinct(u32 left, Write write)
+    {
+        for (u32 at = Block::thread(); at < left * width; at += Block::threads())
+            write(at / width, at % width, words_of(at / width)[at % width]);
+        Block::sync();  // the rows are read
+        if (Block::thread() == 0) *taken() = 0;
+        Block::sync();  // and may be overwritten
+    }
+
 private:
     WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * row_words; }
     WARPSET_FN u64* parents() const { return is_incremental ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }

@@ -12,6 +12,8 @@ mod device;
 #[path = "../support/exit.rs"]
 mod exit;
 mod floor;
+#[path = "../support/in_process.rs"]
+mod in_process;
 mod input;
 #[path = "../support/memory.rs"]
 mod memory;
@@ -25,6 +27,7 @@ mod options;
 mod program;
 mod progress;
 mod random;
+mod ranks;
 mod report;
 #[path = "../support/stopping.rs"]
 mod stopping;
@@ -42,7 +45,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, Bucket, CompactTree, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable};
+use warpset::{
+    Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
+};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
@@ -55,21 +60,27 @@ fn main() -> ExitCode {
 fn replay(options: &Options) -> Result<u8> {
     // There is nothing to be reported before the end.
     stopping::watch(options.timeout, options.json, "before the end")?;
-    let device = options.device.open()?;
+    let devices = options.device.open_all()?;
     let vectors = input(options)?;
     match (options.table, options.roots) {
-        (TableKind::Bucket, _) => replay_into(&table::make::<Bucket>(options, &vectors, &device)?, options, &vectors),
-        (TableKind::Tree, Roots::Plain) => replay_into(&table::make::<Tree>(options, &vectors, &device)?, options, &vectors),
-        (TableKind::Tree, Roots::Compact) => {
-            replay_into(&table::make::<CompactTree>(options, &vectors, &device)?, options, &vectors)
-        }
-        (TableKind::Indexed, _) => replay_into(&table::make::<Indexed>(options, &vectors, &device)?, options, &vectors),
-        (TableKind::Root, _) => replay_into(&table::make::<Root>(options, &vectors, &device)?, options, &vectors),
+        (TableKind::Bucket, _) => replay_on::<Bucket>(&devices, options, &vectors),
+        (TableKind::Tree, Roots::Plain) => replay_on::<Tree>(&devices, options, &vectors),
+        (TableKind::Tree, Roots::Compact) => replay_on::<CompactTree>(&devices, options, &vectors),
+        (TableKind::Indexed, _) => replay_on::<Indexed>(&devices, options, &vectors),
+        (TableKind::Root, _) => replay_on::<Root>(&devices, options, &vectors),
+    }
+}
+
+/// Into one table, or into one that is spread over ranks, if there are several devices or ranks are asked for.
+fn replay_on<S: Kind>(devices: &[Device], options: &Options, vectors: &Vectors) -> Result<u8> {
+    match (devices, options.local_ranks) {
+        ([device], None) => replay_into(&table::make::<S>(options, vectors, device)?, options, vectors),
+        (_, ranks) => ranks::replay::<S>(devices, ranks.map_or(devices.len(), usize::from), options, vectors),
     }
 }
 
 fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<u8> {
-    ensure_room(options, table, vectors)?;
+    ensure_room(options, table.slots(), vectors)?;
     warm_up(table, vectors)?;
     let (first, batch) = pass(table, vectors, options.verify)?;
     let mut passes = vec![first];
@@ -82,7 +93,7 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         false => (None, None),
     };
     let verified = verification.as_ref().map(Result::is_ok);
-    let failure = failure(verification, batch, table);
+    let failure = failure(verification, batch.complete(table).err());
     let report = Report {
         vectors,
         kind: options.table,
@@ -92,29 +103,35 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         passes,
         gpu_gops,
         floor_gops,
+        ranks: None,
         verified,
         failure: failure.as_ref().map(|ended| (ended.why.as_str(), ended.code)),
     };
+    tell(options, &report, failure.as_ref())
+}
+
+/// Prints what came of it; gives the exit code.
+fn tell(options: &Options, report: &Report<'_>, failure: Option<&Ended>) -> Result<u8> {
     program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
-    if let Some(ended) = &failure {
+    if let Some(ended) = failure {
         program::print_error(&format!("error: {ended}\n"));
     }
     Ok(failure.map_or(0, |ended| ended.code))
 }
 
 /// What is wrong with a replay that was done to its end: the table differs from the reference set, or was too full.
-fn failure<S: Storage>(verification: Option<Result<()>>, batch: Batch, table: &VectorTable<S>) -> Option<Ended> {
+fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ended> {
     if let Some(Err(difference)) = verification {
         return Some(Ended { code: exit::FOUND, why: format!("{difference:#}") });
     }
-    let error = batch.complete(table).err()?;
+    let error = full?;
     let why = table::advice(&error).map_or_else(|| error.to_string(), |advice| format!("{advice}: {error}"));
     let code = if matches!(error, Error::TableFull { .. }) { exit::INCOMPLETE } else { exit::ERROR };
     Some(Ended { code, why })
 }
 
 /// An error if there is no memory for what a pass gives, and a verification holds.
-fn ensure_room<S: Storage>(options: &Options, table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
+fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
     let (count, free) = (vectors.count() as u64, options.memory.unwrap_or_else(memory::free_memory));
     let mut bytes = count * size_of::<Outcome>() as u64;
     if options.verify {
@@ -122,7 +139,7 @@ fn ensure_room<S: Storage>(options: &Options, table: &VectorTable<S>, vectors: &
         bytes += count * size_of::<Option<Reference>>() as u64 + verify::bytes_for(stored);
     }
     let what = if options.verify { "outcomes, references and the reference set" } else { "outcomes" };
-    memory::ensure_room(&format!("{what} of {count} vectors in a table of {} slots", table.slots()), bytes, free)
+    memory::ensure_room(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes, free)
 }
 
 fn input(options: &Options) -> Result<Vectors> {

@@ -66,9 +66,15 @@ pub struct Options {
     pub seed: u64,
 
     /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU.
+    /// the most memory, or else the CPU. With gpu:0,1 or gpu:all it is spread over several GPUs, a rank on each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
+
+    /// Spreads the table over so many ranks in this process, each with its share of --device's threads, or all on its GPU; with
+    /// several GPUs as many on each. Each offers its part of the vectors. --capacity is that of all ranks together, --nodes that
+    /// of each. Neither the floor nor the rate of a GPU alone is measured then.
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Table")]
+    pub local_ranks: Option<u16>,
 
     /// The kind of table.
     #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]

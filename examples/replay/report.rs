@@ -9,6 +9,18 @@ use warpset::{Device, Spec, Stats, Tally};
 /// Bytes of a node, and of a root.
 const NODE_BYTES: u64 = 8;
 
+/// How a table is spread over ranks.
+pub struct Ranks {
+    /// Vectors that each stores.
+    pub stored: Vec<u64>,
+    /// The fill of the fullest table / the fill of all together.
+    pub balance: f64,
+    /// From any rank to any other, in all passes.
+    pub bytes_exchanged: u64,
+    /// Seconds of waiting for other ranks, copies included: the mean.
+    pub waited: f64,
+}
+
 /// One pass over the vectors.
 pub struct Pass {
     pub seconds: f64,
@@ -34,6 +46,8 @@ pub struct Report<'a> {
     pub gpu_gops: Option<f64>,
     /// The placement floor of the first pass, if it was measured; trees have none.
     pub floor_gops: Option<f64>,
+    /// Of several ranks.
+    pub ranks: Option<Ranks>,
     /// Whether a verification found no difference, if there was one.
     pub verified: Option<bool>,
     /// What is wrong, and the exit code that tells it.
@@ -87,6 +101,13 @@ impl Report<'_> {
             "accesses_per_call": stats.accesses_per_call(),
             "device": self.device.to_string(),
             "table": self.spec.to_string(),
+            "ranks": self.ranks.as_ref().map(|ranks| json!({
+                "count": ranks.stored.len(),
+                "stored": ranks.stored,
+                "balance": ranks.balance,
+                "bytes_exchanged": ranks.bytes_exchanged,
+                "seconds_waiting": ranks.waited,
+            })),
             "verified": self.verified,
             "error": self.failure.map(|(error, _)| error),
             "exit_code": self.failure.map_or(0, |(_, code)| code),
@@ -122,7 +143,14 @@ impl Report<'_> {
             ("first pass", pass_text(self.first().seconds, self.first().gops())),
         ]);
         rows.extend(self.later_passes_text().map(|text| ("later passes", text)));
-        if self.device.is_gpu() {
+        if let Some(Ranks { stored, balance, bytes_exchanged, waited }) = &self.ranks {
+            let bytes = HumanBytes(*bytes_exchanged);
+            let text = format!(
+                "{}, the fullest {balance:.3} times as full as all; {bytes} exchanged, {waited:.2} s of waiting each",
+                stored.len()
+            );
+            rows.push(("ranks", text));
+        } else if self.device.is_gpu() {
             rows.push(("", "end to end: vectors go from host memory to the GPU, and outcomes back".into()));
             let alone = self.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
             rows.push(("on the GPU", alone));

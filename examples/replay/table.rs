@@ -124,6 +124,12 @@ impl Kind for Root {
 
 /// The table that the options ask for.
 pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
+    let (builder, slots) = builder::<S>(options, vectors, device)?;
+    Ok(builder.capacity(slots).build(device)?)
+}
+
+/// What the options ask for but its slots; and these.
+pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<S>, u64)> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
     let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device, options.memory), Ok)?;
@@ -133,9 +139,9 @@ pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> R
         let what = format!("{capacity} slots of the table (--capacity, --fill)");
         ensure_room(&what, bytes, options.memory.unwrap_or_else(free_memory))?;
     }
-    let builder = VectorTable::builder(vectors.width).capacity(capacity).grows(options.grow).seed(options.seed);
+    let builder = VectorTable::builder(vectors.width).grows(options.grow).seed(options.seed);
     let builder = S::with_strategy(S::with_keys_of(builder, options, vectors)?, strategy);
-    Ok(S::with_nodes(builder, nodes).build(device)?)
+    Ok((S::with_nodes(builder, nodes), capacity))
 }
 
 /// A table like this one, as large as it is now, with other seeds.

@@ -7,17 +7,18 @@ use super::vectors::Vectors;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt::Debug;
 use warpset::{Batch, Outcome, Reference, Storage, VectorTable};
 
 /// References read back at a time.
 const PIECE: usize = 1 << 16;
 
 /// What the calls that offered one vector reported.
-struct Offered {
+pub struct Offered<R = Reference> {
     first: usize,
     /// All calls must give the same; `None` where the table was full.
-    reference: Option<Reference>,
-    new: bool,
+    pub reference: Option<R>,
+    pub new: bool,
 }
 
 /// Memory for the set of so many distinct vectors: its entries, and as many that are free.
@@ -29,7 +30,7 @@ pub fn bytes_for(distinct: u64) -> u64 {
 pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
     ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
-    let set = reference_set(vectors, batch)?;
+    let set = reference_set(vectors, &batch.outcomes, &batch.references, batch.tally.new)?;
     let stored = set.values().filter(|offered| offered.new).count() as u64;
     ensure!(batch.tally.new == stored, "the tally has {} new vectors, {stored} are", batch.tally.new);
     ensure!(table.len()? == stored, "the table says it holds {} vectors, {stored} were put", table.len()?);
@@ -39,12 +40,17 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
 
 /// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one
 /// reference.
-fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a [u32], Offered>> {
+pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
+    vectors: &'a Vectors,
+    outcomes: &[Outcome],
+    references: &[Option<R>],
+    new: u64,
+) -> Result<HashMap<&'a [u32], Offered<R>>> {
     let progress = Progress::new("verifying outcomes", vectors.count() as u64);
-    let mut set: HashMap<&[u32], Offered> = HashMap::new();
-    reserve(&mut set, batch.tally.new)?;
+    let mut set: HashMap<&[u32], Offered<R>> = HashMap::new();
+    reserve(&mut set, new)?;
     for (at, vector) in vectors.iter().enumerate() {
-        let (outcome, reference) = (batch.outcomes[at], batch.references[at]);
+        let (outcome, reference) = (outcomes[at], references[at]);
         ensure!(reference.is_some() == (outcome != Outcome::Full), "vector {at} is {outcome:?} with reference {reference:?}");
         let new = outcome == Outcome::New;
         // If the tally is wrong, there may be more.
@@ -72,7 +78,7 @@ fn reference_set<'a>(vectors: &'a Vectors, batch: &Batch) -> Result<HashMap<&'a 
 }
 
 /// Makes room for so many more, or says how much memory that takes.
-fn reserve(set: &mut HashMap<&[u32], Offered>, more: u64) -> Result<()> {
+fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
     let all = set.len() as u64 + more;
     let reserved = usize::try_from(more).ok().and_then(|more| set.try_reserve(more).ok());
     reserved.with_context(|| format!("a reference set of {all} vectors needs {}, which were not granted", amount(bytes_for(all))))

@@ -5,11 +5,20 @@ use std::num::IntErrorKind;
 use std::str::FromStr;
 use warpset::Device;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum DeviceChoice {
     Best,
-    Cpu { threads: usize },
-    Gpu { ordinal: usize },
+    Cpu {
+        threads: usize,
+    },
+    Gpu {
+        ordinal: usize,
+    },
+    /// Several, each once.
+    Gpus {
+        ordinals: Vec<usize>,
+    },
+    AllGpus,
 }
 
 impl FromStr for DeviceChoice {
@@ -17,6 +26,11 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
+        match (kind, number) {
+            ("gpu", Some("all")) => return Ok(Self::AllGpus),
+            ("gpu", Some(list)) if list.contains(',') => return parse_list(list),
+            _ => {}
+        }
         let number = number.map(parse_number).transpose()?;
         match (kind, number) {
             ("best", None) => Ok(Self::Best),
@@ -26,14 +40,15 @@ impl FromStr for DeviceChoice {
             }
             ("cpu", threads) => Ok(Self::Cpu { threads: threads.unwrap_or_else(cores) }),
             ("gpu", ordinal) => Ok(Self::Gpu { ordinal: ordinal.unwrap_or(0) }),
-            _ => Err("it must be best, cpu, cpu:THREADS, gpu or gpu:NUMBER".into()),
+            _ => Err("it must be best, cpu, cpu:THREADS, gpu, gpu:NUMBER, gpu:NUMBER,NUMBER or gpu:all".into()),
         }
     }
 }
 
 impl DeviceChoice {
-    pub fn open(self) -> Result<Device> {
-        match self {
+    /// The one device that it is; of several the first.
+    pub fn open(&self) -> Result<Device> {
+        match *self {
             Self::Best => Ok(Device::best()?),
             #[cfg(feature = "cpu")]
             Self::Cpu { threads } => Ok(Device::cpu_with_threads(threads)),
@@ -43,15 +58,55 @@ impl DeviceChoice {
             Self::Gpu { ordinal } => Ok(Device::gpu(ordinal)?),
             #[cfg(not(feature = "cuda"))]
             Self::Gpu { ordinal } => anyhow::bail!("this build cannot use GPU {ordinal}: warpset's feature `cuda` is off"),
+            Self::Gpus { .. } | Self::AllGpus => Ok(self.open_all()?.swap_remove(0)),
+        }
+    }
+
+    /// All devices that are chosen, at least one, in the order in which they are named.
+    pub fn open_all(&self) -> Result<Vec<Device>> {
+        let ordinals = match self {
+            Self::Gpus { ordinals } => ordinals.clone(),
+            #[cfg(feature = "cuda")]
+            Self::AllGpus => (0..Device::gpus()?.len()).collect(),
+            #[cfg(not(feature = "cuda"))]
+            Self::AllGpus => anyhow::bail!("this build cannot use GPUs: warpset's feature `cuda` is off"),
+            _ => return Ok(vec![self.open()?]),
+        };
+        anyhow::ensure!(!ordinals.is_empty(), "there is no GPU");
+        ordinals.into_iter().map(|ordinal| Self::Gpu { ordinal }.open()).collect()
+    }
+
+    /// Whether it may be several devices.
+    #[allow(dead_code, reason = "`replay` opens all")]
+    pub fn may_be_several(&self) -> bool {
+        matches!(self, Self::Gpus { .. } | Self::AllGpus)
+    }
+
+    /// The GPUs that it names, if it names any.
+    #[allow(dead_code, reason = "for processes that are connected by NCCL")]
+    pub fn named_gpus(&self) -> Vec<usize> {
+        match self {
+            Self::Gpu { ordinal } => vec![*ordinal],
+            Self::Gpus { ordinals } => ordinals.clone(),
+            _ => Vec::new(),
         }
     }
 
     /// The threads of a table on the CPU, or of the work beside a GPU.
-    pub fn threads(self) -> usize {
+    pub fn threads(&self) -> usize {
         match self {
-            Self::Cpu { threads } => threads,
-            Self::Best | Self::Gpu { .. } => cores(),
+            Self::Cpu { threads } => *threads,
+            _ => cores(),
         }
+    }
+}
+
+/// `0,1`: GPUs, each once.
+fn parse_list(list: &str) -> Result<DeviceChoice, String> {
+    let ordinals = list.split(',').map(parse_number).collect::<Result<Vec<_>, _>>()?;
+    match ordinals.iter().enumerate().find(|(at, ordinal)| ordinals[..*at].contains(ordinal)) {
+        Some((_, twice)) => Err(format!("GPU {twice} is named twice")),
+        None => Ok(DeviceChoice::Gpus { ordinals }),
     }
 }
 
@@ -74,6 +129,8 @@ mod tests {
     fn devices_are_written_in_words_and_numbers() {
         assert!(matches!("cpu:1024".parse(), Ok(DeviceChoice::Cpu { threads: 1024 })));
         assert!(matches!("gpu".parse(), Ok(DeviceChoice::Gpu { ordinal: 0 })));
+        assert!(matches!("gpu:all".parse(), Ok(DeviceChoice::AllGpus)));
+        assert!(matches!("gpu:2,0".parse(), Ok(DeviceChoice::Gpus { ordinals }) if ordinals == [2, 0]));
         for (text, part) in [
             ("cpu:0", "at least 1"),
             ("cpu:1025", "1025 threads are too many: a table on the CPU has at most 1024"),
@@ -82,6 +139,12 @@ mod tests {
             ("cpu:-1", "`-1` is not a whole number"),
             ("cpu:", "`` is not a whole number"),
             ("tpu", "it must be"),
+            ("gpu:0,1,0", "GPU 0 is named twice"),
+            ("gpu:0,", "`` is not a whole number"),
+            ("gpu:0,all", "`all` is not a whole number"),
+            ("gpu:any", "`any` is not a whole number"),
+            ("cpu:1,2", "`1,2` is not a whole number"),
+            ("cpu:all", "`all` is not a whole number"),
         ] {
             let error = text.parse::<DeviceChoice>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

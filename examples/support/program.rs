@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// An error with an exit code of its own; all others have [`exit::ERROR`].
 #[derive(Debug)]
@@ -36,11 +36,24 @@ pub enum Printer {
     Watch,
 }
 
+/// Another process prints what is to be printed; this one its errors.
+static PRINTS_NOTHING: AtomicBool = AtomicBool::new(false);
+
 static PRINTER: AtomicU8 = AtomicU8::new(Printer::Nobody as u8);
 
 /// Asks for standard output, which the first to ask gets. False if it was asked for before, by whomever.
 pub fn claim_output(who: Printer) -> bool {
     PRINTER.compare_exchange(Printer::Nobody as u8, who as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+}
+
+/// From here on nothing is printed but errors, on standard error.
+#[allow(dead_code, reason = "`replay` is one process")]
+pub fn print_nothing() {
+    PRINTS_NOTHING.store(true, Ordering::SeqCst);
+}
+
+pub fn prints_nothing() -> bool {
+    PRINTS_NOTHING.load(Ordering::SeqCst)
 }
 
 /// Parses the command line and runs the program, which gives its exit code. `render` is what a person reads of an error.
@@ -102,6 +115,9 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
 
 /// Prints the one thing that goes to standard output. Whoever reads it may have read enough before its end: that is no error.
 pub fn print(text: &str) -> Result<()> {
+    if prints_nothing() {
+        return Ok(());
+    }
     if !claim_output(Printer::Main) {
         while PRINTER.load(Ordering::SeqCst) == Printer::Watch as u8 {
             std::thread::park(); // until that has ended the program
@@ -113,6 +129,14 @@ pub fn print(text: &str) -> Result<()> {
     match printed {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("the report cannot be printed"),
+    }
+}
+
+/// Prints on standard error what is no error.
+#[allow(dead_code, reason = "`replay` has no warnings")]
+pub fn print_warning(text: &str) {
+    if !prints_nothing() {
+        print_error(text);
     }
 }
 

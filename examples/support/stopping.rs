@@ -93,7 +93,7 @@ pub fn asked() -> Option<Stop> {
 fn end(error: &Ended, json: bool) -> ! {
     use std::io::Write;
     program::print_error(&format!("error: {error}\n"));
-    if json {
+    if json && !program::prints_nothing() {
         let _ = writeln!(std::io::stdout(), "{}", program::failure(&error.why, error.code));
     }
     // Not `exit`: other threads are in the middle of something.

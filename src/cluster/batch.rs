@@ -73,6 +73,9 @@ pub struct Batch {
     /// Where *this* rank's table stores the vectors that it did not store before, whichever rank has offered them, in no order;
     /// empty unless asked for. The next level of a breadth-first search in which states stay with their owners.
     pub stored_here: Vec<crate::Reference>,
+    /// How many vectors this rank's table did not store before, whichever rank has offered them; 0 unless
+    /// [`stored_here`](Self::stored_here) was asked for, from the host or in device memory.
+    pub stored_here_count: u64,
     /// Why tables that grow did not, of which rank ever; vectors then went into what slots there were, and are
     /// [`Full`](Outcome::Full) if there were none. The same on all ranks.
     pub error: Option<Error>,

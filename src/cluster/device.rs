@@ -19,12 +19,13 @@ pub struct DeviceBatch<'a, E = u32> {
     outcomes: Option<&'a mut dyn BufferMut<u8>>,
     references: Option<&'a mut dyn BufferMut<u64>>,
     owners: Option<&'a mut dyn BufferMut<u32>>,
+    stored_here: Option<&'a mut dyn BufferMut<u64>>,
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors, one after another, words or keys.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
-        Self { vectors, count, outcomes: None, references: None, owners: None }
+        Self { vectors, count, outcomes: None, references: None, owners: None, stored_here: None }
     }
 
     /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
@@ -42,6 +43,14 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// Per vector: the rank that owns it.
     pub fn owners(mut self, ranks: &'a mut dyn BufferMut<u32>) -> Self {
         self.owners = Some(ranks);
+        self
+    }
+
+    /// The bits of the references of vectors that *this* rank's table did not store before, whichever rank has offered them, in
+    /// no order, from the buffer's first element on: [`Batch::stored_here_count`] of them. Those that find no room are counted,
+    /// and not written. There are no more than this rank's table has free slots.
+    pub fn stored_here(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
+        self.stored_here = Some(bits);
         self
     }
 }
@@ -80,8 +89,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<Batch> {
         let raw = &self.local.raw;
-        let DeviceBatch { vectors, count, outcomes, references, owners } = batch;
-        let wants_references = references.is_some();
+        let DeviceBatch { vectors, count, outcomes, references, owners, stored_here } = batch;
+        let (wants_references, wants_stored) = (references.is_some(), stored_here.is_some());
+        let stored_capacity = stored_here.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let refused = match raw.device.as_gpu() {
             None => Some(Error::NotOnGpu { operation: name, device: raw.device.to_string() }),
             Some(gpu) => (|| {
@@ -90,12 +100,13 @@ impl<K: Key, S: Storage> Table<K, S> {
                 outcomes.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "outcomes", buffer, count))?;
                 references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "references", buffer, count))?;
                 owners.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "owners", buffer, count))?;
+                stored_here.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "stored_here", buffer, 0))?;
                 gpu.check_not_capturing(stream)
             })()
             .err(),
         };
         let offer =
-            |input, refused| Offer { operation, search, input, references: wants_references, stored_here: false, refused };
+            |input, refused| Offer { operation, search, input, references: wants_references, stored_here: wants_stored, refused };
         if refused.is_some() {
             let mut answers = Answers::default();
             self.engine.rounds(raw, &offer(Input::Host(&[]), refused), &mut answers)?;
@@ -106,6 +117,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let (outcomes_at, _outcomes) = outcomes.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (references_at, _references) = references.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (owners_at, _owners) = owners.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
+        let (stored_at, _stored) = stored_here.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         // The rank's own stream comes after what was enqueued for the buffers.
         let refused = raw.device.as_gpu().and_then(|gpu| gpu.wait(stream, "waiting for a batch").err());
         let mut answers = Answers {
@@ -113,10 +125,14 @@ impl<K: Key, S: Storage> Table<K, S> {
                 outcomes: outcomes_at.unwrap_or(0),
                 references: references_at.unwrap_or(0),
                 owners: owners_at.unwrap_or(0),
+                stored_here: stored_at.unwrap_or(0),
+                stored_capacity,
+                stored: 0,
             }),
             ..Answers::default()
         };
         self.engine.rounds(raw, &offer(Input::Gpu { address: vectors_at, count }, refused), &mut answers)?;
-        Ok(Batch { tally: answers.tally, total: answers.total, error: answers.limit, ..Batch::default() })
+        let stored_here_count = answers.device.map_or(0, |device| device.stored);
+        Ok(Batch { tally: answers.tally, total: answers.total, stored_here_count, error: answers.limit, ..Batch::default() })
     }
 }

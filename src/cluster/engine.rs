@@ -1,7 +1,7 @@
 //! The rounds of an operation, whatever the keys: see the chapter of the module.
 
 use super::link::{Link, agree};
-use super::partition::{Input, Output, Partition, Rows};
+use super::partition::{Fresh, Input, Output, Partition, Rows};
 use super::record::{Operation, Record};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
@@ -57,6 +57,10 @@ pub(super) struct DeviceResults {
     pub outcomes: u64,
     pub references: u64,
     pub owners: u64,
+    /// Of vectors that are new on this rank, with room for so many; and how many there are so far.
+    pub stored_here: u64,
+    pub stored_capacity: u64,
+    pub stored: u64,
 }
 
 /// What ranks do for more room: the same on all.
@@ -139,10 +143,9 @@ impl Engine {
         let Self { link, partition } = self;
         let (search, me) = (offer.search, rows.own);
         let mut failed: Option<Error> = None;
-        let mut fresh = std::mem::take(&mut answers.fresh);
+        let mut fresh = answers.take_fresh(offer);
         let mut put = |partition: &mut Partition, rank: usize| {
-            let fresh = offer.stored_here.then_some(&mut fresh);
-            if let (None, Err(error)) = (&failed, partition.search(raw, search, rows, rank, fresh)) {
+            if let (None, Err(error)) = (&failed, partition.search(raw, search, rows, rank, &mut fresh)) {
                 failed = Some(error);
             }
         };
@@ -159,7 +162,7 @@ impl Engine {
         unsafe { link.exchange(&partition.replies(rows), || ())? };
         let checked = partition.check_replies(rows);
         link.unless_ended(checked)?;
-        answers.fresh = fresh;
+        answers.keep_fresh(fresh);
         let collected = partition.collect(search, rows, answers.output(first, len));
         match collected {
             // Of another rank's failure this one hears with the next record.
@@ -254,6 +257,31 @@ impl Answers {
             self.outcomes = vec![0; count];
             if offer.references {
                 (self.references, self.owners) = (vec![0; count], vec![0; count]);
+            }
+        }
+    }
+
+    /// Where references of what is new on this rank go, taken out for a round.
+    fn take_fresh(&mut self, offer: &Offer<'_>) -> Fresh {
+        if !offer.stored_here {
+            return Fresh::Unwanted;
+        }
+        #[cfg(feature = "cuda")]
+        if let Some(DeviceResults { stored_here, stored_capacity, stored, .. }) = self.device {
+            return Fresh::Gpu { address: stored_here, capacity: stored_capacity, count: stored };
+        }
+        Fresh::Host(std::mem::take(&mut self.fresh))
+    }
+
+    fn keep_fresh(&mut self, fresh: Fresh) {
+        match fresh {
+            Fresh::Unwanted => {}
+            Fresh::Host(fresh) => self.fresh = fresh,
+            #[cfg(feature = "cuda")]
+            Fresh::Gpu { count, .. } => {
+                if let Some(device) = &mut self.device {
+                    device.stored = count;
+                }
             }
         }
     }

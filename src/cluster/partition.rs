@@ -99,6 +99,19 @@ pub(super) enum Output<'a> {
     },
 }
 
+/// Where references of vectors that are new on this rank go.
+pub(super) enum Fresh {
+    Unwanted,
+    Host(Vec<u64>),
+    /// In the memory of the rank's GPU: from this address on, of which so many are written, or counted if there is no more room.
+    #[cfg(feature = "cuda")]
+    Gpu {
+        address: u64,
+        capacity: u64,
+        count: u64,
+    },
+}
+
 /// One allocation for so many elements of so many bytes.
 struct Array {
     memory: Memory,
@@ -381,15 +394,8 @@ impl Partition {
     }
 
     /// Searches for the rows of a rank's run, or puts them, and writes the reply. References of the new ones are added to
-    /// `fresh`, if they are wanted.
-    pub(super) fn search(
-        &mut self,
-        raw: &RawTable,
-        search: Search,
-        rows: &Rows,
-        rank: usize,
-        fresh: Option<&mut Vec<u64>>,
-    ) -> Result<()> {
+    /// `fresh`.
+    pub(super) fn search(&mut self, raw: &RawTable, search: Search, rows: &Rows, rank: usize, fresh: &mut Fresh) -> Result<()> {
         let count = rows.from(rank);
         if count == 0 {
             return Ok(());
@@ -411,7 +417,7 @@ impl Partition {
     }
 
     #[cfg(feature = "cpu")]
-    fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, fresh: Option<&mut Vec<u64>>) -> Result<()> {
+    fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, fresh: &mut Fresh) -> Result<()> {
         let count = run.count as usize;
         // SAFETY: the run and the reply have room for `count` rows (`runs` has laid them out by the same numbers), in memory that
         // this rank alone uses: an exchange that may be under way writes to and reads other messages. They are aligned to lines,
@@ -424,8 +430,10 @@ impl Partition {
             )
         };
         let mut none = Vec::new();
-        let wanted = fresh.is_some() && search == Search::FindOrPut;
-        let fresh = fresh.unwrap_or(&mut none);
+        let (wanted, fresh) = match fresh {
+            Fresh::Host(fresh) => (search == Search::FindOrPut, fresh),
+            _ => (false, &mut none),
+        };
         let before = fresh.len();
         fresh.resize(before + if wanted { count } else { 0 }, 0);
         let mut batch = HostBatch {
@@ -442,22 +450,21 @@ impl Partition {
     }
 
     #[cfg(feature = "cuda")]
-    fn search_on_gpu(
-        &mut self,
-        raw: &RawTable,
-        search: Search,
-        run: Run,
-        rank: usize,
-        fresh: Option<&mut Vec<u64>>,
-    ) -> Result<()> {
-        if fresh.is_some() && self.fresh.is_none() {
+    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize, fresh: &mut Fresh) -> Result<()> {
+        if matches!(fresh, Fresh::Host(_)) && self.fresh.is_none() {
             self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
         }
         // A part of the buffer for each rank: each run's counts begin at 0.
         let first = 8 * rank as u64 * self.round as u64;
-        let new_references = match (&fresh, &self.fresh) {
-            (Some(_), Some(memory)) if search == Search::FindOrPut => memory.address() + first,
-            _ => 0,
+        let (new_references, new_capacity) = match (&*fresh, &self.fresh) {
+            _ if search == Search::Find => (0, 0),
+            (Fresh::Host(_), Some(memory)) => (memory.address() + first, run.count),
+            // The caller's buffer, behind what it has already.
+            (Fresh::Gpu { address, capacity, count }, _) => {
+                let written = (*count).min(*capacity);
+                (address + 8 * written, (capacity - written).min(run.count))
+            }
+            _ => (0, 0),
         };
         let counts_at = run.reply + COUNTS_AT;
         let batch = BatchView {
@@ -466,7 +473,7 @@ impl Partition {
             outcomes: run.outcomes,
             references: run.references,
             new_references,
-            new_capacity: if new_references == 0 { 0 } else { run.count },
+            new_capacity,
             // Zeros so far: `write_stamps`.
             counts: counts_at,
             ..BatchView::default()
@@ -475,14 +482,24 @@ impl Partition {
         // SAFETY: as in `search_here`, in the memory of this GPU, on the stream of this rank; it all stays until the stream has
         // passed the kernel, as memory that is freed waits for that.
         unsafe { raw.enqueue_once(search, &batch, stream.cu_stream())? };
-        if let (Some(fresh), Some(memory), true) = (fresh, &self.fresh, new_references != 0) {
-            let mut counts = [Counts::default()];
-            self.rank.read(&self.replies_out, counts_at - self.replies_out.address(), &mut counts)?;
-            let before = fresh.len();
-            fresh.resize(before + counts[0].new_references as usize, 0);
-            self.rank.read(memory, first, &mut fresh[before..])?;
+        if new_references == 0 {
+            return Ok(());
         }
-        Ok(())
+        let mut counts = [Counts::default()];
+        self.rank.read(&self.replies_out, counts_at - self.replies_out.address(), &mut counts)?;
+        let new = counts[0].new_references;
+        match (fresh, &self.fresh) {
+            (Fresh::Host(fresh), Some(memory)) => {
+                let before = fresh.len();
+                fresh.resize(before + new as usize, 0);
+                self.rank.read(memory, first, &mut fresh[before..])
+            }
+            (Fresh::Gpu { count, .. }, _) => {
+                *count += new;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where each reply is to be sent from, and where those to this rank go to.

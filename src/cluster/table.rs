@@ -102,6 +102,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             total,
             outcomes: outcomes.into_iter().map(outcome).collect(),
             references: places(&references, &owners),
+            stored_here_count: fresh.len() as u64,
             stored_here: fresh.into_iter().filter_map(crate::Reference::from_bits).collect(),
             error: limit,
         })

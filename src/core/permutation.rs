@@ -22,6 +22,8 @@ pub struct Permutation<T> {
     /// Odd.
     pub(crate) multipliers: [T; 3],
     pub(crate) step: T,
+    /// The low `bits` bits.
+    mask: T,
 }
 
 impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
@@ -34,7 +36,8 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         let most = (T::max_value().count_ones()).min(64);
         assert!((8..=most).contains(&bits), "{bits} bits, not 8 to {most}");
         assert!(multipliers.into_iter().all(|factor| factor & T::one() == T::one()), "multipliers must be odd");
-        Self { bits, multipliers, step }
+        let mask = T::max_value() >> (T::max_value().count_ones() - bits) as usize;
+        Self { bits, multipliers, step, mask }
     }
 
     /// A family drawn at random.
@@ -59,7 +62,8 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         // By chance, so many functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {
             let buckets = |key: u64| {
-                let bucket = |function| self.hash(function, low_bits::<T>(key) & self.mask()) >> (self.bits - 6) as usize;
+                let scrambled = self.scramble(low_bits::<T>(key) & self.mask);
+                let bucket = |function| self.place(function, scrambled) >> (self.bits - 6) as usize;
                 let reached = (0..functions).fold(0u64, |set, function| set | 1 << bucket(function).to_u64().unwrap_or(0));
                 f64::from(reached.count_ones())
             };
@@ -70,15 +74,23 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
 
     /// The hash of a key under a function of the family.
     pub fn hash(&self, function: u32, key: T) -> T {
-        let [m0, m1, m2] = self.multipliers;
-        let scrambled = self.multiply(self.fold(self.multiply(self.fold(key), m0)), m1);
-        self.multiply(self.fold(scrambled.wrapping_add(&self.steps(function)) & self.mask()), m2)
+        self.place(function, self.scramble(key))
+    }
+
+    /// What all functions begin with.
+    fn scramble(&self, key: T) -> T {
+        let [m0, m1, _] = self.multipliers;
+        self.multiply(self.fold(self.multiply(self.fold(key), m0)), m1)
+    }
+
+    fn place(&self, function: u32, scrambled: T) -> T {
+        self.multiply(self.fold(scrambled.wrapping_add(&self.steps(function)) & self.mask), self.multipliers[2])
     }
 
     /// The key that has this hash.
     pub fn key(&self, function: u32, hash: T) -> T {
         let [i0, i1, i2] = self.multipliers.map(inverse_of_odd);
-        let scrambled = self.fold(self.multiply(hash, i2)).wrapping_sub(&self.steps(function)) & self.mask();
+        let scrambled = self.fold(self.multiply(hash, i2)).wrapping_sub(&self.steps(function)) & self.mask;
         self.fold(self.multiply(self.fold(self.multiply(scrambled, i1)), i0))
     }
 
@@ -87,16 +99,12 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     }
 
     fn multiply(&self, value: T, factor: T) -> T {
-        value.wrapping_mul(&factor) & self.mask()
+        value.wrapping_mul(&factor) & self.mask
     }
 
     /// Its own inverse: the high half, which is added to the low one, stays as it is.
     fn fold(&self, value: T) -> T {
         value ^ value >> self.bits.div_ceil(2) as usize
-    }
-
-    fn mask(&self) -> T {
-        T::max_value() >> (T::max_value().count_ones() - self.bits) as usize
     }
 }
 
@@ -143,9 +151,9 @@ mod tests {
         #[test]
         fn every_width_has_its_inverse(bits in 8u32..=64, seed: u64, function in 0u32..512, key: u64) {
             let family = Permutation::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
-            let key = key & family.mask();
+            let key = key & family.mask;
             let hash = family.hash(function, key);
-            prop_assert!(hash <= family.mask());
+            prop_assert!(hash <= family.mask);
             prop_assert_eq!(family.key(function, hash), key);
             // And every hash has a key.
             prop_assert_eq!(family.hash(function, family.key(function, key)), key);
@@ -156,7 +164,7 @@ mod tests {
             let long = Permutation::<u64>::random(bits, &mut StdRng::seed_from_u64(seed));
             let low = |value: u64| value as u32;
             let short = Permutation::new(bits, long.multipliers.map(low), low(long.step));
-            let key = key & short.mask();
+            let key = key & short.mask;
             prop_assert_eq!(u64::from(short.hash(function, key)), long.hash(function, key.into()));
             let longest = Permutation::<u128>::new(bits, long.multipliers.map(u128::from), long.step.into());
             prop_assert_eq!(longest.hash(function, key.into()), long.hash(function, key.into()).into());

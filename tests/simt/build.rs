@@ -210,6 +210,11 @@ fn main() {
         .expect("writing to a string");
     }
     build.file("cpp/controls.cpp").file("cpp/partition.cpp");
+    // The model checker's kernels. Their pragmas are NVRTC's.
+    let checker = root.join("examples/explore/src/gpu");
+    println!("cargo::rerun-if-changed={}", checker.display());
+    build.include(checker).flag_if_supported("-Wno-unknown-pragmas");
+    build.file("cpp/search_system.cpp").file("cpp/search_product.cpp").file("cpp/search_rank.cpp");
     build.compile("warpset_simt");
     write_if_changed(&out.join("specs.rs"), &bindings);
 }

@@ -7,7 +7,11 @@ use crate::common::{scaled, tests_of_all_kinds};
 use warpset::cluster::{Builder, DeviceBatch, Request};
 use warpset::{Device, Error, Outcome};
 
-tests_of_all_kinds![device_batches_report_what_host_batches_do, buffers_that_are_too_short_on_a_rank];
+tests_of_all_kinds![
+    device_batches_report_what_host_batches_do,
+    what_is_stored_here_stays_in_device_memory,
+    buffers_that_are_too_short_on_a_rank
+];
 
 /// The same offers from the host and in device memory, to a set of several ranks on this GPU.
 fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
@@ -61,6 +65,39 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
         }
         assert_eq!(new.len() as u64, expected[0].total.new);
         assert_eq!(by_device.agreed(|_, table| table.len().unwrap()), expected[0].total.new);
+    }
+}
+
+/// Each rank is told, in its memory, of what its own table has stored: all of it, once; and how much found no room.
+fn what_is_stored_here_stays_in_device_memory<S: Kind>(device: &Device) {
+    let context = device.cuda_context().expect("these tests are registered for GPUs only");
+    let count = scaled(50_000, 1000);
+    for (width, ranks) in [(2, 1), (3, 2), (8, 3)] {
+        let set = Spread::new(device, ranks, |table| Builder::new(table).round(count / 3), roomy::<S>(width, 4 * count as u64))
+            .unwrap();
+        let found = set.all(|rank, table| {
+            let stream = context.new_stream().unwrap();
+            let vectors = stream.clone_htod(&distinct(width, (rank * count / 2) as u64, count)).unwrap();
+            let mut stored = stream.alloc_zeros::<u64>(ranks * count).unwrap();
+            let batch = DeviceBatch::new(&vectors, count).stored_here(&mut stored);
+            let batch = table.find_or_put_device(&stream, batch).unwrap();
+            let bits = stream.clone_dtoh(&stored).unwrap();
+            let (written, rest) = bits.split_at(batch.stored_here_count as usize);
+            assert!(rest.iter().all(|bits| *bits == 0), "nothing is written behind them");
+            let places: Vec<_> = written.iter().map(|bits| warpset::Reference::from_bits(*bits).expect("stored")).collect();
+            // What is stored already is not told again; and of new ones a short buffer gets what it has room for.
+            let mut again = stream.alloc_zeros::<u64>(1).unwrap();
+            let second = table.find_or_put_device(&stream, DeviceBatch::new(&vectors, count).stored_here(&mut again)).unwrap();
+            assert_eq!((second.stored_here_count, stream.clone_dtoh(&again).unwrap()), (0, vec![0]));
+            let others = stream.clone_htod(&distinct(width, ((ranks + rank) * count) as u64, count / 2)).unwrap();
+            let third = table.find_or_put_device(&stream, DeviceBatch::new(&others, count / 2).stored_here(&mut again)).unwrap();
+            assert!(third.stored_here_count > 1 && stream.clone_dtoh(&again).unwrap()[0] != 0, "{third:?}");
+            (batch.total.new, table.local().get_many(&places).unwrap(), third.stored_here_count, third.total.new)
+        });
+        let all: std::collections::HashSet<_> = found.iter().flat_map(|(_, words, ..)| words.chunks(width)).collect();
+        let told: usize = found.iter().map(|(_, words, ..)| words.len() / width).sum();
+        assert_eq!((all.len() as u64, told as u64), (found[0].0, found[0].0), "{ranks} ranks");
+        assert_eq!(found.iter().map(|(_, _, third, _)| third).sum::<u64>(), found[0].3);
     }
 }
 

@@ -137,7 +137,7 @@ impl Found {
 }
 
 /// Why engines of several tables, which do not say otherwise, answer nothing about runs.
-pub const ONE_TABLE: &str = "what is asked about runs is answered from one table: --local-ranks is for other searches";
+pub const ONE_TABLE: &str = "what is asked about runs is answered from one table, on one device: ranks are for other searches";
 
 /// An engine with its model and its table.
 pub trait Explorer {

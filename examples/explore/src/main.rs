@@ -44,6 +44,8 @@ mod warnings;
 mod device;
 #[path = "../../support/exit.rs"]
 mod exit;
+#[path = "../../support/in_process.rs"]
+mod in_process;
 #[path = "../../support/memory.rs"]
 mod memory;
 #[path = "../../support/numbers.rs"]
@@ -65,10 +67,11 @@ use ir::{Model, Source};
 use language::{Format, Text};
 use liveness::check::Question;
 use liveness::possible::Possible;
-use options::{EngineKind, Options, TableKind};
+use options::{EngineKind, Options, ProgressWhen, TableKind};
 use output::Output;
 use program::Ended;
 use progress::Progress;
+use ranks::{Plan, Seats};
 use record::Recorder;
 use report::{Finding, Report, Time};
 use std::io::IsTerminal;
@@ -139,6 +142,17 @@ impl Outputs {
 
 /// Reads the model, explores it, prints what was found.
 fn run(options: &Options) -> Result<u8> {
+    let plan = Plan::of(options, &|name| std::env::var(name).ok())?;
+    if plan.prints() {
+        return run_as(options, &plan);
+    }
+    // What rank 0 prints and writes is that of all.
+    program::print_nothing();
+    let (trace, progress) = (None, ProgressWhen::Never);
+    run_as(&Options { trace, progress, ..options.clone() }, &plan)
+}
+
+fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
     options.export.as_deref().map(Form::of).transpose()?;
@@ -168,13 +182,16 @@ fn run(options: &Options) -> Result<u8> {
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
     stopping::leave_alone();
     let start = Instant::now();
-    let device = options.device.open()?;
+    let (device, mut seats) = Seats::open(plan, &options.device)?;
     let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let model = text.model();
     let words = model.layout.words;
-    let size = first_table::size(options, &model.layout, &device)?;
+    let size = match &mut seats {
+        Some(seats) => seats.size(options, &model.layout)?,
+        None => first_table::size(options, &model.layout, &device)?,
+    };
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
-    let task = Task { options, model, checks: &checks, question, possible, warnings, outputs, device: &device };
+    let task = Task { options, model, checks: &checks, question, possible, warnings, outputs, device: &device, seats };
     match options.table.of(words) {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
@@ -184,7 +201,7 @@ fn run(options: &Options) -> Result<u8> {
 
 /// Prints warnings; those that are errors end it.
 fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
-    program::print_error(&warnings.text());
+    program::print_warning(&warnings.text());
     match warnings.sentence().filter(|_| strict) {
         Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
         None => Ok(()),
@@ -234,18 +251,20 @@ struct Task<'a> {
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
+    /// Of several ranks.
+    seats: Option<Seats>,
 }
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
-        let engine = options.engine_on(device)?;
+        let engine = options.engine_on(device, self.seats.is_some())?;
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
-        if let Some(count) = options.local_ranks {
+        if let Some(seats) = self.seats {
             let is_about_runs = question.is_some() || possible.is_some();
             ensure!(!is_about_runs, "{}", engine::ONE_TABLE);
-            let tables = ranks::build(builder, size, device, count.into())?;
+            let tables = seats.build(&builder, size.slots)?;
             time.table += start.elapsed();
             let outputs = self.outputs;
             return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
@@ -358,6 +377,7 @@ impl<S: Storage> Run<'_, S> {
             spec,
             stats,
             measurements,
+            ranks: None,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -376,6 +396,7 @@ struct Ending<'a> {
     spec: warpset::Spec,
     stats: warpset::Stats,
     measurements: Option<report::Measurements>,
+    ranks: Option<ranks::Numbers>,
     exploration: &'a engine::Exploration,
 }
 
@@ -390,7 +411,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, measurements, exploration, .. } = self;
+        let Self { spec, stats, measurements, ranks, exploration, .. } = self;
         let Interpreted { interpreter, checks } = interpreted;
         let model = interpreter.model();
         let conclusion = match question {
@@ -437,6 +458,7 @@ impl Ending<'_> {
             engine,
             time,
             measurements,
+            ranks,
             finding,
             conclusion,
             answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),

@@ -55,7 +55,7 @@ fn after_help() -> String {
 }
 
 /// Explores all states that a model can reach, and checks them.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
     /// The model; - is standard input.
@@ -136,7 +136,8 @@ pub struct Options {
     pub trace: Option<PathBuf>,
 
     /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU.
+    /// the most memory, or else the CPU: one GPU, also where there are several. With gpu:0,1 or gpu:all the table is spread over
+    /// several, a rank on each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
@@ -152,9 +153,24 @@ pub struct Options {
     pub engine: EngineKind,
 
     /// Spreads the table over so many ranks in this process, each with its share of --device's threads, or all on its GPU: for
-    /// trying out. What is found and counted is the same. --capacity and --nodes are those of all ranks together.
-    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Table")]
+    /// trying out. With several GPUs as many on each: a multiple of their number. What is found and counted is the same.
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Ranks")]
     pub local_ranks: Option<u16>,
+
+    /// Which of several processes this is, from 0, if no launcher's environment says it (mpirun, mpiexec, srun, torchrun). Each
+    /// has a GPU: of those that it sees, or --device names, the one of its number on its host. Rank 0 prints and writes files.
+    #[arg(long, value_name = "RANK", help_heading = "Ranks")]
+    pub rank: Option<usize>,
+
+    /// How many processes there are, if no launcher's environment says it. With 1 this one searches by itself, whatever started
+    /// it. Of all ranks together is what --capacity says, of each what --nodes says, and of each device what --memory says.
+    #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
+    pub ranks: Option<usize>,
+
+    /// Where processes meet: file:PATH, which all can reach, or tcp:HOST:PORT, where rank 0 listens until all have come, and the
+    /// environment's WARPSET_RENDEZVOUS_TOKEN has what only they know. torchrun says it by itself.
+    #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
+    pub rendezvous: Option<String>,
 
     /// Measures what a GPU does its time with, and how far the whole is from what its table takes alone. Costs a few percent.
     #[arg(long, help_heading = "Limits and output")]
@@ -266,14 +282,12 @@ impl Options {
     }
 
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
-    pub fn engine_on(&self, device: &Device) -> Result<EngineKind> {
+    pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
         let records = self.record.is_some();
-        if self.local_ranks.is_some() {
-            ensure!(!records, "ranks record nothing: --record is for a search without --local-ranks");
-            ensure!(self.export.is_none(), "ranks number no states: --export is for a search without --local-ranks");
-            ensure!(self.engine != EngineKind::Gpu, "the engine on the GPU has one rank: --local-ranks is for the other engines");
-            ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
-            return Ok(self.engine);
+        if on_ranks {
+            ensure!(!records, "ranks record nothing: --record is for a search in one table");
+            ensure!(self.export.is_none(), "ranks number no states: --export is for a search in one table");
+            ensure!(!self.cycles, "ranks measure no cycles: --cycles is for --engine gpu in one table");
         }
         if self.export.is_some() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);

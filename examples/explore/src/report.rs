@@ -9,6 +9,7 @@ use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
 use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
+use crate::ranks::Numbers;
 use crate::record::Recorded;
 use crate::stopping::Stop;
 use crate::warnings::Warnings;
@@ -30,6 +31,8 @@ pub struct Report<'a> {
     pub time: Time,
     /// What was measured on a GPU, if it was.
     pub measurements: Option<Measurements>,
+    /// Of several ranks.
+    pub ranks: Option<Numbers>,
     pub finding: Option<Finding<'a>>,
     /// Of a product, what was asked and what has come of it.
     pub conclusion: Option<(&'a Question, Conclusion)>,
@@ -167,6 +170,7 @@ impl Report<'_> {
             "table": self.spec.to_string(),
             "device": self.device.to_string(),
             "engine": self.engine,
+            "ranks": self.ranks.as_ref().map(Numbers::json),
             "words": self.model.layout.words,
             "slots": stats.slots,
             "bytes": stats.bytes,
@@ -259,6 +263,9 @@ impl Report<'_> {
                 ),
             ),
         ]);
+        if let Some(ranks) = &self.ranks {
+            rows.push(("ranks", ranks.text()));
+        }
         if stats.node_slots > 0 {
             let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
             rows.push(("compression ratio", text));

@@ -1,8 +1,9 @@
 //! The model checker on several ranks in one process finds and counts what it does on one.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const MODELS: [&str; 8] =
     ["mailbox", "peterson", "peterson_wrong", "readers_writers", "river", "vending.slco", "crossing.exp", "buffer.aut"];
@@ -16,7 +17,8 @@ fn model(name: &str) -> PathBuf {
 }
 
 fn run(model: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_explore")).arg(model).args(["--device", "cpu:4"]).args(arguments).output().unwrap()
+    let device: &[&str] = if arguments.contains(&"--device") { &[] } else { &["--device", "cpu:4"] };
+    Command::new(env!("CARGO_BIN_EXE_explore")).arg(model).args(device).args(arguments).output().unwrap()
 }
 
 fn report(model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -42,9 +44,176 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
                 same(&found, &expected, &format!("{name} on {ranks} ranks, {table}"));
                 assert_eq!(of_ranks, code);
                 let engine = found["engine"].as_str().unwrap();
-                assert!(engine.contains(&format!("on {ranks} ranks, balance")), "{engine}");
+                assert!(engine.ends_with(&format!("on {ranks} ranks")), "{engine}");
+                balanced(&found, ranks.parse().unwrap());
             }
         }
+    }
+}
+
+/// What is told of ranks fits together.
+fn balanced(report: &Value, count: usize) {
+    let ranks = &report["ranks"];
+    let states: Vec<u64> = ranks["states"].as_array().unwrap().iter().map(|states| states.as_u64().unwrap()).collect();
+    assert_eq!((ranks["count"].as_u64().unwrap() as usize, states.len()), (count, count));
+    assert_eq!(Value::from(states.iter().sum::<u64>()), report["states"]);
+    let (most, mean) = (*states.iter().max().unwrap() as f64, states.iter().sum::<u64>() as f64 / count as f64);
+    let balance = ranks["balance"].as_f64().unwrap();
+    assert!((balance - most / mean).abs() < 1e-9 * balance, "{ranks}");
+    let bytes = ranks["bytes_exchanged"].as_u64().unwrap();
+    assert_eq!(bytes > 0, count > 1 && mean > 1.0, "{ranks}");
+    assert!(ranks["seconds_waiting"].as_f64().unwrap() >= 0.0);
+}
+
+#[test]
+fn limits_end_it_on_all_ranks_with_one_report() {
+    for (arguments, code, end) in [
+        (&["--max-states", "100"][..], 3, "max-states"),
+        (&["--memory", "1000"], 3, "memory"),
+        (&["--timeout", "0.000001"], 3, "timeout"),
+    ] {
+        let (found_code, found) = report(&model("mailbox"), &[arguments, &["--local-ranks", "3", "--capacity", "64"]].concat());
+        // A time-out may be over before the exploration begins: then there is no report of it.
+        if found["end"].is_null() {
+            assert_eq!((found_code, end), (Some(code), "timeout"), "{found}");
+            continue;
+        }
+        assert_eq!((found_code, &found["complete"]), (Some(code), &Value::from(false)), "{found}");
+        assert_eq!(found["end"], end);
+    }
+}
+
+/// Ctrl-C in the middle of a search: one report, of what was found until then on all ranks.
+#[cfg(unix)]
+#[test]
+fn an_interruption_ends_it_with_one_report() {
+    let process =
+        |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 9; effect x = x + 1; }}; }}\n");
+    let text = (0..8).map(process).collect::<String>() + "system async;"; // 10^8 states
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("long.dve");
+    std::fs::write(&model, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_explore"));
+    command.arg(&model).args([
+        "--device",
+        "cpu:2",
+        "--local-ranks",
+        "3",
+        "--engine",
+        "interpreted",
+        "--progress",
+        "always",
+        "--json",
+    ]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It says so when it is under way.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().starts_with("level ")), "it has ended before it was interrupted");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    std::thread::spawn(move || lines.for_each(drop));
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["end"], &report["complete"]), (&Value::from("interrupted"), &Value::from(false)));
+    balanced(&report, 3);
+}
+
+#[test]
+fn the_text_tells_how_states_are_spread() {
+    let output = run(&model("peterson"), &["--local-ranks", "2"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("\nstates  ").count(), 1, "{text}");
+    let row = text.lines().find(|line| line.starts_with("ranks ")).unwrap_or_else(|| panic!("{text}"));
+    for part in ["2, with ", " states each (the fullest ", " times the mean); ", " exchanged, ", " s of waiting each"] {
+        assert!(row.contains(part), "{row}");
+    }
+    assert!(!run(&model("peterson"), &[]).stdout.windows(6).any(|part| part == b"\nranks"));
+}
+
+/// On GPUs, if there are any: several ranks on the first one, and one on each.
+#[test]
+fn gpus_count_what_a_cpu_does() {
+    let on_gpus = |model: &Path, arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_explore")).arg(model).args(arguments).arg("--json").output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), report)
+    };
+    let (code, probe) = on_gpus(&model("peterson"), &["--device", "gpu:all"]);
+    if code == Some(2) {
+        let error = probe["error"].as_str().unwrap();
+        assert!(["no GPU", "driver", "`cuda` is off"].iter().any(|part| error.contains(part)), "{error}");
+        println!("skipped: no CUDA device");
+        return;
+    }
+    let (code, absent) = on_gpus(&model("peterson"), &["--device", "gpu:0,99"]);
+    assert_eq!(code, Some(2));
+    assert!(absent["error"].as_str().unwrap().starts_with("there is no GPU 99"), "{absent}");
+    for (number, name) in MODELS.into_iter().enumerate() {
+        let (expected_code, expected) = report(&model(name), &["--deadlock", "--keep-going"]);
+        // Each compiles a kernel, which takes a second.
+        let tables: &[&str] = if number < 2 { &["bucket", "tree", "tree-compact"] } else { &["bucket"] };
+        for table in tables {
+            for device in [
+                &["--device", "gpu:all"][..],
+                &["--device", "gpu", "--local-ranks", "2"],
+                &["--device", "gpu", "--local-ranks", "3"],
+            ] {
+                let arguments = [device, &["--table", table, "--capacity", "64", "--deadlock", "--keep-going"]].concat();
+                let (code, found) = on_gpus(&model(name), &arguments);
+                same(&found, &expected, &format!("{name}, {arguments:?}"));
+                assert_eq!(
+                    (code, &found["path"]["length"]),
+                    (expected_code, &expected["path"]["length"]),
+                    "{name}, {arguments:?}"
+                );
+                let engine = found["engine"].as_str().unwrap();
+                assert!(engine.starts_with("compiled for the GPU"), "{engine}");
+            }
+        }
+    }
+}
+
+/// Two processes, each on a GPU: by hand, and as a launcher starts them. The first prints what one process prints.
+#[cfg(feature = "nccl")]
+#[test]
+fn processes_print_once_what_one_prints() {
+    let explore = || Command::new(env!("CARGO_BIN_EXE_explore"));
+    let probe = explore().arg(model("peterson")).args(["--device", "gpu:all", "--json"]).output().unwrap();
+    let probe: Value = serde_json::from_slice(&probe.stdout).unwrap();
+    if probe["ranks"].is_null() {
+        println!("skipped: fewer than two CUDA devices");
+        return;
+    }
+    let checks = ["--invariant", "P_0.critical + P_1.critical <= 1"];
+    for (name, arguments, by_hand) in
+        [("peterson", &[][..], true), ("mailbox", &["--deadlock"], false), ("peterson_wrong", &checks, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let place = format!("file:{}", folder.path().join("meet").display());
+        let start = |rank: &str| {
+            let mut command = explore();
+            command.arg(model(name)).args(["--json", "--rendezvous", &place]).args(arguments);
+            match by_hand {
+                true => command.args(["--rank", rank, "--ranks", "2"]),
+                false => command
+                    .env("OMPI_COMM_WORLD_RANK", rank)
+                    .env("OMPI_COMM_WORLD_SIZE", "2")
+                    .env("OMPI_COMM_WORLD_LOCAL_RANK", rank),
+            };
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let [first, second] = ["0", "1"].map(start).map(|process| process.wait_with_output().unwrap());
+        let (code, expected) = report(&model(name), arguments);
+        assert_eq!((first.status.code(), second.status.code()), (code, code), "{first:?} {second:?}");
+        assert!(second.stdout.is_empty() && second.stderr.is_empty(), "{second:?}");
+        let found: Value = serde_json::from_slice(&first.stdout).unwrap();
+        assert_eq!(found["path"]["length"], expected["path"]["length"]);
+        // Until a violation, ranks have expanded other states than a CPU has.
+        if code == Some(0) {
+            same(&found, &expected, name);
+        }
+        balanced(&found, 2);
     }
 }
 
@@ -72,8 +241,20 @@ fn what_ranks_do_not_do_is_refused() {
     for (arguments, part) in [
         (&["--local-ranks", "0"][..], "1..=256"),
         (&["--local-ranks", "2", "--record", "x.npz"], "ranks record nothing"),
-        (&["--local-ranks", "2", "--engine", "gpu"], "has one rank"),
-        (&["--local-ranks", "2", "--cycles"], "--cycles is for --engine gpu"),
+        (
+            &["--local-ranks", "2", "--engine", "gpu"],
+            if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
+        ),
+        (&["--local-ranks", "2", "--cycles"], "ranks measure no cycles"),
+        (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
+        (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "no rank 2 of 2 ranks"),
+        (&["--rank", "1"], "--rank 1 of how many"),
+        (&["--rank", "0", "--ranks", "2"], "where do they meet?"),
+        (&["--rendezvous", "file:x"], "--rendezvous is for several ranks"),
+        (
+            &["--rank", "0", "--ranks", "2", "--rendezvous", "file:x"],
+            if cfg!(feature = "nccl") { "not with --device cpu" } else { "needs the feature `nccl`" },
+        ),
         (&["--local-ranks", "2", "--export", "x.aut"], "ranks number no states"),
         (&["--local-ranks", "2", "--ltl", "F farmer"], "answered from one table"),
         (&["--local-ranks", "2", "--ef", "farmer"], "answered from one table"),

@@ -713,3 +713,36 @@ fn recorded_state_vectors_have_their_distinct_counts() {
         }
     }
 }
+
+/// What is found, and what is stored, are those of one table.
+#[test]
+fn ranks_give_the_outcomes_of_one_table() {
+    for (table, roots) in [("bucket", "plain"), ("tree", "plain"), ("tree", "compact")] {
+        let of_kind = ["--table", table, "--roots", roots];
+        let of_vectors = ["--count", "20000", "--width", "5", "--repeat", "2", "--verify", "--floor", "no"];
+        let arguments = |more: &[&'static str]| {
+            let common = if roots == "plain" { &of_kind[..2] } else { &of_kind[..] };
+            [common, &of_vectors, more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let expected = json(arguments(&[]));
+        assert!(expected["ranks"].is_null());
+        for (ranks, grow) in [("1", &[][..]), ("2", &["--grow", "--capacity", "100"]), ("3", &[]), ("5", &[])] {
+            let found = json(arguments(&[&["--local-ranks", ranks], grow].concat()));
+            for name in ["vectors", "distinct", "new", "seen", "full", "verified"] {
+                assert_eq!(found[name], expected[name], "{name} of {table} on {ranks} ranks");
+            }
+            assert_eq!(found["passes"][1]["seen"], 20_000);
+            let stored: Vec<u64> =
+                found["ranks"]["stored"].as_array().unwrap().iter().map(|stored| stored.as_u64().unwrap()).collect();
+            assert_eq!((stored.len().to_string(), stored.iter().sum::<u64>()), (ranks.into(), found["new"].as_u64().unwrap()));
+            assert!((1.0..1.2).contains(&found["ranks"]["balance"].as_f64().unwrap()), "{found}");
+        }
+    }
+    // Without growth, what finds no room is told as of one table.
+    let output = replay(["--count", "5000", "--local-ranks", "3", "--capacity", "600", "--json"]);
+    let report = only_object(&output);
+    assert!(output.status.code() == Some(3) && report["full"].as_u64() > Some(0), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("--capacity"), "{report}");
+    let twice = replay_on("gpu:1,1", ["--local-ranks", "2"]);
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("GPU 1 is named twice"), "{twice:?}");
+}

@@ -23,6 +23,7 @@ pub mod partition;
 pub mod relocation;
 pub mod request;
 pub mod schedule;
+pub mod search;
 pub mod stress;
 pub mod table;
 pub mod trace;

@@ -33,7 +33,7 @@ mod property;
 mod shared;
 mod steps;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use crate::ir::{Expression, Model};
 use expression::Scope;

@@ -90,7 +90,7 @@ fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<
     }
 }
 
-fn own_models() -> Vec<PathBuf> {
+pub fn own_models() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     std::fs::read_dir(folder).expect("the models").map(|file| file.expect("a file").path()).collect()
 }
@@ -116,7 +116,7 @@ fn some_beem_models() -> Vec<PathBuf> {
     beem_models().into_iter().filter(|path| all || is_one(path)).collect()
 }
 
-fn read_file(path: &Path) -> Text {
+pub fn read_file(path: &Path) -> Text {
     let input = crate::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
     let text = Text::read(Format::of(path), input, &Reading::default());
     text.unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
@@ -133,7 +133,7 @@ fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> a
 
 /// A network with steps of one, two and all components, several transitions of a label, one with a single state, labels in no
 /// rule, and conditions on what is enabled.
-fn network() -> (tempfile::TempDir, Text, Checks) {
+pub fn network() -> (tempfile::TempDir, Text, Checks) {
     let folder = tempfile::tempdir().unwrap();
     let many: String =
         (0..40).map(|at| format!("({at}, \"S !{}\", {})\n({at}, T, {})\n", at % 4, (at * 3 + 1) % 40, at / 2)).collect();
@@ -173,7 +173,7 @@ fn compiled_code_does_what_the_interpreter_does() {
 }
 
 /// The network with an automaton of more moves than a GPU takes at a time, which asks for what is enabled.
-fn product_of(network: &Text) -> Model {
+pub fn product_of(network: &Text) -> Model {
     let guard = |text: &str| {
         let source = Source { name: "guard".into(), text: text.into() };
         network.condition(&source).unwrap_or_else(|error| panic!("{error}")).0
@@ -371,7 +371,9 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
-        for source in [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks)] {
+        let sources =
+            [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
+        for source in sources {
             let compiled = [
                 compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
                 compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),

@@ -19,8 +19,19 @@
 // others costs them no registers.
 //
 // With EXPLORE_WALKS_BACK another kernel comes of it, which takes the way back along the levels to the initial state.
+//
+// With EXPLORE_RANKS it is the kernel of one rank of several, each with a table of its own on a GPU of its own. Its blocks take
+// tiles of the level, too, but the cache goes to `offers`, rows of words in device memory, which the host then offers to all
+// ranks. A block takes a tile only if there is room for whatever may come of it; and the kernel ends when there is no tile or no
+// room.
 
 #include "warpset/block_cache.cuh"
+
+// Where the kernels run in a test without a GPU, that has its own (tests/simt).
+#ifndef EXPLORE_SHARED
+#define EXPLORE_SHARED(type, name, count) __shared__ type name[count]
+#define EXPLORE_SHARED_OF_LAUNCH(name) extern __shared__ __align__(16) u8 name[]
+#endif
 
 namespace explore {
 
@@ -99,6 +110,10 @@ struct Search {
     u64 faulty;           // a state with a fault, or no_reference
     u64 going;            // 0: the kernel ends
     u64 before[3];        // transitions, deadlocks and overflows when the level began
+    u64 room;             // of a rank: rows that `offers` has room for
+    u64 reserved;         // how many of them are written, or kept for tiles that blocks have taken
+    u64 offered;          // how many are written, from the first on
+    u64 most_steps;       // that a state has
     u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if they are measured
     u32 arrived, generation;                              // of the barrier
 };
@@ -124,9 +139,13 @@ struct Block {
 template <bool condition, class A, class B>
 using Choose = typename warpset::Choose<condition, A, B>::Type;
 
+#ifdef EXPLORE_THREADS
+using Chosen = Block<EXPLORE_THREADS>;
+#else
 using Chosen = Choose<Block<256>::shared_bytes <= 72 * 1024, Block<256>,
                       Choose<Block<128>::shared_bytes <= 100 * 1024, Block<128>,
                              Choose<Block<64>::shared_bytes <= 200 * 1024, Block<64>, Block<32>>>>;
+#endif
 using Cache = Chosen::Cache;
 using SharedStates = SharedState<Chosen::threads>;
 using State = Choose<in_registers, RegisterState, SharedStates>;
@@ -347,7 +366,8 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
     if (atomicAdd(arrived, 1) + 1 == gridDim.x) {
         __threadfence();
         act();
-        *arrived = 0;
+        // Atomic, as the fences of those who have arrived come before they are counted: nothing else orders their counting.
+        atomicExch(arrived, 0);
         __threadfence();
         atomicExch(generation_now, generation + 1);
     } else {
@@ -358,9 +378,13 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
 
 EXPLORE_FN u64 nanoseconds()
 {
+#ifdef EXPLORE_NANOSECONDS
+    return EXPLORE_NANOSECONDS;
+#else
     u64 now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
+#endif
 }
 
 #if EXPLORE_WALKS_BACK
@@ -412,20 +436,55 @@ struct Engine {
     SharedStates state;  // of this thread
     u64* order;
     u64* starts;  // where levels begin in `order`, as they do so; or null
-    warpset::BatchCounts* counts;
+    warpset::BatchCounts* counts;  // null if the cache goes to `offers`
     Search* search;
     Limits limits;
     Stopwatch watch;
+    u32* offers = nullptr;
+    u64 kept = 0;  // of the block's first thread: rows of `offers` that are reserved for the block and not written
+
+    // Room in `offers` for all that may come of the cache and of so many states more. One thread of the block calls it.
+    EXPLORE_FN bool reserve(u64 states)
+    {
+        const u64 needed = Chosen::rows + states * search->most_steps;
+        if (kept >= needed) return true;
+        const u64 more = needed - kept;
+        // Relaxed: rows that are reserved must be there, and nothing more; they are written by their numbers in `offered`.
+        if (fetch_add_relaxed(&search->reserved, more) + more > search->room) {
+            fetch_add_relaxed(&search->reserved, 0 - more);
+            return false;
+        }
+        kept += more;
+        return true;
+    }
+
+    // What is left in the cache goes where it belongs. All threads of the block call it.
+    EXPLORE_FN void put(u32 left)
+    {
+#if EXPLORE_RANKS
+        EXPLORE_SHARED(u64, first, 1);
+        if (threadIdx.x == 0) {
+            first[0] = left == 0 ? 0 : fetch_add_relaxed(&search->offered, left);
+            kept -= left;
+        }
+        __syncthreads();
+        u32* rows = offers + first[0] * state_words;
+        cache.give_distinct(left, [rows](u32 row, u32 word, u32 value) { rows[u64{row} * state_words + word] = value; });
+#else
+        cache.find_or_put_distinct(table, left, order, counts);
+#endif
+    }
 
     // The next part of the level; an empty one if there is none. All threads of the block call it.
-    EXPLORE_FN void take_tile(u64& first, u64& last) const
+    EXPLORE_FN void take_tile(u64& first, u64& last)
     {
-        __shared__ u64 tile[2];
+        EXPLORE_SHARED(u64, tile, 2);
         __syncthreads();  // the one before has been read
         if (threadIdx.x == 0) {
             const u64 size = load_relaxed(&search->tile), end = load_relaxed(&search->last);
             // Relaxed: tiles must differ and nothing more. What they hold was ordered by the barrier before the level.
-            const u64 begin = is_stopped() ? end : fetch_add_relaxed(&search->next, size);
+            const bool takes = !is_stopped() && (!EXPLORE_RANKS || reserve(size));
+            const u64 begin = takes ? fetch_add_relaxed(&search->next, size) : end;
             tile[0] = begin;
             tile[1] = begin + size < end ? begin + size : end;
         }
@@ -437,7 +496,7 @@ struct Engine {
     // Whether the level need not be finished.
     EXPLORE_FN bool is_stopped() const
     {
-        return load_relaxed(&counts->full) != 0 || load_relaxed(&search->faulty) != no_reference ||
+        return (!EXPLORE_RANKS && load_relaxed(&counts->full) != 0) || load_relaxed(&search->faulty) != no_reference ||
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
@@ -446,7 +505,8 @@ struct Engine {
     EXPLORE_FN void expand(u64 first, u64 last)
     {
         const bool has_state = first + threadIdx.x < last;
-        const u64 reference = has_state ? load_relaxed(order + first + threadIdx.x) : no_reference;
+        // Without the tag that references have which a batch over several ranks has written.
+        const u64 reference = has_state ? load_relaxed(order + first + threadIdx.x) & warpset::slot_mask : no_reference;
         Notes notes;
         bool violates = false;
         if (has_state) {
@@ -475,7 +535,7 @@ struct Engine {
                 watch.lap(&search->generating);
                 const u32 left = cache.drop_duplicates();
                 watch.lap(&search->caching);
-                cache.find_or_put_distinct(table, left, order, counts);
+                put(left);
                 watch.lap(&search->putting);
                 free_rows = Chosen::rows;
             }
@@ -511,15 +571,15 @@ struct Engine {
     // Waits until all blocks are done with the level. True if there is another one to go on with. All threads call it.
     EXPLORE_FN bool next_level(u64 started)
     {
-        __shared__ bool more;
+        EXPLORE_SHARED(bool, more, 1);
         __syncthreads();
         if (threadIdx.x == 0) {
             meet(&search->arrived, &search->generation, [&] { begin_level(started); });
-            more = load_relaxed(&search->going) != 0;
+            more[0] = load_relaxed(&search->going) != 0;
         }
         __syncthreads();
         watch.lap(&search->waiting);
-        return more;
+        return more[0];
     }
 
     // By the one thread that is left.
@@ -556,7 +616,7 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
     const Table table = warpset::table(view);
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
-        table.read_words(references[at], 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+        table.read_words(references[at] & warpset::slot_mask, 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
 // What the host launches the kernel with.
@@ -564,6 +624,16 @@ extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 {
     *threads = explore::Chosen::threads;
     *shared_bytes = explore::Chosen::shared_bytes;
+}
+
+// The successors that a state has at most.
+extern "C" __global__ void count_steps(explore::u64* most)
+{
+    using namespace explore;
+    u64 steps = 0;
+    EXPLORE_NO_UNROLL
+    for (u32 unit = 0; unit < all_units; ++unit) steps += all_choices(unit);
+    *most = steps * (property_moves > 1 ? property_moves : 1);
 }
 
 #if EXPLORE_WALKS_BACK
@@ -576,14 +646,14 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
                  explore::u64* references, explore::u64 level)
 {
     using namespace explore;
-    extern __shared__ __align__(16) u8 shared[];
+    EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 last = starts[level + 1], stride = u64{gridDim.x} * blockDim.x;
     for (u64 tile = starts[level] + u64{blockIdx.x} * blockDim.x; tile < last; tile += stride) {
         if (Warp::any(load_relaxed(references + level) != no_reference)) return;
         const bool has_state = tile + threadIdx.x < last;
-        const u64 reference = has_state ? order[tile + threadIdx.x] : no_reference;
+        const u64 reference = has_state ? order[tile + threadIdx.x] & warpset::slot_mask : no_reference;
         if (has_state) set_state(fetch(table, reference), state);
         Comparison comparison{path + (level + 1) * state_words, false};
         Notes notes;
@@ -596,6 +666,32 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
     }
 }
 
+#elif EXPLORE_RANKS
+
+// Expands states of a level, order[search->next .. search->last], as long as there is room in `offers`: counts what there is to
+// count, and writes their successors, each at least once, without those that are the state itself. What is not expanded is
+// order[search->next ..] afterwards, if that is before `last`. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of
+// shared memory, as many as you like. `tables` are of the model's network.
+extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
+expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::Search* search,
+              explore::Limits limits)
+{
+    using namespace explore;
+    EXPLORE_SHARED_OF_LAUNCH(shared);
+    const Table table = warpset::table(view);
+    const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
+    Engine engine{table, tables, Cache(shared), state, order, nullptr, nullptr, search, limits, {}, offers};
+    engine.cache.clear();
+    engine.watch.start();
+    u64 first, last;
+    do {
+        engine.take_tile(first, last);
+        engine.expand(first, last);
+    } while (first < last);
+    // For blocks that still look for room.
+    if (threadIdx.x == 0) fetch_add_relaxed(&search->reserved, 0 - engine.kept);
+}
+
 #else
 
 // Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
@@ -606,7 +702,7 @@ search_levels(warpset::View view, const unsigned* tables, explore::u64* order, e
               warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {
     using namespace explore;
-    extern __shared__ __align__(16) u8 shared[];
+    EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     Engine engine{table, tables, Cache(shared), state, order, starts, counts, search, limits, {}};

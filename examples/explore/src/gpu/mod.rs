@@ -6,7 +6,12 @@
 //! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
 
 mod cycles;
+mod rank;
+#[cfg(test)]
+mod simulated;
 mod table_alone;
+
+pub use rank::OnGpu;
 
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
@@ -46,6 +51,9 @@ const SURROUNDINGS: &str = "\
 #define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
 #define EXPLORE_ROWS_A_THREAD 4
 #define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_RANKS
+#define EXPLORE_RANKS 0
+#endif
 #ifndef EXPLORE_REGISTERS
 #define EXPLORE_REGISTERS 6
 #endif
@@ -82,6 +90,11 @@ struct Search {
     going: u64,
     /// Transitions, deadlocks and overflows when the level began.
     before: [u64; 3],
+    /// Of a rank: rows of its offers, reserved and written ones, and steps that a state has at most.
+    room: u64,
+    reserved: u64,
+    offered: u64,
+    most_steps: u64,
     cycles: Cycles,
     arrived: u32,
     generation: u32,
@@ -114,6 +127,11 @@ pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
 /// The text that is compiled to go back from a state to the initial one.
 pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
     text(model, checks, false, true)
+}
+
+/// The text that is compiled for one rank of several.
+pub fn source_of_rank(model: &Model, checks: &Checks) -> String {
+    format!("#define EXPLORE_RANKS 1\n{}", text(model, checks, false, false))
 }
 
 fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
@@ -337,7 +355,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
         let reference = start.references[0].context("a state that was put has a place")?;
-        let order = match self.room_for_order()? {
+        let order = match room_for::<u64>(&self.stream, self.table.slots())? {
             Some(mut order) => {
                 self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
                 order
@@ -446,14 +464,16 @@ impl<'a, S: Storage> Engine<'a, S> {
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
         let live = search.first as usize..offers.new_references as usize;
         let count = live.len();
-        let Some(states) = self.states(&progress.order.slice(live))? else { return Ok(Growth::Refused) };
+        let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
+            return Ok(Growth::Refused);
+        };
         // With the order, which has an element for each slot.
         let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
         if !grow_within(self.table, GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new one may want its memory
-        let Some(mut order) = self.room_for_order()? else { return Ok(Growth::Stuck) };
+        let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else { return Ok(Growth::Stuck) };
         let mut found = self.stream.alloc_zeros::<Offers>(1)?;
         let mut references = order.slice_mut(..count);
         let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
@@ -470,36 +490,6 @@ impl<'a, S: Storage> Engine<'a, S> {
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
         Ok(Growth::Done)
     }
-
-    /// The words of states, one after another; none if there is no memory for them.
-    fn states(&self, references: &CudaView<'_, u64>) -> Result<Option<CudaSlice<u32>>> {
-        let count = references.len() as u64;
-        // SAFETY: all words are written by the kernel, before they are read.
-        let mut words = match unsafe { self.stream.alloc::<u32>(references.len() * self.table.width()) } {
-            Ok(words) => words,
-            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let view = self.table.kernel_argument()?;
-        let mut launch = self.stream.launch_builder(&self.kernel.read_states);
-        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
-        // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
-        // `read`).
-        unsafe { launch.launch(self.kernel.launch) }?;
-        self.stream.synchronize()?;
-        Ok(Some(words))
-    }
-
-    fn room_for_order(&self) -> Result<Option<CudaSlice<u64>>> {
-        let slots = self.table.slots() as usize;
-        // SAFETY: an element is written before it is read: those behind the last level are not read.
-        match unsafe { self.stream.alloc::<u64>(slots) } {
-            Ok(order) => Ok(Some(order)),
-            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 /// How many states in `order` are enough for a table to grow. It stores those that are no longer there, too.
@@ -514,6 +504,8 @@ impl Kernel {
 
     /// One of the functions of a text that is compiled already.
     fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
+        // Not all of what follows does so by itself, and each rank of several has a thread and a GPU of its own.
+        stream.context().bind_to_thread()?;
         let (threads, shared) = describe(&module, stream)?;
         let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
         function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
@@ -526,6 +518,35 @@ impl Kernel {
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
         Ok(Self { module, function, read_states, launch, spec })
+    }
+    /// The words of states, one after another; none if there is no memory for them.
+    fn states<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        stream: &Arc<CudaStream>,
+        references: &CudaView<'_, u64>,
+    ) -> Result<Option<CudaSlice<u32>>> {
+        let count = references.len() as u64;
+        let Some(mut words) = room_for::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
+        let view = table.kernel_argument()?;
+        let mut launch = stream.launch_builder(&self.read_states);
+        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
+        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
+        // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
+        // `read`).
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
+        stream.synchronize()?;
+        Ok(Some(words))
+    }
+}
+
+/// Memory for so many numbers, each of which is written before it is read; none if there is no more.
+fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
+    // SAFETY: the caller's, who writes an element before it is read.
+    match unsafe { stream.alloc::<T>(count as usize) } {
+        Ok(memory) => Ok(Some(memory)),
+        Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -25,12 +25,20 @@ struct Sweep {
 // By location: the number of its component, doubled, and whether it is accepting.
 EXPLORE_FN u32 about(const u32* locations, i32 location) { return locations[location]; }
 
+// There is no relaxed load of two bytes by that name.
+template <class Flags>
+EXPLORE_FN Flags load_flags(const Flags* flags)
+{
+    if constexpr (sizeof(Flags) == 2) return *reinterpret_cast<const volatile Flags*>(flags);
+    else return load_relaxed(flags);
+}
+
 // Replaces the flags of a state. Gives true if `takes` of what was there and what is there now. Relaxed: flags of different
 // states are independent, and passes are kernels, or levels of one, between which all blocks meet.
 template <class Change, class Takes>
 EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
 {
-    Flags before = *reinterpret_cast<volatile Flags*>(flags);
+    Flags before = load_flags(flags);
     while (true) {
         const Flags after = change(before);
         if (after == before) return false;
@@ -85,7 +93,7 @@ EXPLORE_FN void take_all(u32 value, u64* sum)
 }  // namespace explore
 
 // Puts all states in that may be on accepting cycles, and counts the accepting ones. All flags are 0 before.
-extern "C" __global__ void begin_residue(warpset::View view, explore::u64 slots, unsigned short* flags, const unsigned* locations,
+extern "C" __global__ void begin_residue(warpset::View view, explore::u64 slots, explore::Flags* flags, const unsigned* locations,
                                          explore::Sweep* sweep)
 {
     using namespace explore;
@@ -102,7 +110,7 @@ extern "C" __global__ void begin_residue(warpset::View view, explore::u64 slots,
 }
 
 // Begins a reset: no counts, nothing reached but accepting states, which are the first of the queue.
-extern "C" __global__ void seed_reset(explore::u64 slots, unsigned short* flags, explore::u64* queue, explore::Sweep* sweep)
+extern "C" __global__ void seed_reset(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
 {
     using namespace explore;
     const u64 stride = u64{gridDim.x} * blockDim.x;
@@ -116,7 +124,7 @@ extern "C" __global__ void seed_reset(explore::u64 slots, unsigned short* flags,
 }
 
 // Takes out what was not reached; begins an elimination with what has no predecessor.
-extern "C" __global__ void seed_elimination(explore::u64 slots, unsigned short* flags, explore::u64* queue, explore::Sweep* sweep)
+extern "C" __global__ void seed_elimination(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
 {
     using namespace explore;
     const u64 stride = u64{gridDim.x} * blockDim.x;
@@ -131,7 +139,7 @@ extern "C" __global__ void seed_elimination(explore::u64 slots, unsigned short* 
 }
 
 // Counts what is left, and of how many the count stays at its most.
-extern "C" __global__ void tally_residue(explore::u64 slots, const unsigned short* flags, unsigned most, explore::Sweep* sweep)
+extern "C" __global__ void tally_residue(explore::u64 slots, const explore::Flags* flags, unsigned most, explore::Sweep* sweep)
 {
     using namespace explore;
     const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (slots + stride - 1) / stride;
@@ -147,13 +155,13 @@ extern "C" __global__ void tally_residue(explore::u64 slots, const unsigned shor
 // Takes the steps of all states in the queue, and of those that are appended meanwhile, level by level, or until so much time has
 // passed. A cooperative launch of blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-sweep_levels(warpset::View view, const unsigned* tables, unsigned short* flags, explore::u64* queue, const unsigned* locations,
+sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, explore::u64* queue, const unsigned* locations,
              explore::Sweep* sweep, unsigned most, unsigned counts, explore::u64 most_nanoseconds)
 {
     using namespace explore;
-    extern __shared__ __align__(16) u8 shared[];
-    __shared__ u64 tile[2];
-    __shared__ bool more;
+    EXPLORE_SHARED_OF_LAUNCH(shared);
+    EXPLORE_SHARED(u64, tile, 2);
+    EXPLORE_SHARED(bool, more, 1);
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 started = nanoseconds();
@@ -187,8 +195,8 @@ sweep_levels(warpset::View view, const unsigned* tables, unsigned short* flags, 
                 sweep->last = load_relaxed(&sweep->appended);
                 sweep->going = sweep->first != sweep->last && nanoseconds() - started < most_nanoseconds;
             });
-            more = load_relaxed(&sweep->going) != 0;
+            more[0] = load_relaxed(&sweep->going) != 0;
         }
         __syncthreads();
-    } while (more);
+    } while (more[0]);
 }

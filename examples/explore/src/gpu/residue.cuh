@@ -8,9 +8,14 @@
 #define RESIDUE_FN __device__ __forceinline__
 #endif
 
+// Of simulated memory (tests/simt), whose cells have four bytes, another type.
+#ifndef RESIDUE_FLAGS
+#define RESIDUE_FLAGS unsigned short
+#endif
+
 namespace explore {
 
-using Flags = unsigned short;
+using Flags = RESIDUE_FLAGS;
 
 constexpr unsigned in_residue = 1u << 15;
 constexpr unsigned is_reached = 1u << 14;    // since the last reset

@@ -33,8 +33,8 @@ pub struct Run {
     pub states: Vec<Vec<u32>>,
     /// The number of the state in which the loop begins.
     pub begins: usize,
-    /// Who moves in the steps of the loop, where that matters. Several steps may lead from one state to the same one, and only the
-    /// moves of some may make the loop a fair one.
+    /// Who moves in the steps of the loop, where that matters. Several steps may lead from one state to the same one, and only
+    /// the moves of some may make the loop a fair one.
     pub movers: Option<Vec<By>>,
 }
 

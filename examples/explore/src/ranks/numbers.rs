@@ -1,0 +1,71 @@
+//! What is told of the ranks when a search has ended: how evenly states are spread, and what crossed between them.
+
+use super::agreement::of_each;
+use super::search::Member;
+use super::worker::Worker;
+use anyhow::Result;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+use warpset::{Stats, Storage};
+
+/// The same on all ranks.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// States that each rank owns.
+    pub states: Vec<u64>,
+    /// The fill of the fullest table / the fill of all together.
+    pub balance: f64,
+    /// From any rank to any other.
+    pub bytes_exchanged: u64,
+    /// For other ranks, copies included: the sum over all ranks.
+    pub waited: f64,
+    /// Of all tables as of one; without the lengths of probe sequences.
+    pub stats: Stats,
+}
+
+impl Numbers {
+    /// Collective.
+    pub fn of<S: Storage, W: Worker<S>>(member: &mut Member<S, W>) -> Result<Self> {
+        let traffic = member.table()?.traffic();
+        let width = member.table()?.local().width();
+        let of_ranks = member.collect(|table| table.stats())?;
+        let waited = member.collect(|table| of_each(table, traffic.waited.as_nanos() as u64))?;
+        let [bytes_exchanged] = member.collect(|table| table.sum([traffic.bytes_sent]))?;
+        let mut stats = Stats::default();
+        (stats.slots, stats.stored, stats.bytes, stats.width) = (of_ranks.slots(), of_ranks.stored(), of_ranks.bytes(), width);
+        for rank in &of_ranks.ranks {
+            (stats.nodes, stats.node_slots) = (stats.nodes + rank.nodes, stats.node_slots + rank.node_slots);
+            stats.longest_probe = stats.longest_probe.max(rank.longest_probe);
+        }
+        let balance = if stats.stored == 0 { 1.0 } else { of_ranks.balance() };
+        let states = of_ranks.ranks.iter().map(|rank| rank.stored).collect();
+        Ok(Self { states, balance, bytes_exchanged, waited: waited.iter().sum::<u64>() as f64 * 1e-9, stats })
+    }
+
+    fn mean_waited(&self) -> f64 {
+        self.waited / self.states.len().max(1) as f64
+    }
+
+    pub fn json(&self) -> Value {
+        json!({
+            "count": self.states.len(),
+            "states": self.states,
+            "balance": self.balance,
+            "bytes_exchanged": self.bytes_exchanged,
+            "seconds_waiting": self.mean_waited(),
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let [least, most] = [self.states.iter().min(), self.states.iter().max()].map(|number| number.copied().unwrap_or(0));
+        format!(
+            "{}, with {} to {} states each (the fullest {:.3} times the mean); {} exchanged, {:.2} s of waiting each",
+            self.states.len(),
+            HumanCount(least),
+            HumanCount(most),
+            self.balance,
+            HumanBytes(self.bytes_exchanged),
+            self.mean_waited()
+        )
+    }
+}

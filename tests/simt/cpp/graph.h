@@ -1,0 +1,147 @@
+// What the model checker's kernels (examples/explore) are compiled with here: a graph for a model, and names of CUDA that the
+// simulated GPU knows by others.
+//
+// A state is a node and, of a product, a location of a property's automaton. `tables` has the graph:
+//
+//   the number of nodes
+//   by node, for each of `choices_a_node`: the node that the step leads to, or no_node
+//   by location, the moves that it has, a bit each: the move i leads i locations on, around
+#pragma once
+
+#include "warpset/table.cuh"
+
+namespace simt_names {
+
+struct Index {
+    unsigned x;
+};
+
+inline const warpset::simt::Identity& me() { return *warpset::simt::warpset_simt_identity(); }
+inline Index thread_index() { return {me().thread_in_block}; }
+inline Index block_size() { return {me().threads_in_block}; }
+inline Index block_index() { return {static_cast<unsigned>(me().thread / me().threads_in_block)}; }
+inline Index grid_size() { return {static_cast<unsigned>(me().threads / me().threads_in_block)}; }
+
+using warpset::simt::Kind;
+using warpset::simt::Order;
+using warpset::simt::Site;
+
+inline void fence(Site site)
+{
+    warpset::simt::Request request{Kind::Fence, Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
+    warpset::simt::warpset_simt_request(&request);
+}
+
+// Whether one of the block has it, as `__syncthreads_or`.
+inline bool any_of_block(bool has, warpset::u32* word, Site site)
+{
+    using warpset::platform::Block;
+    if (Block::thread() == 0) *word = 0;
+    Block::sync(site);
+    if (has) warpset::simt::store(word, 1u, Order::Relaxed, site);
+    Block::sync(site);
+    const bool any = warpset::platform::load_relaxed(word, site) != 0;
+    Block::sync(site);
+    return any;
+}
+
+}  // namespace simt_names
+
+#define __global__
+#define __launch_bounds__(...)
+#define threadIdx (simt_names::thread_index())
+#define blockIdx (simt_names::block_index())
+#define blockDim (simt_names::block_size())
+#define gridDim (simt_names::grid_size())
+#define __syncthreads() ::warpset::platform::Block::sync()
+#define __syncwarp() ::warpset::platform::Warp::sync()
+#define __syncthreads_or(has) simt_names::any_of_block((has), reinterpret_cast<u32*>(GRAPH_SHARED_AT(0)), simt_names::Site::here())
+#define __threadfence() simt_names::fence(simt_names::Site::here())
+#define __nanosleep(time)
+#define clock64() 0
+#define atomicAdd(address, value) ::warpset::platform::fetch_add_block((address), (value))
+#define atomicCAS(address, expected, value) ::warpset::platform::compare_and_swap_relaxed((address), (expected), (value))
+#define atomicExch(address, value) \
+    ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here())
+
+// Behind what the launch asks for: 16 bytes for each place in the text, and the first for `__syncthreads_or`.
+#define GRAPH_SHARED_AT(number) (::warpset::platform::Block::scratch() + explore::Chosen::shared_bytes + 16 * (number))
+#define EXPLORE_SHARED(type, name, count) type* const name = reinterpret_cast<type*>(GRAPH_SHARED_AT(1 + __COUNTER__ % 7))
+#define EXPLORE_SHARED_OF_LAUNCH(name) u8* const name = ::warpset::platform::Block::scratch()
+
+#define EXPLORE_FN inline
+#define EXPLORE_UNROLL
+#define EXPLORE_NO_UNROLL
+#define EXPLORE_ROWS_A_THREAD 4
+#define EXPLORE_BLOCKS(threads) 1
+#define EXPLORE_REGISTERS 6
+#define EXPLORE_TIMED false
+#define EXPLORE_WALKS_BACK 0
+#define EXPLORE_THREADS 64
+#define EXPLORE_NANOSECONDS 0
+#define RESIDUE_FN inline
+#define RESIDUE_FLAGS unsigned
+
+namespace explore {
+
+using i32 = int;
+using u32 = unsigned;
+
+constexpr u32 no_node = ~0u;
+constexpr u32 state_words = WARPSET_WIDTH;
+constexpr u32 units = 2, choices_a_unit = 2, choices_a_node = units * choices_a_unit, first_component = units;
+constexpr u32 property_moves = GRAPH_MOVES, conditions = 0;
+
+struct Notes {
+    u32 fault = 0, transition = 0, overflows = 0;
+};
+
+template <u32 most>
+struct Moves {
+    u32 bits = 0;
+    bool has(u32 move) const { return bits >> move & 1; }
+};
+
+// It carries the graph to where steps are taken.
+struct Cursor {
+    const u32* tables;
+    explicit Cursor(const u32* tables) : tables(tables) {}
+    bool more() const { return false; }
+};
+
+inline u32 choices(u32) { return choices_a_unit; }
+
+template <class From, class To>
+bool step(u32 unit, u32 choice, Cursor& cursor, const From& from, To& to, Notes&)
+{
+    const u32 target = cursor.tables[1 + from.words[0] * choices_a_node + unit * choices_a_unit + choice];
+    if (target == no_node) return false;
+    to.words[0] = target;
+    return true;
+}
+
+template <class State>
+u32 violated(const u32*, const State&, Notes&)
+{
+    return conditions;
+}
+
+template <class State>
+i32 property_location(const State& state)
+{
+    return property_moves > 0 ? static_cast<i32>(state.words[1]) : 0;
+}
+
+template <class State>
+void find_moves(const u32* tables, const State& state, Moves<property_moves>& found, Notes&)
+{
+    found.bits = tables[1 + tables[0] * choices_a_node + static_cast<u32>(property_location(state))];
+}
+
+template <class State>
+void move_property(i32 location, u32 move, State& to)
+{
+    to.words[1] = (static_cast<u32>(location) + move) % (property_moves + (property_moves == 0));
+}
+
+}  // namespace explore

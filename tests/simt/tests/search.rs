@@ -1,0 +1,24 @@
+//! The model checker's kernels on the simulated GPU, under random schedules and in lock-step. (Blocks wait for each other at the
+//! end of a level: where a schedule prefers one lane for good, as those for bugs of a depth do, they would wait for ever.)
+//!
+//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+
+#[allow(dead_code)] // what the tests of tables need besides
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+use support::{share, trial};
+use warpset_simt::explorer::Strategy;
+use warpset_simt::search::{Search, What};
+
+fn main() -> ExitCode {
+    let mut trials: Vec<Trial> = Vec::new();
+    for (name, what) in [("system", What::System), ("product", What::Product), ("level", What::Level)] {
+        for strategy in [Strategy::Random, Strategy::LockStep] {
+            let make = move || (Box::new(Search::new(what)), strategy, share(150, 20_000));
+            trials.push(trial(format!("search::{name}::{strategy}"), make));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
