@@ -7,6 +7,7 @@
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/compact/table.cuh"
+#include "warpset/indexed/maintenance.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -35,14 +36,14 @@ void with_shape(u32 width, Use use)
 using RootShape = StaticShape<2, 8, 64>;
 
 // Which view a table has. The order is that of `TableKind` in src/backend/cpu.rs.
-enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree };
+enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
 
 // A table of any kind. Mirrored by `CpuView` in src/backend/cpu.rs.
 struct View {
-    const void* table;  // TableView, TreeView, CompactView or CompactTreeView
+    const void* table;  // TableView, TreeView, CompactView, CompactTreeView or IndexedView
     TableKind kind;
     Pairing pairing;  // of a tree table
-    u32 slot_bits;    // of a compact table
+    u32 slot_bits;    // of a compact or an indexed table
 
     template <class ViewOfKind>
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }
@@ -93,6 +94,29 @@ void with_compact_tree(const View& view, Use use)
     });
 }
 
+// Calls `use(type)` with a null pointer to the type of indexed tables of vectors of a width. As of bucket tables, those of up to
+// 16 words have code of their own.
+template <u32 width_words = 1, class Use>
+void with_indexed_type(u32 width, u32 slot_bits, Use use)
+{
+    if constexpr (width_words <= 16) {
+        if (width != width_words) return with_indexed_type<width_words + 1>(width, slot_bits, use);
+    }
+    constexpr u32 static_width = width_words <= 16 ? width_words : 0;
+    if (slot_bits == 32)
+        use(static_cast<IndexedTable<static_width, 32>*>(nullptr));
+    else
+        use(static_cast<IndexedTable<static_width, 64>*>(nullptr));
+}
+
+// Calls `use(table)` with the indexed table of a view.
+template <class Use>
+void with_indexed(const View& view, Use use)
+{
+    const IndexedView& indexed = view.as<IndexedView>();
+    with_indexed_type(indexed.rows.width, view.slot_bits, [&](auto* type) { use(std::remove_pointer_t<decltype(type)>::of(indexed)); });
+}
+
 // Calls `use(table)` with the table that a view is of.
 template <class Use>
 void with_table(const View& view, Use use)
@@ -105,6 +129,7 @@ void with_table(const View& view, Use use)
         case TableKind::Tree: return with_tree(view, use);
         case TableKind::Compact: return with_compact(view, use);
         case TableKind::CompactTree: return with_compact_tree(view, use);
+        case TableKind::Indexed: return with_indexed(view, use);
     }
 }
 
@@ -129,7 +154,7 @@ using namespace warpset;
 
 extern "C" {
 
-// `slot_bits`: of a compact table, or of a tree's compact roots.
+// `slot_bits`: of a compact table, of a tree's compact roots, or of an index.
 void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_bits, Geometry* geometry)
 {
     const auto of_shape = [&](u32 words, u64 view_bytes) {
@@ -145,6 +170,10 @@ void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_bits, Geometry* ge
         case TableKind::Tree: return of_shape(2, sizeof(TreeView));
         case TableKind::Compact: return of_slots(sizeof(CompactView));
         case TableKind::CompactTree: return of_slots(sizeof(CompactTreeView));
+        case TableKind::Indexed:
+            return with_indexed_type(width, slot_bits, [&](auto* type) {
+                *geometry = geometry_of(typename std::remove_pointer_t<decltype(type)>::Layout{}, sizeof(IndexedView));
+            });
     }
 }
 
@@ -175,6 +204,33 @@ void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u
 {
     play(thread, threads);
     with_compact(*view, [&](const auto& table) { relocate_keys(table, seed, keys, counts); });
+}
+
+// `thread` of `threads` threads names its part of the rows `0 .. last` in the index of `larger`, which has been cleared.
+void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 threads, u64 last, BatchCounts* counts)
+{
+    play(thread, threads);
+    with_indexed(*view, [&](const auto& old) {
+        using Old = std::decay_t<decltype(old)>;
+        const IndexedView& to = larger->as<IndexedView>();
+        if (larger->slot_bits == 32)
+            rebuild(old, IndexedTable<Old::static_width, 32>::of(to), 0, last, counts);
+        else
+            rebuild(old, IndexedTable<Old::static_width, 64>::of(to), 0, last, counts);
+    });
+}
+
+// `thread` of `threads` threads lists its part of the holes among the rows `first .. last`.
+void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 room, u64* count)
+{
+    play(thread, threads);
+    with_indexed(*view, [&](const auto& table) { list_holes(table, first, last, holes, room, count); });
+}
+
+void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)
+{
+    play(0, 1);
+    with_indexed(*view, [&](const auto& table) { move_rows(table, moves, count); });
 }
 
 // Incremental, if the batch has parents and the table gains by it.

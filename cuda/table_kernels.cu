@@ -82,6 +82,27 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 }
 #endif
 
+#if WARPSET_HAS_PART(6) && WARPSET_INDEXED
+// Into an index of 4 or 8 bytes a slot, whichever the larger table has: `slots` of `larger` is EMPTY.
+WARPSET_KERNEL(256, 1) warpset_rebuild(View view, View larger, u32 larger_slot_bits, u64 first, u64 last, warpset::BatchCounts* counts)
+{
+    if (larger_slot_bits == 32)
+        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 32>::of(larger), first, last, counts);
+    else
+        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 64>::of(larger), first, last, counts);
+}
+
+WARPSET_KERNEL(256, 1) warpset_list_holes(View view, u64 first, u64 last, u64* holes, u64 room, u64* count)
+{
+    warpset::list_holes(Table::of(view), first, last, holes, room, count);
+}
+
+WARPSET_KERNEL(256, 1) warpset_move_rows(View view, const warpset::RowMove* moves, u64 count)
+{
+    warpset::move_rows(Table::of(view), moves, count);
+}
+#endif
+
 #if WARPSET_HAS_PART(5) && WARPSET_KEY_BITS && !WARPSET_TREE
 WARPSET_KERNEL(256, 1) warpset_relocate(View view, u64 seed, u64* keys, warpset::Relocated* counts)
 {

@@ -78,9 +78,9 @@ pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
 pub use error::{Error, Result};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Iter, Key, Nodes, Outcome, Pairing, Plain, Reference,
-    Request, Root, RootTable, Stats, Storage, Strategy, Table, TableBuilder, Tally, Tree, TreeTable, TypedTable, VectorTable,
-    Words,
+    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
+    Outcome, Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally,
+    Tree, TreeTable, TypedTable, VectorTable, Words,
 };
 
 // Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is

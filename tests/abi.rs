@@ -73,7 +73,9 @@ mod tables {
 #[cfg(feature = "cuda")]
 mod headers {
     use std::mem::offset_of;
-    use warpset::gpu::{CompactTreeView, CompactView, Counts, HEADERS, HashView, LevelView, NodeView, TableView, TreeView};
+    use warpset::gpu::{
+        CompactTreeView, CompactView, Counts, HEADERS, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
+    };
 
     fn header(name: &str) -> &'static str {
         HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
@@ -180,6 +182,45 @@ mod headers {
         assert_eq!(tree.split_whitespace().collect::<Vec<_>>(), ["CompactView", "roots;", "NodeView", "nodes;"]);
         let offsets = (offset_of!(CompactTreeView, roots), offset_of!(CompactTreeView, nodes));
         assert_eq!(offsets, (0, size_of::<CompactView>()));
+    }
+
+    #[test]
+    fn indexed_views_have_the_fields_of_the_header() {
+        let expected = named(&[
+            ("words", offset_of!(RowsView, words)),
+            ("given", offset_of!(RowsView, given)),
+            ("spares", offset_of!(RowsView, spares)),
+            ("capacity", offset_of!(RowsView, capacity)),
+            ("dense", offset_of!(RowsView, dense)),
+            ("spare_cells", offset_of!(RowsView, spare_cells)),
+            ("width", offset_of!(RowsView, width)),
+            ("reuses", offset_of!(RowsView, reuses)),
+        ]);
+        assert_eq!(fields(header("warpset/indexed/rows.cuh"), "struct RowsView {"), (expected, size_of::<RowsView>()));
+        let table = body(header("warpset/indexed/table.cuh"), "struct IndexedView {");
+        let fields: Vec<&str> = table.split(';').map(str::trim).filter(|field| !field.is_empty()).collect();
+        let expected = [
+            "u8* slots",
+            "u64 buckets",
+            "const u128* seeds",
+            "u64* stored",
+            "u64 hash_mask",
+            "u32 row_bits",
+            "u32 probe_limit",
+            "RowsView rows",
+        ];
+        assert_eq!(fields, expected);
+        let offsets = [
+            offset_of!(IndexedView, slots),
+            offset_of!(IndexedView, buckets),
+            offset_of!(IndexedView, seeds),
+            offset_of!(IndexedView, stored),
+            offset_of!(IndexedView, hash_mask),
+            offset_of!(IndexedView, row_bits),
+            offset_of!(IndexedView, probe_limit),
+            offset_of!(IndexedView, rows),
+        ];
+        assert_eq!(offsets, [0, 8, 16, 24, 32, 40, 44, 48]);
     }
 
     #[test]

@@ -100,6 +100,21 @@ fn compile_compact(key_bits: u32, _: u32, _: (u32, u32)) -> Result<(), Failed> {
     unreachable!("keys of {key_bits} bits are ignored without the feature `cuda`")
 }
 
+/// Indexed tables: words, bits a slot of the index.
+const INDEXED: [(usize, u32); 10] =
+    [(8, 64), (1, 32), (2, 64), (3, 32), (4, 64), (16, 32), (16, 64), (33, 64), (64, 32), (256, 64)];
+
+#[cfg(feature = "cuda")]
+fn compile_indexed(width: usize, slot_bits: u32, capability: (u32, u32)) -> Result<(), Failed> {
+    let image = warpset::gpu::compile_indexed_kernels(width, slot_bits, capability)?;
+    if image.len() < 1000 { Err(format!("only {} bytes for {width} words", image.len()).into()) } else { Ok(()) }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn compile_indexed(width: usize, _: u32, _: (u32, u32)) -> Result<(), Failed> {
+    unreachable!("rows of {width} words are ignored without the feature `cuda`")
+}
+
 /// Tree tables with compact roots: words, bits a root, bits a slot. Roots that end in a word, or in a reference.
 const COMPACT_TREES: [(usize, u32, u32); 8] =
     [(3, 54, 32), (4, 20, 16), (6, 58, 32), (8, 46, 32), (16, 46, 32), (17, 64, 64), (32, 58, 64), (256, 64, 64)];
@@ -159,6 +174,15 @@ fn main() {
         let name = format!("compute_{major}{minor}::{key_bits}_bit_keys_in_{slot_bits}_bit_slots{reason}");
         Trial::test(name, move || compile_compact(key_bits, slot_bits, capability)).with_ignored_flag(missing.is_some())
     });
+    let indexed = capabilities().flat_map(|capability| {
+        let numbered = INDEXED.into_iter().enumerate().filter(move |(number, _)| chosen(*number, capability));
+        numbered.map(move |(_, table)| (capability, table))
+    });
+    let indexed = indexed.map(|(capability @ (major, minor), (width, slot_bits))| {
+        let reason = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
+        let name = format!("compute_{major}{minor}::{width}_words_indexed_by_{slot_bits}_bits{reason}");
+        Trial::test(name, move || compile_indexed(width, slot_bits, capability)).with_ignored_flag(missing.is_some())
+    });
     let trees = capabilities().flat_map(|capability| {
         let numbered = COMPACT_TREES.into_iter().enumerate().filter(move |(number, _)| chosen(*number, capability));
         numbered.map(move |(_, tree)| (capability, tree))
@@ -216,7 +240,7 @@ fn main() {
     });
     libtest_mimic::run(
         &Arguments::from_args(),
-        tables.chain(compact).chain(trees).chain(strategies).chain(dense).chain(blocks).chain(clusters).collect(),
+        tables.chain(compact).chain(indexed).chain(trees).chain(strategies).chain(dense).chain(blocks).chain(clusters).collect(),
     )
     .exit();
 }

@@ -22,6 +22,7 @@ mod suite {
     pub mod helpers;
     pub mod histories;
     pub mod incremental;
+    pub mod indexed;
     pub mod lookalikes;
     pub mod many_offers;
     pub mod nodes;
@@ -67,6 +68,7 @@ const MODULES: &[&[Test]] = &[
     suite::growth::TESTS,
     suite::growth::once::TESTS,
     suite::histories::TESTS,
+    suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
     suite::nodes::TESTS,
@@ -83,8 +85,13 @@ const MODULES: &[&[Test]] = &[
 ];
 
 #[cfg(feature = "cuda")]
-const GPU_MODULES: &[&[Test]] =
-    &[suite::cluster_device::TESTS, suite::device_memory::TESTS, suite::device_memory::once::TESTS, suite::interoperation::TESTS];
+const GPU_MODULES: &[&[Test]] = &[
+    suite::cluster_device::TESTS,
+    suite::device_memory::TESTS,
+    suite::device_memory::once::TESTS,
+    suite::indexed::on_gpu::TESTS,
+    suite::interoperation::TESTS,
+];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
 

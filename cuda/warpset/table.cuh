@@ -3,6 +3,7 @@
 // `compile` of the table in Rust defines these macros, equal to those of the table whose view the kernel gets:
 //
 //   WARPSET_TREE                                         0 or 1
+//   WARPSET_INDEXED                                      0 or 1: rows in order, and an index with slots of WARPSET_SLOT_BITS
 //   WARPSET_WIDTH                                        words a vector
 //   WARPSET_SLOT_WORDS                                   words a slot of a bucket table: more than a vector has if it is padded
 //   WARPSET_CHUNK_BYTES                                  8 or 16; 16 needs sm_90
@@ -26,6 +27,7 @@
 
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
+#include "warpset/indexed/table.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -34,7 +36,8 @@ using TableStrategy = Strategy<Lanes{WARPSET_LANES}, Pairing{WARPSET_PAIRING}, W
 using SlotTable = Choose<WARPSET_KEY_BITS != 0, CompactTable<WARPSET_SLOT_BITS, WARPSET_KEY_BITS>,
                          BucketTable<StaticShape<WARPSET_TREE ? 2 : WARPSET_WIDTH, WARPSET_CHUNK_BYTES, WARPSET_LINE_BYTES,
                                                  WARPSET_TREE ? 2 : WARPSET_SLOT_WORDS>>>::Type;
-using Table = Choose<WARPSET_TREE, TreeTable<SlotTable, WARPSET_WIDTH, TableStrategy>, SlotTable>::Type;
+using VectorTable = Choose<WARPSET_INDEXED, IndexedTable<WARPSET_WIDTH, WARPSET_SLOT_BITS>, SlotTable>::Type;
+using Table = Choose<WARPSET_TREE, TreeTable<SlotTable, WARPSET_WIDTH, TableStrategy>, VectorTable>::Type;
 using View = Table::View;
 
 WARPSET_FN Table table(const View& view) { return Table::of(view); }

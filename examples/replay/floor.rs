@@ -50,7 +50,8 @@ impl Task {
 /// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
 /// `None` if it is not measured: for vectors stored as trees, which are in no one slot, for keys of which slots hold a part, for
-/// no vectors, for a table that was too full for some, for one on a GPU, and where memory for a second table is short.
+/// rows, which are found through an index, for no vectors, for a table that was too full for some, for one on a GPU, and where
+/// memory for a second table is short.
 pub fn placement_floor_gops<S: Storage>(
     table: &VectorTable<S>,
     vectors: &Vectors,
@@ -60,7 +61,7 @@ pub fn placement_floor_gops<S: Storage>(
 ) -> Result<Option<f64>> {
     let bytes = table.slots() * vectors.width as u64 * 4;
     let needed = bytes + vectors.count() as u64 * BYTES_A_VECTOR;
-    let in_one_slot = !table.spec().is_tree() && !table.spec().is_compact();
+    let in_one_slot = !table.spec().is_tree() && !table.spec().is_compact() && !table.spec().is_indexed();
     let has_one = in_one_slot && vectors.count() > 0 && batch.tally.full == 0;
     if table.device().is_gpu() || !has_one || needed > memory {
         return Ok(None);

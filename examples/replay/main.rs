@@ -47,7 +47,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 use table::Kind;
 use vectors::Vectors;
-use warpset::{Batch, Bucket, CompactTree, Device, Error, Outcome, Reference, Request, Root, Storage, Tree, VectorTable};
+use warpset::{
+    Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
+};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;
@@ -66,6 +68,7 @@ fn replay(options: &Options) -> Result<u8> {
         (TableKind::Bucket, _) => replay_on::<Bucket>(&devices, options, &vectors),
         (TableKind::Tree, Roots::Plain) => replay_on::<Tree>(&devices, options, &vectors),
         (TableKind::Tree, Roots::Compact) => replay_on::<CompactTree>(&devices, options, &vectors),
+        (TableKind::Indexed, _) => replay_on::<Indexed>(&devices, options, &vectors),
         (TableKind::Root, _) => replay_on::<Root>(&devices, options, &vectors),
     }
 }

@@ -53,6 +53,6 @@ fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> support::Result<Op
     }
     let gops = |milliseconds: f64| vectors.count() as f64 / milliseconds / 1e6;
     let floor = || Floor::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES);
-    let floor = if table.spec().is_tree() { None } else { Some(floor()?) };
+    let floor = if table.spec().is_tree() || table.spec().is_indexed() { None } else { Some(floor()?) };
     Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: floor.map(gops) }))
 }

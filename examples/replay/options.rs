@@ -118,7 +118,7 @@ pub struct Options {
     pub repeat: u32,
 
     /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody
-    /// can avoid. `auto` does if there are at most 2^24 vectors. Trees have no such floor: they are in no one slot. On a
+    /// can avoid. `auto` does if there are at most 2^24 vectors. Trees and rows have no such floor: they are in no one slot. On a
     /// GPU, `no` leaves out the rate of the GPU alone, too.
     #[arg(
         long,
@@ -160,14 +160,22 @@ impl Options {
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
         };
         match options.table {
-            TableKind::Bucket | TableKind::Root if options.nodes.is_some() => needs("--nodes <SLOTS>", "tree"),
-            TableKind::Bucket | TableKind::Root if options.strategy.is_some() => needs("--strategy <NAME>", "tree"),
+            TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.nodes.is_some() => {
+                needs("--nodes <SLOTS>", "tree")
+            }
+            TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.strategy.is_some() => {
+                needs("--strategy <NAME>", "tree")
+            }
             TableKind::Tree if options.strategy.is_some() && options.roots == Roots::Compact => {
                 let message = "'--strategy <NAME>' is of trees with plain roots: '--roots compact' has the default only";
                 Err(Self::command().error(ErrorKind::ArgumentConflict, message))
             }
-            TableKind::Bucket | TableKind::Root if options.roots == Roots::Compact => needs("--roots compact", "tree"),
-            TableKind::Bucket | TableKind::Tree if options.key_bits.is_some() => needs("--key-bits <BITS>", "root"),
+            TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.roots == Roots::Compact => {
+                needs("--roots compact", "tree")
+            }
+            TableKind::Bucket | TableKind::Tree | TableKind::Indexed if options.key_bits.is_some() => {
+                needs("--key-bits <BITS>", "root")
+            }
             _ => Ok(options),
         }
     }
@@ -208,6 +216,8 @@ pub enum TableKind {
     Tree,
     /// Vectors of two words as keys, low word first, of which slots hold a part.
     Root,
+    /// Vectors as rows in the order in which they are found, with an index.
+    Indexed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -274,7 +284,7 @@ mod tests {
         for nodes in ["-1", "1.5", "many", "2^60"] {
             assert!(parse(&["--table", "tree", "--nodes", nodes]).is_err(), "{nodes}");
         }
-        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree, root]"));
+        assert!(parse(&["--table", "hash"]).unwrap_err().to_string().contains("[possible values: bucket, tree, root, indexed]"));
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Report<'_> {
             "error": self.failure.map(|(error, _)| error),
             "exit_code": self.failure.map_or(0, |(_, code)| code),
         });
-        if let (true, Some(report)) = (self.spec.is_tree(), report.as_object_mut()) {
+        if let (true, Some(report)) = (self.spec.is_tree() || self.spec.is_indexed(), report.as_object_mut()) {
             report.retain(|name, _| !name.starts_with("floor"));
         }
         report
@@ -201,11 +201,12 @@ impl Report<'_> {
         format!("{:.1} bytes a vector stored{in_use}", self.stats.bytes_per_vector())
     }
 
-    /// Bytes of a vector, or of its root.
+    /// Bytes of a vector, of its root, or of what names its row.
     fn slot_bytes(&self) -> u64 {
         match self.spec.key_and_slot_bits() {
             Some((_, slot_bits)) => slot_bits as u64 / 8,
             None if self.spec.is_tree() => NODE_BYTES,
+            None if self.spec.is_indexed() => u64::from(self.spec.index_slot_bits()) / 8,
             None => self.spec.width() as u64 * 4,
         }
     }
@@ -216,10 +217,11 @@ impl Report<'_> {
         (node_slots > 0).then(|| nodes as f64 / node_slots as f64)
     }
 
-    /// Bytes of all slots in use, nodes included, for each vector stored.
+    /// Bytes of all slots in use, nodes and rows included, for each vector stored.
     fn bytes_in_use_per_vector(&self) -> Option<f64> {
         let Stats { stored, nodes, .. } = self.stats;
-        (stored > 0).then(|| (stored * self.slot_bytes() + nodes * NODE_BYTES) as f64 / stored as f64)
+        let row_bytes = if self.spec.is_indexed() { self.spec.width() as u64 * 4 } else { 0 };
+        (stored > 0).then(|| (stored * (self.slot_bytes() + row_bytes) + nodes * NODE_BYTES) as f64 / stored as f64)
     }
 
     /// The median of the passes after the first.
@@ -234,6 +236,7 @@ impl Report<'_> {
     fn floor_text(&self) -> String {
         match (self.floor_gops, self.floor_share()) {
             _ if self.spec.is_tree() => "n/a: a tree is in no one slot".into(),
+            _ if self.spec.is_indexed() => "n/a: a row is found through an index".into(),
             (Some(floor), Some(share)) => format!("{floor:.4} G/s, of which the first pass reaches {:.0} %", 100.0 * share),
             _ => "not measured".into(),
         }

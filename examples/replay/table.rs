@@ -6,7 +6,9 @@ use super::progress::Progress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use std::ops::ControlFlow;
-use warpset::{Bucket, CompactTree, Device, Error, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable};
+use warpset::{
+    Bucket, CompactTree, Device, Error, Indexed, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable,
+};
 
 /// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
 /// which no node is rejected.
@@ -53,6 +55,13 @@ const LEAST_SLOT_BYTES: u64 = 2;
 impl Kind for Bucket {
     fn slot_bytes(width: usize) -> u64 {
         width as u64 * 4
+    }
+}
+
+impl Kind for Indexed {
+    /// A row, which lies elsewhere, and the smallest slot of the index.
+    fn slot_bytes(width: usize) -> u64 {
+        width as u64 * 4 + 4
     }
 }
 

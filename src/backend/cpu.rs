@@ -1,11 +1,13 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
+use super::reserved::Reserved;
 use crate::core::batch::{HostBatch, Progress};
+use crate::core::indexed::{Closing, RowCounts};
 use crate::core::memory::zeroed;
 use crate::core::options::{Addresses, Parameters, SeedPair};
 use crate::core::spec::Kind;
 use crate::core::store::{ProbeLengths, RELOCATION_ROUNDS, Search};
-use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, View};
+use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
@@ -22,7 +24,7 @@ struct CpuView {
     kind: TableKind,
     /// Which halves are paired, in a tree table.
     pairing: u32,
-    /// Bits a slot, in a compact table.
+    /// Bits a slot, in a compact or an indexed table.
     slot_bits: u32,
 }
 
@@ -34,6 +36,7 @@ enum TableKind {
     Tree,
     Compact,
     CompactTree,
+    Indexed,
 }
 
 impl CpuView {
@@ -44,6 +47,7 @@ impl CpuView {
             View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
             View::Compact { slot_bits, .. } => (TableKind::Compact, 0, *slot_bits),
             View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
+            View::Indexed { slot_bits, .. } => (TableKind::Indexed, 0, *slot_bits),
         };
         Self { table: view.argument().as_ptr(), kind, pairing, slot_bits }
     }
@@ -58,6 +62,25 @@ unsafe extern "C" {
     fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
     fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
     fn warpset_cpu_measure(view: *const CpuView, first: u64, last: u64, lengths: *mut u64, bins: u32, totals: *mut ProbeTotals);
+    fn warpset_cpu_rebuild(
+        view: *const CpuView,
+        larger: *const CpuView,
+        thread: u64,
+        threads: u64,
+        last: u64,
+        counts: *mut Counts,
+    );
+    fn warpset_cpu_list_holes(
+        view: *const CpuView,
+        thread: u64,
+        threads: u64,
+        first: u64,
+        last: u64,
+        holes: *mut u64,
+        room: u64,
+        count: *mut u64,
+    );
+    fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
     #[cfg(test)]
     fn warpset_cpu_quotient(
         view: *const CpuView,
@@ -110,8 +133,9 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
         Kind::Tree { .. } => TableKind::Tree,
         Kind::Compact { .. } => TableKind::Compact,
         Kind::CompactTree { .. } => TableKind::CompactTree,
+        Kind::Indexed { .. } => TableKind::Indexed,
     };
-    let slot_bits = spec.key_and_slot_bits().map_or(0, |(_, slot_bits)| slot_bits);
+    let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
     unsafe { warpset_cpu_geometry(kind, spec.width, slot_bits, &mut geometry) };
     geometry.check_abi(spec);
@@ -143,6 +167,8 @@ pub(crate) struct CpuStore {
     _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
     _nodes: Option<MmapMut>,
+    /// Only of an indexed table.
+    rows: Option<CpuRows>,
     /// Vectors, and nodes.
     stored: Box<[AtomicU64; 2]>,
 }
@@ -153,24 +179,41 @@ unsafe impl Send for CpuStore {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for CpuStore {}
 
+/// The rows of an indexed table.
+struct CpuRows {
+    words: Reserved,
+    /// How many spare rows there are, and cells for them.
+    spares: Box<[AtomicU64]>,
+}
+
+/// Cells for spare rows: more than threads have at once.
+const SPARE_CELLS: usize = 256;
+
+impl CpuRows {
+    fn new(bytes: u64) -> Result<Self> {
+        let spares = (0..=SPARE_CELLS).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { words: Reserved::new(bytes as usize)?, spares })
+    }
+}
+
+/// Memory for slots, or nodes.
+fn room(bytes: u64) -> Result<MmapMut> {
+    let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
+    let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
+    // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
+    // wrong.
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    Ok(memory)
+}
+
 impl CpuStore {
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
-        let bytes = root_bytes + node_bytes;
-        let free = free_memory();
-        if bytes > free || faults::strikes() {
-            return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
-        }
-        let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
-        let room = |bytes: u64| {
-            let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-            // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
-            // wrong.
-            #[cfg(target_os = "linux")]
-            let _ = memory.advise(memmap2::Advice::HugePage);
-            Ok(memory)
-        };
+        let row_bytes = parameters.row_bytes(&geometry);
+        check_memory(root_bytes + node_bytes + row_bytes, threads)?;
+        let rows = if row_bytes > 0 { Some(CpuRows::new(row_bytes)?) } else { None };
         let mut slots = room(root_bytes)?;
         let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
         let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
@@ -180,9 +223,12 @@ impl CpuStore {
             seeds: seeds.as_ptr() as u64,
             nodes: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
             stored: stored.as_ptr() as u64,
+            rows: rows.as_ref().map_or(0, |rows| rows.words.address() as u64),
+            spares: rows.as_ref().map_or(0, |rows| rows.spares.as_ptr() as u64),
+            spare_cells: SPARE_CELLS as u32,
         });
         let spec = parameters.spec;
-        let store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, stored };
+        let mut store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored };
         store.clear(|| ())?;
         Ok(store)
     }
@@ -193,17 +239,161 @@ impl CpuStore {
         Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         begin();
+        self.set_dense(0);
+        self.clear_as(&self.view);
+        Ok(())
+    }
+
+    /// Clears what is at a view's addresses.
+    fn clear_as(&self, view: &View) {
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
         let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
         in_pieces(self.threads, shares, |share| {
             // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
             // of it, which nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&CpuView::of(&self.view), share, shares) };
+            unsafe { warpset_cpu_clear(&CpuView::of(view), share, shares) };
         });
+    }
+
+    /// What rows there are. Nothing else uses the table.
+    pub(crate) fn row_counts(&self) -> Result<RowCounts> {
+        let (Some(rows), View::Indexed { view, .. }) = (&self.rows, &self.view) else { return Ok(RowCounts::default()) };
+        let [stored, given] = self.stored()?;
+        let spares = rows.spares[1..].iter().filter_map(|cell| cell.load(Ordering::Relaxed).checked_sub(1)).collect();
+        Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
+    }
+
+    /// Rows that are not stored, as many as there is room for; and how many there are.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+        if rows.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        let (mut holes, mut count) = (zeroed::<u64>(room as usize)?, 0u64);
+        let (holes_at, count_at) = (holes.as_mut_ptr() as u64, &raw mut count as u64);
+        let shares = self.threads.min((rows.end - rows.start).div_ceil(PIECE as u64) as usize).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: `holes` has `room` elements, each of which is written by the one thread to which `count` has given its
+            // number; both outlive the threads. The table's memory is read and atomically only.
+            unsafe {
+                let view = CpuView::of(&self.view);
+                let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
+                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, room, count);
+            }
+        });
+        holes.truncate(count as usize);
+        Ok((holes, count))
+    }
+
+    pub(crate) fn dense(&self) -> u64 {
+        self.view.rows().map_or(0, |rows| rows.dense)
+    }
+
+    pub(crate) fn set_dense(&mut self, dense: u64) {
+        if let Some(rows) = self.view.rows_mut() {
+            rows.dense = dense;
+        }
+    }
+
+    /// Calls have ended when they return.
+    pub(crate) fn settle(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Bytes of the rows that were given: the system has no memory for others.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        let rows = self.view.rows().map_or(0, |rows| rows.capacity);
+        // Relaxed: for a report.
+        self.spec.row_bytes(self.stored[1].load(Ordering::Relaxed).min(rows))
+    }
+
+    /// The words of the first rows, which are not written while the table is borrowed.
+    ///
+    /// # Safety
+    ///
+    /// They are stored, and the caller has seen it.
+    pub(crate) unsafe fn first_rows(&self, rows: u64) -> &[u32] {
+        let Some(CpuRows { words, .. }) = &self.rows else { return &[] };
+        let count = rows as usize * self.spec.width();
+        // SAFETY: memory of the table, aligned to pages; these rows are stored, so the words are initialised, and whoever changes
+        // them (`clear`, `reindex`, `close_holes`) has the table exclusively.
+        unsafe { std::slice::from_raw_parts(words.address().cast_const().cast(), count) }
+    }
+
+    /// Closes holes, and says whether rows have moved. Nothing else uses the table.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
+        unsafe { warpset_cpu_move_rows(&CpuView::of(&self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
+        self.set_rows(closing.given, &closing.spares);
+        self.set_dense(closing.dense);
+        (true, Ok(()))
+    }
+
+    /// As a lane does that takes a row, and is stopped before it puts its vector.
+    #[cfg(test)]
+    pub(crate) fn lose_a_row(&self) -> u64 {
+        self.stored[1].fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Says which rows were given, and which are spare.
+    fn set_rows(&self, given: u64, spares: &[u64]) {
+        // Relaxed: nothing else uses the table; the caller's lock hands all of it over.
+        self.stored[1].store(given, Ordering::Relaxed);
+        let Some(CpuRows { spares: cells, .. }) = &self.rows else { return };
+        let kept = spares.len().min(SPARE_CELLS);
+        cells[0].store(kept as u64, Ordering::Relaxed);
+        let values = spares.iter().map(|row| row + 1).chain(std::iter::repeat(0));
+        cells[1..].iter().zip(values).for_each(|(cell, value)| cell.store(value, Ordering::Relaxed));
+    }
+
+    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
+    /// slot, the table is as it was. Nothing else uses the table.
+    pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        let geometry = geometry(parameters.spec);
+        let (slot_bytes, row_bytes) = (parameters.slot_bytes(&geometry), parameters.row_bytes(&geometry));
+        check_memory(
+            slot_bytes + row_bytes.saturating_sub(self.spec.row_bytes(self.view.rows().map_or(0, |rows| rows.capacity))),
+            self.threads,
+        )?;
+        let before = self.row_counts()?;
+        let mut slots = room(slot_bytes)?;
+        let rows = self.rows.as_mut().expect("an indexed table has rows");
+        let view = parameters.view(&Addresses {
+            slots: slots.as_mut_ptr() as u64,
+            seeds: self._seeds.as_ptr() as u64,
+            nodes: 0,
+            stored: self.stored.as_ptr() as u64,
+            rows: rows.words.address() as u64,
+            spares: rows.spares.as_ptr() as u64,
+            spare_cells: SPARE_CELLS as u32,
+        });
+        let given = before.given.min(last);
+        let mut counts = Counts::default();
+        let counts_at = &raw mut counts as u64;
+        let shares = self.threads.min(given.div_ceil(PIECE as u64) as usize).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: both views are of this table, whose index is only read; the new one, which is zeros (EMPTY), and the counts
+            // are changed atomically and outlive the threads.
+            unsafe {
+                let (old, new) = (CpuView::of(&self.view), CpuView::of(&view));
+                warpset_cpu_rebuild(&old, &new, share, shares, given, counts_at as *mut Counts);
+            }
+        });
+        if counts.full > 0 {
+            return Ok(counts);
+        }
+        // Last, so that there is not more of it after an error.
+        rows.words.grow(row_bytes as usize)?;
+        let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
+        // Where all have been named, all are stored.
+        let dense = if counts.hits == given { given } else { self.dense().min(given) };
+        self.stored[0].store(counts.hits, Ordering::Relaxed);
+        self.set_rows(given, &spares);
+        (self.view, self._slots, self.spec) = (view, slots, parameters.spec);
+        self.set_dense(dense);
+        Ok(counts)
     }
 
     pub(crate) fn search(
@@ -217,7 +407,7 @@ impl CpuStore {
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let whole = batch.view(self.spec, tag, &mut counts);
-        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
@@ -257,7 +447,7 @@ impl CpuStore {
         // SAFETY: the caller's.
         unsafe {
             match search {
-                Search::FindOrPut | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
+                Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
                 Search::Find => warpset_cpu_find(&table, batch),
             }
         }
@@ -415,6 +605,15 @@ impl CpuStore {
         });
         Ok(ProbeLengths { lengths, totals })
     }
+}
+
+/// An error unless there are so many bytes.
+fn check_memory(bytes: u64, threads: usize) -> Result<()> {
+    let free = free_memory();
+    if bytes > free || faults::strikes() {
+        return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
+    }
+    Ok(())
 }
 
 /// Bytes that the system says it can give; more than there can be where it does not say.

@@ -4,4 +4,6 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg(feature = "cpu")]
+mod reserved;
 pub(crate) mod workers;

@@ -1,6 +1,7 @@
 //! Batches from host slices: what is offered, in parts, and what is reported.
 
 use super::generation::Generation;
+use super::indexed::Closing;
 use super::memory::HostMemory;
 #[cfg(feature = "cpu")]
 use super::view::{BatchView, Counts};
@@ -30,12 +31,15 @@ pub(crate) struct HostBatch<'a> {
     pub references: Option<&'a mut [u64]>,
     /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
     pub new_references: Option<&'a mut [u64]>,
+    /// Of an indexed table: new vectors get the next numbers, even if there are holes.
+    pub leaves_holes: bool,
 }
 
 impl<'a> HostBatch<'a> {
     /// Vectors as they are, of which nothing but counts is reported.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
-        Self { vectors, parents: None, changed: None, outcomes: None, references: None, new_references: None }
+        let (parents, changed) = (None, None);
+        Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
     pub(crate) fn count(&self, spec: Spec) -> usize {
@@ -52,6 +56,7 @@ impl<'a> HostBatch<'a> {
             outcomes: self.outcomes.as_deref_mut().map(|outcomes| &mut outcomes[range.clone()]),
             references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
             new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
+            leaves_holes: self.leaves_holes,
         }
     }
 
@@ -161,6 +166,7 @@ impl<'a> Results<'a> {
             outcomes: (wanted.outcomes || retries).then(|| &mut outcomes[..count]),
             references: wanted.references.then(|| &mut references[..count]),
             new_references: wanted.new_references.then(|| &mut new_references[..count]),
+            leaves_holes: false,
         }
     }
 
@@ -183,6 +189,19 @@ impl<'a> Results<'a> {
         new_references.fill(0);
         let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
         new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
+    }
+
+    /// Corrects the references to rows that were moved when holes were closed.
+    pub(crate) fn rows_moved(&mut self, closing: &Closing, generation: Generation) {
+        if closing.moves.is_empty() {
+            return;
+        }
+        let Buffers { references, new_references, .. } = &mut *self.buffers;
+        for bits in references.iter_mut().chain(new_references.iter_mut()) {
+            if let Some(reference) = Reference::from_bits(*bits) {
+                *bits = generation.reference(closing.moved(reference.slot())).to_bits();
+            }
+        }
     }
 
     /// Leaves the results in the buffers: those of the first vectors, as many as were offered.

@@ -23,6 +23,8 @@ pub(crate) const GROW_AT_MOST: u64 = 64;
 pub(super) struct Limits {
     /// The first error of a growth or a relocation. Growth is not tried again then: vectors go into what slots there are.
     pub error: Option<Error>,
+    /// Whether new vectors of the batch get the next numbers, even if there are holes.
+    pub leaves_holes: bool,
 }
 
 impl Limits {
@@ -37,6 +39,8 @@ pub(super) struct Rejected {
     positions: Vec<u64>,
     words: Vec<u32>,
     outcomes: Vec<u8>,
+    /// As of the batch.
+    pub leaves_holes: bool,
 }
 
 impl Rejected {
@@ -49,7 +53,7 @@ impl Rejected {
             *position = at;
             row.copy_from_slice(&words[at as usize * width..][..width]);
         }
-        Ok(Self { positions, words: again, outcomes: zeroed(count)? })
+        Ok(Self { positions, words: again, outcomes: zeroed(count)?, leaves_holes: false })
     }
 }
 
@@ -109,7 +113,8 @@ impl RawTable {
                 break;
             }
             let ready = self.grow_from(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width()));
-            let Some(rejected) = limits.keep(ready) else { break };
+            let Some(mut rejected) = limits.keep(ready) else { break };
+            rejected.leaves_holes = limits.leaves_holes;
             tally = self.retry(rejected, outcomes, tally)?;
         }
         Ok(tally)
@@ -117,7 +122,9 @@ impl RawTable {
 
     /// Offers rejected vectors once more. `outcomes` are those of the whole batch, of which `tally` is the sum.
     pub(super) fn retry(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
-        let mut batch = HostBatch { outcomes: Some(&mut rejected.outcomes), ..HostBatch::of(&rejected.words) };
+        let leaves_holes = rejected.leaves_holes;
+        let outcomes_again = Some(&mut rejected.outcomes[..]);
+        let mut batch = HostBatch { outcomes: outcomes_again, leaves_holes, ..HostBatch::of(&rejected.words) };
         let found = self.ready()?.search(Search::FindOrPut, &mut batch, &mut Progress::none())?.tally();
         rejected.positions.iter().zip(rejected.outcomes).for_each(|(at, outcome)| outcomes[*at as usize] = outcome);
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
@@ -144,6 +151,18 @@ impl RawTable {
         }
     }
 
+    /// Forgets the rows of an indexed table from number `rows` on.
+    pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
+        let mut sized = self.sized_exclusively();
+        sized.store.settle()?;
+        if sized.store.row_counts()?.given <= rows {
+            return Ok(());
+        }
+        let size = self.size_of(&sized);
+        let parameters = Parameters::new(&self.options, &self.seeds, sized.spec, sized.buckets, size)?;
+        self.reindex(&mut sized, &parameters, rows)
+    }
+
     pub(crate) fn size(&self) -> Size {
         self.size_of(&self.sized())
     }
@@ -156,6 +175,9 @@ impl RawTable {
         let now = self.size_of(&sized);
         if now != from {
             return Ok(());
+        }
+        if spec.is_indexed() {
+            return self.reindex(&mut sized, &parameters, u64::MAX);
         }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;

@@ -4,6 +4,7 @@ pub(crate) mod batch;
 pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod growth;
+pub(crate) mod indexed;
 pub(crate) mod memory;
 pub(crate) mod options;
 #[doc(hidden)] // for tests and benches

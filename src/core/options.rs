@@ -3,9 +3,9 @@
 use super::permutation::Permutation;
 use super::size::{self, MAX_CAPACITY, Size, node_bytes, probe_limit};
 use super::spec::Spec;
-use super::view::{CompactTreeView, Geometry, NodeView, TableView, TreeView, View};
-use super::{compact, spec::Kind};
-use crate::{Device, Error, Result, Strategy};
+use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
+use super::{compact, indexed, spec::Kind};
+use crate::{Device, Error, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -29,6 +29,7 @@ pub enum Choice {
         /// As above. How many bits roots have follows from the size of the node table.
         slot_bits: Option<u32>,
     },
+    Indexed,
 }
 
 /// How a table is made; see `TableBuilder`.
@@ -100,6 +101,10 @@ impl Options {
             Choice::Compact { key_bits, slot_bits, cuckoo } => {
                 Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
             }
+            Choice::Indexed => {
+                // Numbers of rows are a few more than slots, which are a few more than asked for: 25 bits, so 7 for tags.
+                Spec::indexed(width, if size.slots <= 1 << 24 { 32 } else { 64 }, chunk_bytes)
+            }
             Choice::CompactTree { slot_bits } => {
                 // Vectors of one or two words are no trees; and a width that cannot be is the greater mistake again.
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
@@ -158,12 +163,17 @@ pub(crate) struct Parameters<'a> {
 }
 
 /// Where the parts of a table are, on its device.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Addresses {
     pub slots: u64,
     pub seeds: u64,
     pub nodes: u64,
-    /// Two numbers: of vectors, and of nodes.
+    /// Two numbers: of vectors, and of nodes; of an indexed table, of vectors, and of rows that were given.
     pub stored: u64,
+    /// Only of an indexed table.
+    pub rows: u64,
+    pub spares: u64,
+    pub spare_cells: u32,
 }
 
 impl<'a> Parameters<'a> {
@@ -181,6 +191,16 @@ impl<'a> Parameters<'a> {
     /// Bytes of the slots for vectors, keys or roots.
     pub(crate) fn slot_bytes(&self, geometry: &Geometry) -> u64 {
         self.spec.bytes(geometry, self.buckets)
+    }
+
+    /// Slots of the index of an indexed table: buckets have 32 bytes.
+    pub(crate) fn slots(&self) -> u64 {
+        self.buckets * 256 / u64::from(self.spec.index_slot_bits())
+    }
+
+    /// Bytes of the rows of an indexed table.
+    pub(crate) fn row_bytes(&self, geometry: &Geometry) -> u64 {
+        self.spec.row_bytes(self.spec.rows(geometry, self.buckets))
     }
 
     pub(crate) fn node_bytes(&self) -> u64 {
@@ -218,6 +238,26 @@ impl<'a> Parameters<'a> {
                 View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
             }
             Kind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
+            Kind::Indexed { slot_bits } => {
+                let capacity = indexed::rows(self.slots());
+                let rows = RowsView {
+                    words: at.rows,
+                    given: at.stored + 8,
+                    spares: at.spares,
+                    capacity,
+                    dense: 0,
+                    spare_cells: at.spare_cells,
+                    width: self.spec.width,
+                    reuses: 1,
+                };
+                let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
+                // One more than the number of a row is at most the capacity.
+                let row_bits = if slot_bits == 32 { u64::BITS - capacity.leading_zeros() } else { Reference::SLOT_BITS };
+                View::Indexed {
+                    view: IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows },
+                    slot_bits,
+                }
+            }
             Kind::CompactTree { roots } => {
                 let view = CompactTreeView { roots: compact(roots.key_bits), nodes: nodes() };
                 View::CompactTree { view, slot_bits: roots.slot_bits }

@@ -40,7 +40,7 @@ pub(crate) fn buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<
         let error = Error::KeysDoNotFit { key_bits, slot_bits, slots: capacity, needed };
         return spec.layout(buckets).map(|_| buckets).ok_or(error);
     }
-    Ok(prime_buckets(capacity, geometry.slots_per_bucket))
+    Ok(prime_buckets(capacity, geometry.of_spec(spec).slots_per_bucket))
 }
 
 /// Buckets for this many nodes or more: references to them have 32 bits.

@@ -1,7 +1,7 @@
 //! What a table is: its kind, its width, and what its kernels are compiled for.
 
-use super::compact;
 use super::view::Geometry;
+use super::{compact, indexed};
 use crate::{Error, Result, Strategy};
 use std::fmt;
 
@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Compact { keys: Quotiented, cuckoo: bool },
     /// As trees, whose roots are keys of a compact table.
     CompactTree { roots: Quotiented },
+    /// As rows in the order in which they are found, with an index of slots of so many bits (indexed/table.cuh).
+    Indexed { slot_bits: u32 },
 }
 
 /// Keys of so many bits in slots of so many: quotienting (compact/table.cuh) makes do with fewer bits than the key has.
@@ -130,6 +132,16 @@ impl Spec {
         Ok(Self { kind: Kind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
+    /// Vectors as rows, with an index whose slots have so many bits: 32 or 64.
+    ///
+    /// # Errors
+    ///
+    /// As [`bucket`](Self::bucket).
+    pub(crate) fn indexed(width: usize, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
+        let spec = Self::bucket(width, chunk_bytes)?;
+        Ok(Self { kind: Kind::Indexed { slot_bits }, line_bytes: 32, ..spec })
+    }
+
     /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
     /// has.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
@@ -137,6 +149,19 @@ impl Spec {
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);
         // The right half is a reference, or (of 2^n + 1 words) the last word.
         if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }
+    }
+
+    /// Whether vectors are rows in the order in which they were found, and references their numbers.
+    pub const fn is_indexed(&self) -> bool {
+        matches!(self.kind, Kind::Indexed { .. })
+    }
+
+    /// Bits a slot of the index of an indexed table; 0 of other tables.
+    pub const fn index_slot_bits(&self) -> u32 {
+        match self.kind {
+            Kind::Indexed { slot_bits } => slot_bits,
+            _ => 0,
+        }
     }
 
     /// Whether vectors are stored as trees.
@@ -172,7 +197,7 @@ impl Spec {
     const fn quotiented(&self) -> Option<Quotiented> {
         match self.kind {
             Kind::Compact { keys, .. } | Kind::CompactTree { roots: keys } => Some(keys),
-            Kind::Bucket { .. } | Kind::Tree { .. } => None,
+            Kind::Bucket { .. } | Kind::Tree { .. } | Kind::Indexed { .. } => None,
         }
     }
 
@@ -207,6 +232,16 @@ impl Spec {
     /// Slots of a table of so many buckets.
     pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
         self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
+    }
+
+    /// Rows of an indexed table with so many buckets; 0 of others.
+    pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        if self.is_indexed() { indexed::rows(geometry.slots(buckets)) } else { 0 }
+    }
+
+    /// Bytes of so many rows.
+    pub(crate) fn row_bytes(&self, rows: u64) -> u64 {
+        rows * u64::from(self.width) * 4
     }
 
     /// Bytes of these slots.
@@ -259,6 +294,9 @@ impl fmt::Display for Spec {
             }
             Kind::CompactTree { roots: Quotiented { key_bits, slot_bits } } => {
                 write!(f, "tree table of {width}-word vectors, {key_bits}-bit roots in slots of {slot_bits} bits")
+            }
+            Kind::Indexed { slot_bits } => {
+                write!(f, "indexed table of {width}-word vectors, an index with slots of {slot_bits} bits")
             }
         }
     }

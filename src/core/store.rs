@@ -1,8 +1,9 @@
 //! The memory of a table of one size, on whichever device it is, and what is done with it.
 
 use super::batch::{HostBatch, Progress};
+use super::indexed::{Closing, RowCounts};
 use super::options::Parameters;
-use super::view::{Counts, ProbeTotals};
+use super::view::{Counts, ProbeTotals, View};
 use crate::Result;
 #[cfg(feature = "cpu")]
 use crate::backend::cpu::CpuStore;
@@ -14,9 +15,22 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     FindOrPut,
+    /// The same, of which new vectors get the next numbers even if there are holes among the rows of an indexed table.
+    FindOrPutLeavingHoles,
     /// Find-or-put of keys of a cuckoo table that relocation has left in no slot, while nothing else uses the table.
     PutBack,
     Find,
+}
+
+impl Search {
+    /// What the kernels of a search get, of a table whose view is `view`.
+    pub(crate) fn view_of(self, view: &View) -> View {
+        match self {
+            Self::PutBack => view.to_put_back(),
+            Self::FindOrPutLeavingHoles => view.leaving_holes(),
+            Self::FindOrPut | Self::Find => *view,
+        }
+    }
 }
 
 /// How often everything is relocated again because a key that was left over finds no slot in the stash.
@@ -71,7 +85,7 @@ impl Store {
     }
 
     /// Calls `begin` before anything is changed; then either all vectors go, or an error says that all or none have gone.
-    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         on_store!(self.clear(begin))
     }
 
@@ -84,6 +98,73 @@ impl Store {
         progress: &mut Progress<'_>,
     ) -> Result<Counts> {
         on_store!(self.search(search, tag, batch, progress))
+    }
+
+    /// What rows an indexed table has. Nothing else uses it.
+    pub(crate) fn row_counts(&self) -> Result<RowCounts> {
+        on_store!(self.row_counts())
+    }
+
+    /// The rows of a range that are not stored, in no order, as many of them as there is `room` for; and how many there are.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+        on_store!(self.list_holes(rows, room))
+    }
+
+    /// See there.
+    #[cfg(all(test, feature = "cpu"))]
+    pub(crate) fn lose_a_row(&self) -> u64 {
+        match self {
+            Self::Cpu(store) => store.lose_a_row(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(_) => unimplemented!("a test of tables on the CPU"),
+        }
+    }
+
+    /// So many rows of an indexed table are known to be stored, from the first on; 0 of others.
+    pub(crate) fn dense(&self) -> u64 {
+        on_store!(self.dense())
+    }
+
+    /// Rows before this one are stored, which the caller has seen.
+    pub(crate) fn set_dense(&mut self, rows: u64) {
+        on_store!(self.set_dense(rows));
+    }
+
+    /// The words of the first rows, if they are in the memory of this process.
+    ///
+    /// # Safety
+    ///
+    /// They are stored, and the caller has seen it.
+    pub(crate) unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
+        match self {
+            #[cfg(feature = "cpu")]
+            // SAFETY: the caller's.
+            Self::Cpu(store) => Some(unsafe { store.first_rows(rows) }),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(_) => None,
+        }
+    }
+
+    /// Waits for all work on the table's device.
+    pub(crate) fn settle(&self) -> Result<()> {
+        on_store!(self.settle())
+    }
+
+    /// Bytes of memory that the rows of an indexed table take; 0 of others.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        on_store!(self.row_bytes())
+    }
+
+    /// Closes holes among the rows of an indexed table, and says whether rows have moved, also if something fails after that.
+    /// Nothing else uses it.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        on_store!(self.close_holes(closing))
+    }
+
+    /// Makes an index of another size of the rows before `last` of an indexed table, and forgets the others. Gives what was
+    /// counted: if some found no slot, the table is as it was. Nothing else uses the table.
+    pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        on_store!(self.reindex(parameters, last))
     }
 
     /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` when there is memory for it, and

@@ -3,6 +3,7 @@
 use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_of};
 use super::generation::Generation;
 use super::growth::Limits;
+use super::indexed::Calls;
 use super::memory::zeroed;
 use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
@@ -15,7 +16,7 @@ use crate::device::Device;
 use crate::device::Machine;
 use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 pub(crate) struct RawTable {
     pub device: Device,
@@ -23,6 +24,8 @@ pub(crate) struct RawTable {
     pub(super) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: RwLock<Sized>,
+    /// Of an indexed table: who may have references to its rows.
+    pub(crate) calls: Calls,
 }
 
 /// The part of a table that growth replaces.
@@ -54,6 +57,10 @@ impl Sized {
 
     /// Looks for vectors from host slices, or puts them. References are of this generation.
     pub(super) fn search(&self, search: Search, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        let search = match search {
+            Search::FindOrPut if batch.leaves_holes => Search::FindOrPutLeavingHoles,
+            search => search,
+        };
         self.store.search(search, self.generation.tag(), batch, progress)
     }
 
@@ -83,7 +90,7 @@ impl RawTable {
         let seeds = Seeds::draw(&options, spec);
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
-        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized) })
+        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized), calls: Calls::default() })
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -107,6 +114,15 @@ impl RawTable {
         }
     }
 
+    /// The same as `sized_exclusively`, if nobody has the table now.
+    pub(super) fn try_sized_exclusively(&self) -> Option<RwLockWriteGuard<'_, Sized>> {
+        match self.sized.try_write() {
+            Ok(sized) => Some(sized),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     pub(super) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
         self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -117,7 +133,17 @@ impl RawTable {
 
     /// Slots of the table as it is now.
     pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
-        sized.spec.slots(&self.geometry, sized.buckets)
+        sized.spec.slots(&self.geometry_of(sized), sized.buckets)
+    }
+
+    /// The layout of the table as it is now.
+    fn geometry_of(&self, sized: &Sized) -> Geometry {
+        self.geometry.of_spec(sized.spec)
+    }
+
+    /// References are to what has a number below this.
+    fn references_of(&self, sized: &Sized) -> u64 {
+        if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
 
     pub(super) fn size_of(&self, sized: &Sized) -> Size {
@@ -133,12 +159,13 @@ impl RawTable {
     }
 
     fn bytes_of(&self, sized: &Sized) -> u64 {
-        sized.spec.bytes(&self.geometry, sized.buckets) + node_bytes(sized.node_buckets)
+        let rows = sized.store.row_bytes();
+        sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows
     }
 
     pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {
         let sized = self.sized();
-        (sized.generation, self.slots_of(&sized))
+        (sized.generation, self.references_of(&sized))
     }
 
     /// The reference to the vector in a slot, as of now.
@@ -198,9 +225,11 @@ impl RawTable {
         buffers.hide();
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
+        let call = self.begin_call()?;
         let mut progress = Progress::new(request.progress.take(), count);
-        let Put { tally, limits, mut ended_by, moved, .. } =
-            self.put(results.batch(words, request.parents, request.changed), &mut progress)?;
+        let leaves_holes = request.leaves_holes;
+        let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
+        let Put { tally, limits, mut ended_by, moved, .. } = self.put(batch, &mut progress)?;
         let offered = tally.offered() as usize;
         // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
         // quiet about outcomes.
@@ -209,6 +238,14 @@ impl RawTable {
                 Ok(now) => results.locate_again(&now, moved.new),
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
+        }
+        if let Some(call) = call {
+            // An error leaves holes, and no outcome is less true for that.
+            let (moved, closed) = self.close_holes(call, !leaves_holes);
+            if let Some((closing, generation)) = moved {
+                results.rows_moved(&closing, generation);
+            }
+            ended_by = ended_by.or(closed.err());
         }
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
@@ -225,6 +262,7 @@ impl RawTable {
         let spec = self.spec();
         let count = batch.count(spec);
         let mut put = Put::new(self.sized().generation);
+        put.limits.leaves_holes = batch.leaves_holes;
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
@@ -258,6 +296,7 @@ impl RawTable {
     /// before.
     #[cfg(feature = "cpu")]
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
+        let _call = self.begin_call()?;
         self.ready()?.search(search, batch, &mut Progress::none())
     }
 
@@ -273,6 +312,7 @@ impl RawTable {
         batch: &super::view::BatchView,
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
+        self.calls.lend();
         let sized = self.ready()?;
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
@@ -298,6 +338,7 @@ impl RawTable {
     /// Where each vector is.
     pub(crate) fn locate(&self, words: &[u32]) -> Result<Vec<Option<Reference>>> {
         let mut references = zeroed(self.count(words)?)?;
+        let _call = self.begin_call()?;
         let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
         self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
         Ok(bytemuck::allocation::cast_vec(references))
@@ -349,6 +390,7 @@ impl RawTable {
 
     /// The vectors stored in a range of slots, and where, if the table is still of this generation.
     pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
+        let _call = self.begin_call()?;
         let sized = self.ready()?;
         if sized.generation != generation {
             return Err(Error::ChangedDuringIteration);

@@ -142,6 +142,58 @@ pub struct CompactTreeView {
     pub nodes: NodeView,
 }
 
+/// The rows of an indexed table: `warpset::RowsView` of indexed/rows.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct RowsView {
+    /// Where the rows are, one after another.
+    pub words: u64,
+    /// Where the number of rows is that were handed out.
+    pub given: u64,
+    /// Where the number of spare rows is, and the cells for them.
+    pub spares: u64,
+    /// How many rows there is memory for.
+    pub capacity: u64,
+    /// So many rows are stored, from the first on.
+    pub dense: u64,
+    /// Cells for spare rows: a power of two.
+    pub spare_cells: u32,
+    /// Words a vector.
+    pub width: u32,
+    /// 1: spare rows are taken before new numbers; 0: they are left.
+    pub reuses: u64,
+}
+
+/// What kernels get of an indexed table: `warpset::IndexedView` of indexed/table.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct IndexedView {
+    /// Where the slots of the index are.
+    pub slots: u64,
+    /// How many buckets; prime.
+    pub buckets: u64,
+    /// Where the seeds of the hash are: `width + 1` pairs of `u64`.
+    pub seeds: u64,
+    /// Where the number of stored vectors is.
+    pub stored: u64,
+    /// All ones, but in tests of bad luck.
+    pub hash_mask: u64,
+    /// Bits of a slot that name a row.
+    pub row_bits: u32,
+    /// Buckets looked at before Full.
+    pub probe_limit: u32,
+    /// The rows.
+    pub rows: RowsView,
+}
+
+/// A row that is to be elsewhere: `warpset::RowMove` of indexed/maintenance.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RowMove {
+    pub from: u64,
+    pub to: u64,
+}
+
 /// What kernels get of a table, by its kind.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +202,7 @@ pub enum View {
     Tree { view: TreeView, pairing: Pairing },
     Compact { view: CompactView, slot_bits: u32 },
     CompactTree { view: CompactTreeView, slot_bits: u32 },
+    Indexed { view: IndexedView, slot_bits: u32 },
 }
 
 impl View {
@@ -160,7 +213,32 @@ impl View {
             Self::Tree { view, .. } => bytemuck::bytes_of(view),
             Self::Compact { view, .. } => bytemuck::bytes_of(view),
             Self::CompactTree { view, .. } => bytemuck::bytes_of(view),
+            Self::Indexed { view, .. } => bytemuck::bytes_of(view),
         }
+    }
+
+    /// The rows of an indexed table.
+    pub(crate) fn rows(&self) -> Option<&RowsView> {
+        match self {
+            Self::Indexed { view, .. } => Some(&view.rows),
+            _ => None,
+        }
+    }
+
+    /// The same, to change them.
+    pub(crate) fn rows_mut(&mut self) -> Option<&mut RowsView> {
+        match self {
+            Self::Indexed { view, .. } => Some(&mut view.rows),
+            _ => None,
+        }
+    }
+
+    /// The view for a find-or-put that takes new numbers, and leaves the holes among the rows of an indexed table.
+    pub(crate) fn leaving_holes(mut self) -> Self {
+        if let Some(rows) = self.rows_mut() {
+            rows.reuses = 0;
+        }
+        self
     }
 
     /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the
@@ -187,7 +265,7 @@ impl View {
             Self::Tree { view: TreeView { nodes, .. }, .. } | Self::CompactTree { view: CompactTreeView { nodes, .. }, .. } => {
                 nodes.buckets.into()
             }
-            Self::Bucket(_) | Self::Compact { .. } => 0,
+            Self::Bucket(_) | Self::Compact { .. } | Self::Indexed { .. } => 0,
         }
     }
 
@@ -214,6 +292,12 @@ impl From<View> for TreeView {
 }
 
 impl From<View> for CompactView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
+impl From<View> for IndexedView {
     fn from(view: View) -> Self {
         view.widened()
     }
@@ -284,9 +368,18 @@ impl Geometry {
             Kind::Tree { .. } => size_of::<TreeView>(),
             Kind::Compact { .. } => size_of::<CompactView>(),
             Kind::CompactTree { .. } => size_of::<CompactTreeView>(),
+            Kind::Indexed { .. } => size_of::<IndexedView>(),
         };
         assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
+    }
+
+    /// The same for tables that have grown: an index of more rows has wider slots, in buckets of 32 bytes.
+    pub(crate) fn of_spec(mut self, spec: Spec) -> Self {
+        if spec.is_indexed() {
+            self.slots_per_bucket = 256 / spec.index_slot_bits();
+        }
+        self
     }
 
     pub(crate) fn slots(&self, buckets: u64) -> u64 {

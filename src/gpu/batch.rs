@@ -34,6 +34,7 @@ pub struct DeviceBatch<'a, E = u32> {
     references: Option<&'a mut dyn BufferMut<u64>>,
     new_references: Option<&'a mut dyn BufferMut<u64>>,
     counts: Option<&'a mut dyn BufferMut<Counts>>,
+    leaves_holes: bool,
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
@@ -50,7 +51,14 @@ impl<'a, E> DeviceBatch<'a, E> {
             references: None,
             new_references: None,
             counts: None,
+            leaves_holes: false,
         }
+    }
+
+    /// As [`Request::leave_holes`](crate::Request::leave_holes).
+    pub fn leave_holes(mut self, leave: bool) -> Self {
+        self.leaves_holes = leave;
+        self
     }
 
     /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see
@@ -140,8 +148,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
         let sized = self.raw.ready()?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
+        // While the table's lock is held, without which no host batch closes holes.
+        self.raw.calls.lend();
         let gpu = store.gpu();
-        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts } = batch;
+        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
+        let search = if leaves_holes && search == Search::FindOrPut { Search::FindOrPutLeavingHoles } else { search };
         gpu.check_own("stream", stream)?;
         let needed = count.saturating_mul(K::elements(self.width()));
         check_buffer(gpu, "vectors", vectors, needed)?;

@@ -2,7 +2,7 @@
 
 use crate::backend::cuda::nvrtc::{self, Job};
 use crate::core::options::Choice;
-use crate::core::view::{CompactTreeView, CompactView, Counts, TableView, TreeView};
+use crate::core::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
 use cudarc::driver::{CudaModule, DeviceRepr};
 use std::sync::Arc;
@@ -24,23 +24,29 @@ unsafe impl DeviceRepr for TreeView {}
 unsafe impl DeviceRepr for CompactView {}
 // SAFETY: as above, of tree/table.cuh.
 unsafe impl DeviceRepr for CompactTreeView {}
+// SAFETY: as above, of indexed/table.cuh.
+unsafe impl DeviceRepr for IndexedView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
     /// its kind has.
     ///
-    /// Valid until the table grows or is dropped. A kernel that uses it must not be under way, or be launched, during `clear`,
-    /// `grow` and `relocate`, nor after an error of `relocate` until another call has succeeded: whoever launches it vouches for
-    /// that, by `unsafe`. (Dropping a table waits for all work of the GPU that was submitted before.) References that its threads
-    /// get are slot numbers ([`reference`](Self::reference)). What they put by `Table::find_or_put` is counted in
-    /// [`len`](Self::len).
+    /// Valid until the table grows or is dropped, or an indexed one is truncated. A kernel that uses it must not be under way, or
+    /// be launched, during `clear`, `grow`, `truncate` and `relocate`, nor after an error of `relocate` until another call has
+    /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was
+    /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What they put by
+    /// `Table::find_or_put` is counted in [`len`](Self::len).
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu).
+    /// [`NotOnGpu`](Error::NotOnGpu); of an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
+    /// rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
-        let view = self.raw.ready()?.store.on_gpu().map(|store| store.view().into());
-        view.ok_or_else(|| self.not_on_gpu("kernel_argument"))
+        let sized = self.raw.ready()?;
+        let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
+        self.raw.calls.lend();
+        store.make_all_rows()?;
+        Ok(store.view().into())
     }
 
     /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where
@@ -166,6 +172,19 @@ pub fn compile_compact_tree_kernels(
 /// [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
 pub fn compile_cluster_kernels(compute_capability: (u32, u32)) -> Result<Vec<u8>> {
     nvrtc::compile(&Job::cluster(compute_capability), None)
+}
+
+/// Compiles the kernels of an indexed table of `width`-word vectors, whose index has slots of 32 or 64 bits, as
+/// [`compile_kernels`] does.
+///
+/// # Errors
+///
+/// As [`compile_kernels`]; [`SlotBits`](Error::SlotBits).
+pub fn compile_indexed_kernels(width: usize, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
+    if ![32, 64].contains(&slot_bits) {
+        return Err(Error::SlotBits { slot_bits });
+    }
+    compile_spec(Spec::indexed(width, slot_bits, chunk_bytes(compute_capability))?, compute_capability)
 }
 
 fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {

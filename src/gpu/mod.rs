@@ -7,14 +7,18 @@ mod batch;
 mod buffer;
 mod kernels;
 mod pinned;
+mod rows;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
-pub use crate::core::view::{CompactTreeView, CompactView, Counts, HashView, LevelView, NodeView, TableView, TreeView};
+pub use crate::core::view::{
+    CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
+};
 pub use batch::DeviceBatch;
 pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use kernels::{
     HEADERS, compile_cluster_kernels, compile_compact_kernels, compile_compact_tree_kernels, compile_dense_kernels,
-    compile_kernels, compile_source, compile_tree_kernels,
+    compile_indexed_kernels, compile_kernels, compile_source, compile_tree_kernels,
 };
 pub use pinned::PinnedVec;
+pub use rows::DeviceRows;

@@ -1,24 +1,28 @@
 //! Tables as callers see them.
 
 mod builder;
+mod factorize;
 mod iter;
 mod key;
 mod outcome;
 mod request;
+mod rows;
 mod stats;
 mod storage;
 mod strategy;
 
 pub use crate::core::batch::Buffers;
 pub use builder::TableBuilder;
+pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
 pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use request::Request;
+pub use rows::Rows;
 pub use stats::Stats;
 pub use storage::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Nodes, Plain, Root, RootTable, Storage, Tree, TreeTable, TypedTable,
-    VectorTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
+    TreeTable, TypedTable, VectorTable,
 };
 pub use strategy::{Pairing, Strategy};
 
@@ -33,8 +37,8 @@ use std::marker::PhantomData;
 /// A concurrent set of vectors of one width, with find-or-put.
 ///
 /// `K` says what vectors are to the caller: [`Words`] (a [`VectorTable`]), or a plain data type of yours (a [`TypedTable`]). `S`
-/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`] and [`CompactTreeTable`] are the names of what there
-/// is.
+/// says how they are stored: [`BucketTable`], [`TreeTable`], [`RootTable`], [`CompactTreeTable`] and [`IndexedTable`] are the
+/// names of what there is.
 ///
 /// Vectors are `width` 32-bit words; all bit patterns are legal, and two vectors are equal when their bytes are. Slices of
 /// vectors hold them one after another: words row-major, or keys.
@@ -84,6 +88,7 @@ const _: () = {
     is_shared::<VectorTable<Tree>>();
     is_shared::<RootTable>();
     is_shared::<CompactTreeTable>();
+    is_shared::<IndexedTable>();
 };
 
 impl<S: Storage> Table<Words, S> {
@@ -199,7 +204,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.slots()
     }
 
-    /// Bytes of the slots, and of the node table if there is one.
+    /// Bytes of the slots, and of the node table if there is one. Of an [`IndexedTable`], of its index and of the rows that have
+    /// memory: on a CPU those that were given, on a GPU some more.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -395,8 +401,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. Needs memory for both tables at once. [`reserve`](Self::reserve) does nothing where
-    /// this is an error.
+    /// streams); makes all references stale. (An [`IndexedTable`] moves none, and keeps its references: it only makes its index
+    /// anew.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
+    /// error.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -455,7 +462,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.stats()
     }
 
-    /// All stored vectors with their references, in no order. Vectors put meanwhile may be missed.
+    /// All stored vectors with their references, in no order (of an [`IndexedTable`], in that of references). Vectors put
+    /// meanwhile may be missed.
     ///
     /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew,
     /// was cleared or relocated keys meanwhile; it is then the last.
@@ -502,6 +510,80 @@ impl<K: Key> Table<K, Root> {
     /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
         self.raw.relocate()
+    }
+}
+
+impl<K: Key> Table<K, Indexed> {
+    /// Takes back all vectors from reference number `rows` on, as if they had never been put: those below stay, with their
+    /// references. Waits for operations under way (on a GPU, for all its streams), and holds up those that come. References to
+    /// the others are void, and may become those of other vectors. Nothing if there are no such vectors.
+    ///
+    /// Makes the index anew from the rows that stay, and needs memory for both at once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
+    /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
+    /// let mark = table.len()?;
+    /// table.find_or_put_many(&[6, 7, 8])?.complete(&table)?;
+    /// table.truncate(mark)?;
+    /// assert_eq!(table.contains_many(&[5, 6, 7, 8])?, [true, true, false, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports: the table is as it was.
+    pub fn truncate(&self, rows: u64) -> Result<()> {
+        self.raw.truncate(rows)
+    }
+
+    /// The numbers below that of the last vector which are no vector's, from low to high.
+    ///
+    /// Calls that overlap leave some, and so do kernels: at most one for each thread (on a GPU, lane) that puts at the same time.
+    /// [`iter`](Self::iter) skips them. Later batches give these numbers first, unless they are told to
+    /// [leave them](Request::leave_holes); a batch from a host slice that overlaps with no other call, in a table that no kernel
+    /// puts into, closes all that it has made itself. Numbers of vectors that are being put meanwhile are among them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
+    /// table.find_or_put_many(&[5, 6, 5])?.complete(&table)?;
+    /// assert!(table.holes()?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn holes(&self) -> Result<Vec<u64>> {
+        self.raw.holes()
+    }
+
+    /// All vectors as one slice, in the order of their references: the vector of number i is the i-th. If there are
+    /// [holes](Self::holes), those before the first.
+    ///
+    /// On a CPU this is the memory of the table. While it lives vectors may be put, which it does not show, but `clear`, `grow`,
+    /// `truncate` and growth by itself wait until it is dropped, and calls that come later wait for these. So the thread that has
+    /// it must not call one of these, and no other operation of the table where another thread may call one. Batches leave their
+    /// holes meanwhile. From a GPU the rows are copied; `rows_device` gives them without a copy.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, TypedTable};
+    ///
+    /// let table = TypedTable::<[u32; 2], Indexed>::new(&Device::cpu(), 100)?;
+    /// table.find_or_put_many(&[[7, 8], [7, 8]])?.complete(&table)?;
+    /// table.find_or_put_many(&[[9, 9]])?.complete(&table)?;
+    /// assert_eq!(table.rows()?[..], [[7, 8], [9, 9]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn rows(&self) -> Result<Rows<'_, K>> {
+        Rows::of(&self.raw)
     }
 }
 

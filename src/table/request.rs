@@ -25,6 +25,7 @@ pub struct Request<'a> {
     pub(crate) parents: Option<&'a [Reference]>,
     pub(crate) changed: Option<&'a [u32]>,
     pub(crate) progress: Option<&'a mut Callback<'a>>,
+    pub(crate) leaves_holes: bool,
 }
 
 impl fmt::Debug for Request<'_> {
@@ -35,6 +36,7 @@ impl fmt::Debug for Request<'_> {
             .field("parents", &self.parents.map(<[_]>::len))
             .field("changed", &self.changed.map(<[_]>::len))
             .field("progress", &self.progress.is_some())
+            .field("leaves_holes", &self.leaves_holes)
             .finish()
     }
 }
@@ -109,6 +111,14 @@ impl<'a> Request<'a> {
     /// stream, before this one begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.changed = Some(masks);
+        self
+    }
+
+    /// Of an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
+    /// [holes](crate::Table::holes) among these are left as they are. Then what is new to this batch is a range of references,
+    /// as the levels of a search are. Default: holes are filled first. Without effect in other tables.
+    pub fn leave_holes(mut self, leave: bool) -> Self {
+        self.leaves_holes = leave;
         self
     }
 

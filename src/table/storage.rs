@@ -2,7 +2,7 @@
 
 use super::{Strategy, Table, Words};
 use crate::core::options::Choice;
-use crate::core::view::{CompactTreeView, CompactView, TableView, TreeView, View};
+use crate::core::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
 /// A table of vectors that are given as [words](Words), of a width that is known at run time.
 pub type VectorTable<S> = Table<Words, S>;
@@ -117,7 +117,39 @@ pub type RootTable = Table<u64, Root>;
 /// ```
 pub type CompactTreeTable = VectorTable<CompactTree>;
 
-/// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`] or [`CompactTree`].
+/// A table whose references are the numbers 0, 1, 2, ... of its vectors, in the order in which they were found.
+///
+/// Vectors lie one after another, as rows; an index of 4 or 8 bytes a slot tells where. So an array of yours that is indexed by
+/// [`Reference::slot`](crate::Reference::slot) has as many elements as there are vectors. References stay valid when the table
+/// grows: that makes the index anew, and moves no vector. [`iter`](Table::iter) gives vectors in order, and
+/// [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) takes back all from some number on. What is new
+/// to a batch is a range of numbers: a breadth-first search needs no queue.
+///
+/// After a batch from a host slice with which no other call overlapped, references are exactly those below [`len`](Table::len).
+/// Calls that overlap, and kernels, may leave [*holes*](Table::holes), numbers that are no vector's: at most one for each thread
+/// (on a GPU, lane) that puts at the same time. Later batches use these numbers first.
+///
+/// Bytes a vector: 4 × width for its row, and 4 / fill for its slot in the index (8 / fill in tables of more than 2^24 slots).
+/// [`slots`](Table::slots) and fill are those of the index. On a GPU memory for rows is mapped when a batch may need it: for one
+/// row for each vector offered, as long as the GPU has not told how many were new. A batch for which there is none is refused
+/// with [`OutOfMemory`](crate::Error::OutOfMemory). `kernel_argument` maps it for all slots, since kernels
+/// may take any. Nothing of this kind of table has been run on a GPU yet: it is tested on CPUs and on the simulated GPU.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, IndexedTable, Request};
+///
+/// let table = IndexedTable::builder(2).capacity(100).grows(true).build(&Device::cpu())?;
+/// let batch = table.find_or_put_many_with(&[7, 7, 8, 8, 7, 7], Request::new().references(true))?;
+/// let mut numbers: Vec<u64> = batch.references.iter().flatten().map(|reference| reference.slot()).collect();
+/// assert_eq!((numbers[0], numbers[1]), (numbers[2], 1 - numbers[0]));
+/// table.reserve(10_000)?;
+/// assert_eq!(table.get_many(&[batch.references[1].unwrap()])?, [8, 8]); // still valid
+/// # Ok(()) }
+/// ```
+pub type IndexedTable = VectorTable<Indexed>;
+
+/// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`], [`CompactTree`] or [`Indexed`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// What a table of this storage is made as, unless more is chosen.
     #[doc(hidden)]
@@ -174,6 +206,16 @@ pub enum Root {}
 #[derive(Clone, Copy, Debug)]
 pub enum CompactTree {}
 
+/// Vectors as rows in order, with an index; see [`IndexedTable`].
+#[derive(Clone, Copy, Debug)]
+pub enum Indexed {}
+
+impl Storage for Indexed {
+    const CHOICE: Choice = Choice::Indexed;
+    const NAME: &'static str = "IndexedTable";
+    type View = IndexedView;
+}
+
 impl Storage for Bucket {
     const CHOICE: Choice = Choice::Bucket { dense: false };
     const NAME: &'static str = "BucketTable";
@@ -201,6 +243,7 @@ impl Storage for CompactTree {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::CompactTree {}
+    impl Sealed for super::Indexed {}
     impl Sealed for super::Bucket {}
     impl Sealed for super::Tree {}
     impl Sealed for super::Root {}

@@ -1,6 +1,6 @@
 //! The kinds of tables: tests that are generic over them run for each.
 
-use warpset::{Bucket, CompactTree, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Indexed, Storage, TableBuilder, Tree, VectorTable};
 
 pub trait Kind: Storage + Sized {
     /// For the names of tests.
@@ -9,6 +9,9 @@ pub trait Kind: Storage + Sized {
     /// A search of a small table looks at every slot, whatever the hashes. (In compact tables it looks at the buckets of some
     /// functions: tests/suite/compact_keys.rs makes their hashes collide.)
     const SEARCHES_ALL: bool = true;
+
+    /// References are numbers in the order of discovery, whatever the hashes, and stay when the table grows.
+    const IN_ORDER: bool = false;
 
     /// How many vectors a small table holds at least when it rejects others.
     fn least_full(slots: u64) -> u64 {
@@ -24,6 +27,19 @@ pub trait Kind: Storage + Sized {
 
 impl Kind for Bucket {
     const NAME: &str = "bucket";
+
+    fn with_nodes(builder: TableBuilder<Self>, _: usize, _: u64) -> TableBuilder<Self> {
+        builder
+    }
+
+    fn with_few_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+        builder
+    }
+}
+
+impl Kind for Indexed {
+    const NAME: &str = "indexed";
+    const IN_ORDER: bool = true;
 
     fn with_nodes(builder: TableBuilder<Self>, _: usize, _: u64) -> TableBuilder<Self> {
         builder

@@ -45,7 +45,7 @@ macro_rules! tests_of_all_kinds {
         pub const TESTS: &[crate::common::Test] = crate::common::tests_of_all_kinds!(@each [$($kind)+] [$($name)*] []);
     };
     ($($name:ident),* $(,)?) => {
-        crate::common::tests_of_all_kinds!(of Bucket, Tree, CompactTree: $($name),*);
+        crate::common::tests_of_all_kinds!(of Bucket, Tree, CompactTree, Indexed: $($name),*);
     };
     (@each $kinds:tt [] [$($test:expr,)*]) => { &[$($test),*] };
     (@each [$($kind:ident)+] [$name:ident $($rest:ident)*] [$($test:expr,)*]) => {

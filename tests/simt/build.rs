@@ -106,6 +106,11 @@ const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 3
 const COMPACT_TREES: &[(u32, u32, u32)] =
     &[(3, 44, 64), (4, 14, 16), (4, 24, 32), (5, 44, 64), (7, 24, 32), (8, 24, 32), (16, 24, 32), (33, 44, 64)];
 
+/// Words and bits a slot of indexed tables. Rows of one unit and of several, of units of each size, of more than a warp has
+/// lanes.
+const INDEXED: &[(u32, u32)] =
+    &[(1, 64), (2, 32), (2, 64), (3, 64), (4, 32), (6, 64), (8, 32), (16, 64), (33, 32), (70, 64), (132, 32)];
+
 /// One spec: its kind, the numbers of its name, the end of it, and its macros: tree, width, chunk, line, key bits, slot bits;
 /// lanes, pairing, workspace.
 #[derive(Clone)]
@@ -136,6 +141,7 @@ fn specs() -> Vec<Spec> {
     };
     all.extend(PADDED.iter().map(padded));
     all.extend(COMPACTS.iter().map(|&(key, slot)| spec("compact", &[key, slot], [0, 2, 8, 64, key, slot])));
+    all.extend(INDEXED.iter().map(|&(width, slot)| spec("indexed", &[width, slot], [0, width, 8, 64, 0, slot])));
     let compact_tree = |&(width, key, slot)| spec("tree_compact", &[width, key, slot], [1, width, 8, 64, key, slot]);
     all.extend(COMPACT_TREES.iter().map(compact_tree));
     for &(strategy, makes) in STRATEGIES {
@@ -166,10 +172,11 @@ fn main() {
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
     let mut bindings = String::new();
     let specs = specs();
-    for kind in ["bucket", "tree", "compact", "tree_compact", "strategy"] {
+    for kind in ["bucket", "tree", "compact", "tree_compact", "strategy", "indexed"] {
         let (mut declarations, mut list) = (String::new(), String::new());
         for Spec { numbers, strategy, shape, slot_words, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
             let [tree, width, chunk, line, key_bits, slot_bits] = shape;
+            let indexed = u8::from(kind == "indexed");
             let [lanes, pairing, workspace] = makes;
             let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
             let spec = format!("{kind}_{}{strategy}", numbers.join("_"));
@@ -179,7 +186,7 @@ fn main() {
             let name = format!("warpset_simt_{spec}");
             let file = out.join(format!("{name}.cpp"));
             let source = format!(
-                "#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_SLOT_WORDS {slot_words}\n#define \
+                "#define WARPSET_INDEXED {indexed}\n#define WARPSET_TREE {tree}\n#define WARPSET_WIDTH {width}\n#define WARPSET_SLOT_WORDS {slot_words}\n#define \
                  WARPSET_CHUNK_BYTES {chunk}\n#define \
                  WARPSET_LINE_BYTES {line}\n#define WARPSET_KEY_BITS {key_bits}\n#define WARPSET_SLOT_BITS {slot_bits}\n#define WARPSET_LANES \
                  {lanes}\n#define WARPSET_PAIRING {pairing}\n#define WARPSET_WORKSPACE {workspace}\n#define WARPSET_SIMT_STRATEGY \
@@ -194,7 +201,11 @@ fn main() {
             bindings,
             "unsafe extern \"C\" {{\n{declarations}}}\n\n/// All specs of {kind} tables that are compiled.\n// SAFETY: constants that C++ \
              defines, and nobody writes.\npub static {}S: &[&Kernels] = &[\n{list}];\n\n",
-            if kind == "strategy" { "STRATEGY_TREE".into() } else { kind.to_uppercase() }
+            match kind {
+                "strategy" => "STRATEGY_TREE".into(),
+                "indexed" => "INDEXED_TABLE".into(),
+                _ => kind.to_uppercase(),
+            }
         )
         .expect("writing to a string");
     }

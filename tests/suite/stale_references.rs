@@ -29,6 +29,10 @@ fn after_a_growth<S: Kind>(device: &Device) {
     let before = put(&table, &words);
     assert!(table.get_many(&before).unwrap() == words);
     table.grow(4 * table.slots()).unwrap();
+    if S::IN_ORDER {
+        assert!(table.get_many(&before).unwrap() == words);
+        return;
+    }
     are_stale(&table, &before, COUNT as u64);
     // One among good ones.
     let now = put(&table, &words);
@@ -49,6 +53,10 @@ fn after_growths_of_its_own<S: Kind>(device: &Device) {
     let first = put(&table, &words[..100 * WIDTH]);
     let all = put(&table, &words);
     assert!(table.get_many(&all).unwrap() == words);
+    if S::IN_ORDER {
+        assert!(table.get_many(&first).unwrap() == words[..100 * WIDTH]);
+        return;
+    }
     are_stale(&table, &first, 100);
 }
 
@@ -74,7 +82,13 @@ fn of_another_table<S: Kind>(device: &Device) {
 fn as_parents<S: Kind>(device: &Device) {
     let (table, words) = (roomy::<S>(WIDTH, 4000).build(device).unwrap(), distinct(WIDTH, 0, COUNT));
     let before = put(&table, &words);
-    table.grow(4 * table.slots()).unwrap();
+    // What makes references of each kind stale.
+    if S::IN_ORDER {
+        table.clear().unwrap();
+        put(&table, &words);
+    } else {
+        table.grow(4 * table.slots()).unwrap();
+    }
     // Successors: the last word is another.
     let successors: Vec<u32> =
         words.chunks(WIDTH).flat_map(|row| row[..WIDTH - 1].iter().copied().chain([row[WIDTH - 1] ^ 1])).collect();
@@ -99,7 +113,8 @@ fn from_slot_numbers<S: Kind>(device: &Device) {
         assert_eq!(table.reference(reference.slot()), Some(*reference));
         assert_eq!(Reference::from_bits(reference.to_bits()), Some(*reference));
     }
-    assert_eq!(table.reference(table.slots()), None);
+    // There are a few more rows than slots of an index.
+    assert_eq!(table.reference(if S::IN_ORDER { 1 << 39 } else { table.slots() }), None);
     assert_eq!(table.reference(u64::MAX), None);
     assert_eq!(size_of::<Option<Reference>>(), 8);
 }

@@ -8,6 +8,7 @@
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
 #include "warpset/core/probe.cuh"
+#include "warpset/indexed/maintenance.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -96,6 +97,25 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
         u32 value;
         if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;
         else platform::add_relaxed(invalid, 1);
+    }
+}
+
+// The same of rows. Whether one is stored is asked once, not for each of its words, as that may take a search. The lanes of a
+// warp ask for a row each, and share the words of all.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors, u64* invalid)
+{
+    using Warp = platform::Warp;
+    const u32 words = table.width();
+    for (u64 start = platform::Grid::warp() * Warp::size; start < count; start += platform::Grid::warps() * Warp::size) {
+        const u64 at = start + Warp::lane();
+        const bool asked = at < count, stored = asked && table.holds(references[at] & slot_mask);
+        const u32 mask = Warp::ballot(stored);
+        Warp::sync();  // what a lane found stored is read by all: a vote orders nothing in memory
+        if (asked && !stored) platform::add_relaxed(invalid, words);
+        const u32 rows = static_cast<u32>(count - start < Warp::size ? count - start : Warp::size);
+        for (u32 i = Warp::lane(); i < rows * words; i += Warp::size)
+            if (mask >> (i / words) & 1) vectors[start * words + i] = table.word(references[start + i / words] & slot_mask, i % words);
     }
 }
 
@@ -204,6 +224,25 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
         if (!table.holds(slot)) continue;
         Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        u64 length = 1;
+        for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
+        counts.add(length);
+    }
+    counts.finish(totals);
+}
+
+// The same for an indexed table: of the slots of its index, and the rows that they name.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+{
+    const u32 slots_per_bucket = table.layout.slots_per_bucket();
+    const u64 slots = table.view.buckets * slots_per_bucket;
+    ProbeCounts counts(lengths, bins);
+    for (u64 slot = first + platform::Grid::thread(); slot < last && slot < slots; slot += platform::Grid::threads()) {
+        // Acquire, device scope: pairs with the release of the claim (indexed/table.cuh).
+        const auto seen = platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
+        if (seen == table.empty) continue;
+        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
         u64 length = 1;
         for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
         counts.add(length);

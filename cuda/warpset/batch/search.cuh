@@ -12,6 +12,7 @@
 #include "warpset/compact/search.cuh"
 #include "warpset/core/outcome.cuh"
 #include "warpset/core/vectors.cuh"
+#include "warpset/indexed/search.cuh"
 
 namespace warpset {
 
@@ -76,6 +77,7 @@ struct SearchBatch {
             Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
         }
         builder.finish();
+        search.finish();
         results.finish();
     }
 
@@ -107,17 +109,19 @@ struct SearchBatch {
             }
             return false;
         };
+        typename ThreadSearch<Roots, operation>::Lane lane{};
         Turn turns[max_turns];
         u32 count = 0;
         while (count < max_turns && begin(turns[count])) ++count;
         for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
             Turn& turn = turns[at];
-            const Found found = turn.search.step(roots, turn.key);
+            const Found found = turn.search.step(roots, turn.key, lane);
             if (found.outcome == Outcome::Unwritten) continue;
             const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
             results.record(turn.index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
             if (!begin(turn)) turn = turns[--count];
         }
+        lane.finish(roots);
         results.finish();
         count_offered(batch);
     }

@@ -12,6 +12,11 @@ namespace warpset {
 
 template <class Table, Operation operation>
 struct ThreadSearch {
+    // What a thread keeps from one vector to the next, and hands over at its end: nothing.
+    struct Lane {
+        WARPSET_FN void finish(const Table&) {}
+    };
+
     Probe probe;
     u32 probes;
     typename Table::Classes forbidden;
@@ -27,7 +32,7 @@ struct ThreadSearch {
 
     // Unwritten: it goes on.
     template <class Vector>
-    WARPSET_FN Found step(const Table& table, const Vector& vector)
+    WARPSET_FN Found step(const Table& table, const Vector& vector, Lane&)
     {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, forbidden)
                                                         : table.find_in(probe.bucket, vector, forbidden);

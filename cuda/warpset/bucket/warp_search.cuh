@@ -59,12 +59,8 @@ struct WarpSearch {
     // with 2 (36 warps) and 4 (24 warps) 2.1 and 2.6.
     static constexpr u32 in_flight = tile < 2 ? 1 : tile <= 8 ? 2 : 4 / rows;
 
-    // A vector in scratch memory starts at a multiple of `stride` bytes: an odd number of 16-byte units, so that 32 lanes that
-    // each read their own vector spread over the banks of shared memory.
-    static constexpr u32 stride = layout.slot_words() * 4 < 16 ? power_of_two_at_least(layout.slot_words() * 4)
-                                                               : ((layout.slot_words() * 4 + 15) / 16 | 1) * 16;
+    static constexpr u32 stride = scratch_stride(layout.slot_words());
     static constexpr u32 scratch_bytes = Warp::size * stride;
-
 
     const Table& table;
     u8* vectors;  // the warp's scratch memory
@@ -116,6 +112,9 @@ struct WarpSearch {
         if (outcome != Outcome::Unwritten) chunk = idle;
         return outcome;
     }
+
+    // There are no more vectors: nothing is left to be handed over.
+    WARPSET_FN void finish() const {}
 
 private:
     // What the tile saw in the bucket of one owner. For one slot a bucket: whether some main chunk is different, and the first

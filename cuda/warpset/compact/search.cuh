@@ -85,6 +85,8 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         return outcome;
     }
 
+    WARPSET_FN void finish() const {}
+
 private:
     static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
 
@@ -173,6 +175,11 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
     using Table = CompactTable<slot_bits, static_bits>;
 
     u64 scrambled;
+    // As in bucket/thread_search.cuh: nothing is kept.
+    struct Lane {
+        WARPSET_FN void finish(const Table&) {}
+    };
+
     typename Table::Main::Walk walk;
     bool too_wide;
 
@@ -187,7 +194,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
     }
 
     template <class Vector>
-    WARPSET_FN Found step(const Table& table, const Vector&)
+    WARPSET_FN Found step(const Table& table, const Vector&, Lane&)
     {
         if (too_wide) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         if (table.main.is_over(walk)) return table.template search_stash<operation>(scrambled);

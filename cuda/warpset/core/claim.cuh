@@ -31,6 +31,7 @@
 //   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain
 //     of one chunk. Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot
 //     and writes the other slot back as it was.
+//   - of an indexed table: its own compare-and-swaps, which also publish a row (indexed/table.cuh).
 //   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo table
 //     (compact/relocation.cuh) claims slots of the main level that are EMPTY, exchanges codes of others, and clears the stash.
 //     The invariants hold between such passes.

@@ -48,6 +48,13 @@ WARPSET_FN constexpr u32 power_of_two_at_least(u32 n)
     return power;
 }
 
+// Bytes from one vector to the next in the scratch memory of a warp: an odd number of 16-byte units, so that 32 lanes that each
+// read their own vector spread over the banks of shared memory.
+WARPSET_FN constexpr u32 scratch_stride(u32 words)
+{
+    return words * 4 < 16 ? power_of_two_at_least(words * 4) : ((words * 4 + 15) / 16 | 1) * 16;
+}
+
 template <bool condition, class A, class B>
 struct Choose {
     using Type = A;

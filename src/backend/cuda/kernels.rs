@@ -35,6 +35,8 @@ pub(crate) enum Part {
     Read = 4,
     /// Only for a cuckoo table.
     Relocate = 5,
+    /// Only for an indexed table: rebuild, list holes, move.
+    Rows = 6,
 }
 
 /// The compiled kernels of one spec.
@@ -48,6 +50,14 @@ pub(crate) struct Kernels {
     find: OnceLock<SearchKernel>,
     read: OnceLock<ReadKernels>,
     relocate: OnceLock<CudaFunction>,
+    rows: OnceLock<RowKernels>,
+}
+
+/// Those that only an indexed table has.
+pub(crate) struct RowKernels {
+    pub rebuild: CudaFunction,
+    pub list_holes: CudaFunction,
+    pub move_rows: CudaFunction,
 }
 
 /// Those that read a table.
@@ -135,6 +145,7 @@ impl Kernels {
             find: OnceLock::new(),
             read: OnceLock::new(),
             relocate: OnceLock::new(),
+            rows: OnceLock::new(),
         })
     }
 
@@ -172,6 +183,18 @@ impl Kernels {
     /// Only for a cuckoo table.
     pub(super) fn relocate(&self, gpu: &Gpu) -> Result<&CudaFunction> {
         first_time(&self.relocate, || function(&gpu.table_kernels(self.spec, Part::Relocate)?, "warpset_relocate"))
+    }
+
+    /// Only for an indexed table.
+    pub(super) fn rows(&self, gpu: &Gpu) -> Result<&RowKernels> {
+        first_time(&self.rows, || {
+            let module = gpu.table_kernels(self.spec, Part::Rows)?;
+            Ok(RowKernels {
+                rebuild: function(&module, "warpset_rebuild")?,
+                list_holes: function(&module, "warpset_list_holes")?,
+                move_rows: function(&module, "warpset_move_rows")?,
+            })
+        })
     }
 
     fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {

@@ -7,6 +7,8 @@ mod kernels;
 mod memory;
 pub(crate) mod nvrtc;
 mod relocation;
+mod reserved;
+mod rows;
 mod staging;
 mod store;
 mod workspace;

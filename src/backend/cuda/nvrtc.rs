@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 32] = [
+pub(crate) const HEADERS: [(&str, &str); 36] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -42,6 +42,10 @@ pub(crate) const HEADERS: [(&str, &str); 32] = [
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
     ("warpset/cluster/partition.cuh", include_str!("../../../cuda/warpset/cluster/partition.cuh")),
+    ("warpset/indexed/rows.cuh", include_str!("../../../cuda/warpset/indexed/rows.cuh")),
+    ("warpset/indexed/table.cuh", include_str!("../../../cuda/warpset/indexed/table.cuh")),
+    ("warpset/indexed/search.cuh", include_str!("../../../cuda/warpset/indexed/search.cuh")),
+    ("warpset/indexed/maintenance.cuh", include_str!("../../../cuda/warpset/indexed/maintenance.cuh")),
     ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
@@ -86,13 +90,14 @@ impl<'a> Job<'a> {
         let spec = self.spec;
         let strategy = spec.strategy();
         let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
-        let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or_default();
+        let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or((0, spec.index_slot_bits()));
         let options = [
             format!("--gpu-architecture={architecture}"),
             "--std=c++17".into(),
             "-lineinfo".into(),
             // NVRTC takes a lambda without annotation for host code, also inside a device function.
             "--device-as-default-execution-space".into(),
+            format!("-DWARPSET_INDEXED={}", u8::from(spec.is_indexed())),
             format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
             format!("-DWARPSET_WIDTH={}", spec.width()),
             format!("-DWARPSET_SLOT_WORDS={}", spec.slot_words()),

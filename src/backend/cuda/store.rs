@@ -4,6 +4,7 @@ use super::Gpu;
 use super::kernels::Kernels;
 use super::memory::DeviceMemory;
 use super::relocation::Displaced;
+use super::rows::CudaRows;
 use super::staging::{self, segment_vectors};
 use super::workspace::Workspace;
 use crate::core::batch::{HostBatch, Progress};
@@ -27,6 +28,8 @@ pub(crate) struct CudaStore {
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
     _nodes: Option<DeviceMemory>,
+    /// Only of an indexed table.
+    pub(super) rows: Option<CudaRows>,
     /// Vectors, and nodes.
     stored: DeviceMemory,
     /// Whether touching only the ways to changed words is faster than looking for all nodes.
@@ -66,18 +69,21 @@ impl CudaStore {
         let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { seeds.write_async(0, parameters.vector_seeds(), gpu.stream.cu_stream())? };
-        let view = parameters.view(&Addresses {
+        let rows = CudaRows::new(gpu, parameters.row_bytes(&kernels.geometry))?;
+        let at = Addresses {
             slots: slots.address(),
             seeds: seeds.address(),
             nodes: nodes.as_ref().map_or(0, DeviceMemory::address),
             stored: stored.address(),
-        });
+            ..Addresses::default()
+        };
+        let view = parameters.view(&CudaRows::addresses(rows.as_ref(), at));
         let spec = parameters.spec;
         // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
         let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
-        let store = Self {
+        let mut store = Self {
             gpu: gpu.clone(),
             kernels,
             view,
@@ -86,6 +92,7 @@ impl CudaStore {
             _slots: slots,
             _seeds: seeds,
             _nodes: nodes,
+            rows,
             stored,
             incremental_pays,
             workspace,
@@ -127,14 +134,41 @@ impl CudaStore {
         Ok(stored)
     }
 
-    pub(crate) fn clear(&self, begin: impl FnOnce()) -> Result<()> {
+    /// Where the parts of the table are.
+    pub(super) fn addresses(&self) -> Addresses {
+        let at = Addresses {
+            slots: self._slots.address(),
+            seeds: self._seeds.address(),
+            nodes: self._nodes.as_ref().map_or(0, DeviceMemory::address),
+            stored: self.stored.address(),
+            ..Addresses::default()
+        };
+        CudaRows::addresses(self.rows.as_ref(), at)
+    }
+
+    pub(super) fn spec(&self) -> Spec {
+        self.spec
+    }
+
+    pub(super) fn stored_memory(&self) -> &DeviceMemory {
+        &self.stored
+    }
+
+    /// Puts another index in the place of that of an indexed table.
+    pub(super) fn replace_index(&mut self, view: View, slots: DeviceMemory, bytes: u64, kernels: Arc<Kernels>, spec: Spec) {
+        (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
+    }
+
+    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
         begin();
+        self.set_dense(0);
         let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
         self.wait("clearing a table")?;
+        self.forget_rows();
         *self.displaced() = None; // they are cleared, too
         Ok(())
     }
@@ -146,6 +180,14 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.enqueue_with(search, batch, stream, false) }
+    }
+
+    /// The same; it `may_wait` for the GPU where it needs memory for rows.
+    unsafe fn enqueue_with(&self, search: Search, batch: &BatchView, stream: sys::CUstream, may_wait: bool) -> Result<()> {
+        // Until the batch is enqueued.
+        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, may_wait)? };
         let launch = |workspace| {
             let batch = BatchView { workspace, ..*batch };
             // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
@@ -166,10 +208,10 @@ impl CudaStore {
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
         let kernel = match search {
             Search::FindOrPut if by_changes => kernels.find_or_put_incremental(gpu)?,
-            Search::FindOrPut | Search::PutBack => &kernels.find_or_put,
+            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => &kernels.find_or_put,
             Search::Find => kernels.find(gpu)?,
         };
-        let view = if search == Search::PutBack { self.view.to_put_back() } else { self.view };
+        let view = search.view_of(&self.view);
         let geometry = &self.kernels.geometry;
         for first in (0..batch.count).step_by(MAX_BATCH as usize) {
             let count = MAX_BATCH.min(batch.count - first);
@@ -196,7 +238,9 @@ impl CudaStore {
             !progress.stopped
         };
         // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
-        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe { self.enqueue(search, batch, stream) })
+        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
+            self.enqueue_with(search, batch, stream, true)
+        })
     }
 
     /// The number of words that could not be read.
@@ -261,6 +305,9 @@ impl CudaStore {
     }
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        if self.spec.is_indexed() {
+            return self.export_rows(slots);
+        }
         let room = slots.end - slots.start;
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
         let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;

@@ -1,5 +1,6 @@
 // Negative controls: known-wrong algorithms, each of which the simulator must catch (src/controls.rs, tests/controls.rs).
 #include "controls/claiming.h"
+#include "controls/indexed.h"
 #include "controls/machine.h"
 #include "controls/tree.h"
 
@@ -14,6 +15,9 @@
     {                                                                              \
         run_tree<Nodes, Reading::reading>(argument, Order::giving, Order::taking); \
     }
+
+#define WARPSET_SIMT_INDEXED(name, flaw) \
+    extern "C" void warpset_simt_control_##name(const void* argument) { run_indexed<Flaw::flaw>(argument); }
 
 namespace controls {
 
@@ -62,5 +66,12 @@ WARPSET_SIMT_TREE(tree_scan_believes, ClaimedNodes, Believed, Release, Acquire)
 WARPSET_SIMT_TREE(tree_given_relaxed, ClaimedNodes, Validated, Relaxed, Relaxed)
 WARPSET_SIMT_TREE(tree_nodes_stored, StoredNodes<false>, Validated, Release, Acquire)
 WARPSET_SIMT_TREE(tree_nodes_stored_plainly, StoredNodes<true>, Validated, Release, Acquire)
+
+WARPSET_SIMT_INDEXED(indexed, None)
+WARPSET_SIMT_INDEXED(indexed_published_first, PublishedFirst)
+WARPSET_SIMT_INDEXED(indexed_published_relaxed, PublishedRelaxed)
+WARPSET_SIMT_INDEXED(indexed_read_without_acquire, ReadWithoutAcquire)
+WARPSET_SIMT_INDEXED(indexed_lost_without_acquire, LostWithoutAcquire)
+WARPSET_SIMT_INDEXED(indexed_next_without_comparing, NextWithoutComparing)
 
 }  // namespace controls

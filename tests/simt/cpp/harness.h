@@ -26,7 +26,7 @@ struct warpset_simt_chunk {
 typedef void warpset_simt_kernel(const void* argument);
 
 struct warpset_simt_table_kernels {
-    warpset::u32 tree, width, padded_words, chunk_bytes, line_bytes, key_bits, slot_bits;
+    warpset::u32 indexed, tree, width, padded_words, chunk_bytes, line_bytes, key_bits, slot_bits;
     warpset::u32 pairing;       // of a tree
     const char* strategy;  // for names
     const warpset::u32* geometry;

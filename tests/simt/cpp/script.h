@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness.h"
+#include "warpset/indexed/table.cuh"
 #include "warpset/tree/table.cuh"
 
 // The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored
@@ -9,6 +10,7 @@
 struct Views {
     warpset::TreeView tree;
     warpset::CompactView compact;
+    warpset::IndexedView indexed;
 };
 
 // Each lane does `operations_a_lane` of them.

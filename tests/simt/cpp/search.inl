@@ -3,6 +3,7 @@
 //
 // Compiled for a system by itself, for a product, and for a rank of several that searches a product: GRAPH_MOVES and
 // EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
+#define WARPSET_INDEXED 0
 #define WARPSET_TREE 0
 #define WARPSET_WIDTH 2
 #define WARPSET_SLOT_WORDS 2

@@ -27,6 +27,8 @@ View view_of(const Views& views)
     return views.tree;
 #elif WARPSET_KEY_BITS
     return views.compact;
+#elif WARPSET_INDEXED
+    return views.indexed;
 #else
     return views.tree.roots;
 #endif
@@ -129,8 +131,8 @@ void put_back(const PutBack& argument)
     warpset_find_or_put(view_of(argument.batch.view), batch);
 }
 
-#if WARPSET_KEY_BITS
-// For compact tables the tests know that by themselves (src/core/compact.rs).
+#if WARPSET_KEY_BITS || WARPSET_INDEXED
+// For compact tables (src/compact.rs) and indexed tables (src/indexed.rs) the tests know that by themselves.
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
 #else
@@ -176,6 +178,7 @@ extern "C" {
 extern const warpset_simt_table_kernels WARPSET_SIMT_NAME;
 }
 const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
+    WARPSET_INDEXED,
     WARPSET_TREE,
     WARPSET_WIDTH,
     WARPSET_SLOT_WORDS,

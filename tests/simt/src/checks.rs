@@ -56,6 +56,8 @@ pub struct Contents {
     pub slot_of: Vec<Option<u64>>,
     /// What the node table of a tree table holds.
     pub nodes: Option<Nodes>,
+    /// An indexed table has run out of rows: a vector may then be Full to one lane, and put by another that owns a row already.
+    pub scarce: bool,
 }
 
 impl Contents {
@@ -78,6 +80,10 @@ impl Contents {
                 let detail = format!("slot {number} holds {:x?}, whose walk has the free slot {free} before", slot.words);
                 return Err(wrong("left a free slot", detail, [slot.about(), slots[free as usize].about()].concat()));
             }
+        }
+        if table.kernels.is_indexed() {
+            table.view.indexed.check(memory, table, killed)?;
+            return Ok(Self { scarce: table.view.indexed.is_scarce(memory), ..Self::of(slots, pool, killed)? });
         }
         if !table.kernels.is_tree() {
             return Self::of(slots, pool, killed);
@@ -112,7 +118,7 @@ impl Contents {
                 return Err(wrong("replication", format!("slots {other} and {number} both hold {:x?}", slot.words), about));
             }
         }
-        Ok(Self { slots, slot_of, nodes: None })
+        Ok(Self { slots, slot_of, nodes: None, scarce: false })
     }
 
     fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
@@ -125,7 +131,7 @@ impl Contents {
         let rule = match outcome {
             NEW | SEEN if slot.is_none() => "lost vector",
             NEW | SEEN if slot != Some(reference) => "unequal references",
-            FULL if slot.is_some() => "Full but stored",
+            FULL if slot.is_some() && !self.scarce => "Full but stored",
             FULL | ABSENT if reference != u64::MAX => "reference of nothing",
             NEW | SEEN | FULL | ABSENT => return Ok(()),
             _ => "no outcome",
@@ -149,7 +155,15 @@ impl Contents {
 
     /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then
     /// true. (Tables of the tests are small: a search sees all, but of some node tables.)
-    pub fn check_full(&self, table: &Table, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
+    pub fn check_full(&self, table: &Table, memory: &Memory, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
+        if table.kernels.is_indexed() {
+            let stored = self.slot_of.iter().flatten().count() as u64;
+            if stored >= table.room || table.view.indexed.is_scarce(memory) {
+                return Ok(false);
+            }
+            let detail = format!("vector {vector} was Full, but {stored} of {} slots are taken, and there are rows", table.room);
+            return Err(wrong("Full but free", detail, Vec::new()));
+        }
         let words = pool.vector(vector);
         let root = self.nodes.as_ref().map(|nodes| nodes.root(words));
         let words = match (&self.nodes, &root) {

@@ -377,19 +377,19 @@ impl Program for Breach {
 }
 
 /// Another way to do the operations of an exhaustive trial on a tree table of 4 words, chunks of 8 and lines of 32 bytes
-/// (cpp/controls/tree.h).
-pub type TreeControl = (&'static str, Kernel);
+/// (cpp/controls/tree.h), or on an indexed table of 2 words and slots of 64 bits (cpp/controls/indexed.h).
+pub type TableControl = (&'static str, Kernel);
 
-macro_rules! trees {
+macro_rules! table_controls {
     ($($(#[$doc:meta])* $name:ident: $kernel:ident;)+) => {
         unsafe extern "C" {
             $(fn $kernel(argument: *const std::ffi::c_void);)+
         }
-        $($(#[$doc])* pub const $name: TreeControl = (unprefixed(stringify!($kernel)), $kernel);)+
+        $($(#[$doc])* pub const $name: TableControl = (unprefixed(stringify!($kernel)), $kernel);)+
     };
 }
 
-trees! {
+table_controls! {
     /// Right.
     TREE: warpset_simt_control_tree;
     /// Scans believe that who sees a root sees its nodes.
@@ -400,4 +400,16 @@ trees! {
     TREE_NODES_STORED: warpset_simt_control_tree_nodes_stored;
     /// The same by plain stores.
     TREE_NODES_STORED_PLAINLY: warpset_simt_control_tree_nodes_stored_plainly;
+    /// Right.
+    INDEXED: warpset_simt_control_indexed;
+    /// A slot names a row before the row is written.
+    INDEXED_PUBLISHED_FIRST: warpset_simt_control_indexed_published_first;
+    /// The claim of a slot does not release the row.
+    INDEXED_PUBLISHED_RELAXED: warpset_simt_control_indexed_published_relaxed;
+    /// Slots are looked at by relaxed loads.
+    INDEXED_READ_WITHOUT_ACQUIRE: warpset_simt_control_indexed_read_without_acquire;
+    /// A claim that is lost does not acquire the row that it has lost to.
+    INDEXED_LOST_WITHOUT_ACQUIRE: warpset_simt_control_indexed_lost_without_acquire;
+    /// Who loses a claim goes on to the next slot without a look at the row that it has lost to.
+    INDEXED_NEXT_WITHOUT_COMPARING: warpset_simt_control_indexed_next_without_comparing;
 }

@@ -185,7 +185,7 @@ impl Program for Crowd {
             *news.entry(key).or_default() += u64::from(outcome == NEW);
             match outcome {
                 NEW | SEEN => {}
-                FULL => drop(contents.check_full(table, pool, key)?),
+                FULL => drop(contents.check_full(table, memory, pool, key)?),
                 _ => return Err(wrong("no outcome", format!("key {key}: {outcome}"), Vec::new())),
             }
         }

@@ -117,9 +117,12 @@ impl Exhaustive {
             let others = if self.stash == Stash::Empty { 0 } else { 8 };
             return Pool::new(width, (0..self.vectors() + others).map(|number| vec![number + 1, 0]));
         }
-        let chunks = table.slot(memory, 0).ranges;
-        let (first, last) = (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4);
-        let (first, last) = if self.kernels.is_tree() { (1, 1) } else { (first, last) };
+        let (first, last) = if self.kernels.is_tree() || self.kernels.is_indexed() {
+            (1, 1)
+        } else {
+            let chunks = table.slot(memory, 0).ranges;
+            (chunks[0].len() / 4, chunks.last().map_or(1, std::ops::Range::len) / 4)
+        };
         let vector = |number: u32| -> Vec<u32> {
             let differs = |word: usize| match self.alike {
                 Alike::Nothing => true,
@@ -191,12 +194,18 @@ impl Program for Exhaustive {
             node_hash_mask: 0,
             node_probe_limit: 2,
             layout,
+            // A row for each lane, besides those that are stored.
+            rows: 64 + if self.warps { 64 } else { 0 },
+            spare_cells: 8,
         };
         let mut table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
         // All searches begin in bucket 0, and end there; those for nodes go on to bucket 1, if they may.
         table.view.roots.probe_limit = 1;
-        if layout.is_none() {
+        table.view.indexed.probe_limit = 1;
+        if self.kernels.is_indexed() {
+            table.room = self.kernels.slots_per_bucket();
+        } else if layout.is_none() {
             table.slots = self.kernels.slots_per_bucket();
         }
         if self.kernels.is_tree() {
@@ -270,7 +279,7 @@ impl Program for Exhaustive {
         for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
-                contents.check_full(table, pool, operation.vector as usize)?;
+                contents.check_full(table, memory, pool, operation.vector as usize)?;
             }
         }
         if !table.kernels.is_tree() {

@@ -181,7 +181,7 @@ impl Program for Relocation {
                 SEEN => stored.contains(&key),
                 NEW => stored.insert(key),
                 FULL => {
-                    contents.check_full(table, pool, key)?;
+                    contents.check_full(table, memory, pool, key)?;
                     !stored.contains(&key)
                 }
                 _ => false,

@@ -341,6 +341,8 @@ impl Program for Search {
             node_hash_mask: 0,
             node_probe_limit: 0,
             layout: None,
+            rows: 0,
+            spare_cells: 0,
         };
         let table = Table::allocate(memory, kernels, config);
         table.clear(memory);

@@ -251,7 +251,7 @@ impl Program for Stress {
         for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);
             if operation.outcome == FULL {
-                contents.check_full(&case.table, &case.pool, operation.vector as usize)?;
+                contents.check_full(&case.table, memory, &case.pool, operation.vector as usize)?;
             }
         }
         contents.check_news(&news)?;
@@ -326,7 +326,7 @@ impl Case {
                 }
                 FULL => {
                     full += 1;
-                    full_nodes += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
+                    full_nodes += u64::from(contents.check_full(&self.table, memory, &self.pool, vector)?);
                 }
                 _ => {}
             }
@@ -360,12 +360,12 @@ impl Case {
         for &vector in batch.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
             rejections += 1;
             if rejected.insert(vector) {
-                without_node += u64::from(contents.check_full(&self.table, &self.pool, vector)?);
+                without_node += u64::from(contents.check_full(&self.table, memory, &self.pool, vector)?);
             }
         }
         let fits = offered == batch.vectors.len() as u64
             && hits == references
-            && (rejected.len() as u64..=rejections).contains(&full)
+            && (contents.scarce || (rejected.len() as u64..=rejections).contains(&full))
             && (without_node..=full).contains(&full_nodes);
         if !fits || hits > offered {
             let counts = [offered, hits, full, references, full_nodes];
@@ -473,7 +473,16 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         node_hash_mask: 0,
         node_probe_limit: 0,
         layout: None,
+        rows: 0,
+        spare_cells: 0,
     };
+    if kernels.is_indexed() {
+        // Mostly enough for all slots and what every lane may own at once; or fewer.
+        let room = config.buckets * kernels.slots_per_bucket();
+        let lanes = if scale == Scale::Lanes { 6 } else { 6 * WARP as u64 };
+        config.rows = if rng.random_bool(0.8) { room + lanes } else { rng.random_range(1..=room) };
+        config.spare_cells = *[1, 2, 8, 64, 256].choose(rng).expect("there are numbers");
+    }
     config.layout = kernels.is_compact().then(|| layout(kernels, config.buckets, config.hash_mask, rng));
     if kernels.is_tree() {
         // Two slots a bucket: enough for all nodes of all vectors, or for some.
@@ -531,7 +540,7 @@ fn most_vectors(slots: u64, scale: Scale) -> usize {
 /// mean something.
 fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
-    let count = rng.random_range(1..=most_vectors(table.slots, scale));
+    let count = rng.random_range(1..=most_vectors(table.room, scale));
     if let (Some(layout), false) = (&table.layout, table.kernels.is_tree()) {
         return Pool::new(width, (0..count).map(|number| key(layout, number as u64, rng)).collect::<Vec<_>>());
     }
@@ -650,7 +659,7 @@ fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
     let measure = MeasureArgument {
         view: table.view,
         first: 0,
-        last: table.slots,
+        last: table.room,
         lengths: memory.allocate_with("measure: lengths", Use::Shared, &[0u64; BINS]),
         totals: memory.allocate_with("measure: totals", Use::Shared, &[0u64; 2]).cast(),
         bins: BINS as u32,

@@ -2,6 +2,7 @@
 
 use crate::compact::{CompactView, Layout};
 use crate::explorer::Wrong;
+use crate::indexed::IndexedView;
 use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
 use std::ffi::{CStr, c_char, c_void};
@@ -12,6 +13,7 @@ include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 /// See `warpset_simt_table_kernels` in cpp/harness.h.
 #[repr(C)]
 pub struct Kernels {
+    indexed: u32,
     tree: u32,
     pub width: u32,
     /// Words that a slot of a bucket table takes: more than the width, if it is padded.
@@ -95,6 +97,7 @@ pub struct View {
     pub roots: TableView,
     pub nodes: NodeView,
     pub compact: CompactView,
+    pub indexed: IndexedView,
 }
 
 /// See cuda/warpset/batch/view.cuh.
@@ -245,6 +248,12 @@ pub fn compact_tree(width: u32, key_bits: u32, slot_bits: u32) -> &'static Kerne
     TREE_COMPACTS.iter().find(is).expect("a spec of build.rs")
 }
 
+/// The indexed table of a spec of build.rs.
+pub fn indexed(width: u32, slot_bits: u32) -> &'static Kernels {
+    let is = |spec: &&&'static Kernels| (spec.width, spec.slot_bits) == (width, slot_bits);
+    INDEXED_TABLES.iter().find(is).expect("a spec of build.rs")
+}
+
 /// The tree table of a spec of build.rs.
 pub fn tree(width: u32, chunk: u32, line: u32) -> &'static Kernels {
     spec(TREES, width, chunk, line)
@@ -260,6 +269,9 @@ impl Kernels {
         let Self { width, chunk_bytes, line_bytes, key_bits, slot_bits, .. } = self;
         // SAFETY: a constant text of C++.
         let strategy = unsafe { CStr::from_ptr(self.strategy) }.to_string_lossy();
+        if self.is_indexed() {
+            return format!("indexed-{width}-{slot_bits}");
+        }
         match (self.is_tree(), self.is_compact()) {
             (false, false) if self.padded_words > *width => format!("bucket-{width}-{chunk_bytes}-{line_bytes}-padded"),
             (false, false) => format!("bucket-{width}-{chunk_bytes}-{line_bytes}"),
@@ -267,6 +279,10 @@ impl Kernels {
             (false, true) => format!("compact-{key_bits}-{slot_bits}"),
             (true, true) => format!("tree-compact-{width}-{key_bits}-{slot_bits}"),
         }
+    }
+
+    pub fn is_indexed(&self) -> bool {
+        self.indexed != 0
     }
 
     pub fn is_compact(&self) -> bool {
@@ -321,7 +337,11 @@ impl Kernels {
     }
 
     pub fn has_the_layouts_of_rust(&self) -> bool {
-        let roots = if self.is_compact() { size_of::<CompactView>() } else { size_of::<TableView>() };
+        let roots = match (self.is_compact(), self.is_indexed()) {
+            (true, _) => size_of::<CompactView>(),
+            (_, true) => size_of::<IndexedView>(),
+            _ => size_of::<TableView>(),
+        };
         let view = roots + if self.is_tree() { size_of::<NodeView>() } else { 0 };
         self.geometry.view_bytes as usize == view && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
     }
@@ -341,6 +361,9 @@ pub struct Config {
     pub node_probe_limit: u32,
     /// Only a compact table has one.
     pub layout: Option<Layout>,
+    /// Of an indexed table, and the cells for spare ones.
+    pub rows: u64,
+    pub spare_cells: u32,
 }
 
 impl Config {
@@ -355,6 +378,8 @@ impl Config {
             node_hash_mask: 0,
             node_probe_limit: 0,
             layout: Some(layout),
+            rows: 0,
+            spare_cells: 0,
         }
     }
 }
@@ -364,8 +389,10 @@ impl Config {
 pub struct Table {
     pub kernels: &'static Kernels,
     pub view: View,
-    /// Slots of vectors, or of root pairs.
+    /// Slots of vectors, or of root pairs; rows of an indexed table.
     pub slots: u64,
+    /// Vectors that there are slots for: in an indexed table, slots of the index.
+    pub room: u64,
     /// Slots of nodes that every search of the node table can come to.
     pub node_slots: usize,
     /// Only a compact table has one.
@@ -422,7 +449,11 @@ impl Table {
             let (slots_of_nodes, stored) = (std::ptr::null_mut(), std::ptr::null_mut());
             let nodes =
                 NodeView { slots: slots_of_nodes, stored, seeds: [0; 3], buckets: 0, probe_limit: 0, hash_mask: 0, width: 0 };
-            return Self { kernels, view: View { roots, nodes, compact }, slots, node_slots: 0, layout };
+            // SAFETY: as above.
+            let none = || unsafe { std::mem::zeroed() };
+            let indexed = if kernels.is_indexed() { IndexedView::allocate(memory, kernels, &roots, config) } else { none() };
+            let (room, slots) = if kernels.is_indexed() { (slots, indexed.rows.capacity) } else { (slots, slots) };
+            return Self { kernels, view: View { roots, nodes, compact, indexed }, slots, room, node_slots: 0, layout };
         }
         let node_slots = 2 * config.node_buckets as usize;
         let nodes = NodeView {
@@ -434,7 +465,9 @@ impl Table {
             hash_mask: config.node_hash_mask,
             width: kernels.width,
         };
-        Self { kernels, view: View { roots, nodes, compact }, slots, node_slots, layout }
+        // SAFETY: as above.
+        let indexed = unsafe { std::mem::zeroed() };
+        Self { kernels, view: View { roots, nodes, compact, indexed }, slots, room: slots, node_slots, layout }
     }
 
     /// For a cuckoo table, the view for keys that are put back.
@@ -456,7 +489,10 @@ impl Table {
         if let Some(layout) = self.layout {
             memory.at_mut(self.view.roots.slots, layout.bytes()).fill(0);
         }
-        let chunked = if self.layout.is_some() { 0 } else { self.slots };
+        if self.kernels.is_indexed() {
+            self.view.indexed.clear(memory);
+        }
+        let chunked = if self.layout.is_some() || self.kernels.is_indexed() { 0 } else { self.slots };
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
             let location = self.chunk(slot, chunk);
             let words = location.bytes as usize / 4;
@@ -495,6 +531,9 @@ impl Table {
     }
 
     pub fn slot(&self, memory: &Memory, slot: u64) -> Slot {
+        if self.kernels.is_indexed() {
+            return self.view.indexed.row(memory, self.kernels, slot);
+        }
         if let Some(layout) = &self.layout {
             return self.compact_slot(memory, layout, slot);
         }
@@ -539,6 +578,9 @@ impl Table {
 
     /// Whether the table's rules keep this vector (or root pair) out of this slot.
     pub fn bars(&self, words: &[u32], slot: u64) -> bool {
+        if self.kernels.is_indexed() {
+            return false;
+        }
         if let Some(layout) = &self.layout {
             return words.len() != 2 || !layout.walk(self.key(words)).contains(&slot);
         }

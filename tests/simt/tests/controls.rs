@@ -10,7 +10,7 @@ use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
 use warpset_simt::stress::{Scale, Stress};
-use warpset_simt::table::{GIVE, PUT, SCAN, TAKE, bucket, tree};
+use warpset_simt::table::{FIND, GIVE, PUT, SCAN, TAKE, bucket, indexed, tree};
 
 const RANDOM: Strategy = Strategy::Random;
 const PCT: Strategy = Strategy::Pct(3);
@@ -259,7 +259,7 @@ fn cuckoo_find() {
 /// A tree table of which one part is wrong, and the same scripts with nothing wrong.
 #[test]
 fn trees() {
-    let trial = |control: TreeControl, alike, players: &[&[Call]], stale| {
+    let trial = |control: TableControl, alike, players: &[&[Call]], stale| {
         let players = players.iter().map(|calls| calls.to_vec()).collect();
         Exhaustive::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
     };
@@ -280,6 +280,35 @@ fn trees() {
         // One node goes over another, and with it a vector; or over an equal one, and both count as new.
         caught(trial(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
         caught(trial(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
+    }
+}
+
+/// An indexed table of which one part is wrong, and the same scripts with nothing wrong.
+#[test]
+fn indexed_tables() {
+    let trial = |control: TableControl, players: &[&[Call]], stale| {
+        let players = players.iter().map(|calls| calls.to_vec()).collect();
+        Exhaustive::of_lanes(indexed(2, 64), Alike::Nothing, players, stale).by(control.0, control.1)
+    };
+    let equal: &[&[Call]] = &[&[(PUT, 0)], &[(PUT, 0)]];
+    let both: &[&[Call]] = &[&[(PUT, 0), (PUT, 1)], &[(PUT, 1), (PUT, 0)]];
+    let found: &[&[Call]] = &[&[(PUT, 0)], &[(FIND, 0), (PUT, 0)]];
+    for players in [equal, both, found] {
+        survives(trial(INDEXED, players, true), &rules(), ALL);
+        survives(trial(INDEXED, players, false), &rules(), ALL);
+    }
+    // The row is seen as it was before, so it passes for another vector's.
+    let unordered =
+        [INDEXED_PUBLISHED_RELAXED, INDEXED_READ_WITHOUT_ACQUIRE, INDEXED_LOST_WITHOUT_ACQUIRE, INDEXED_PUBLISHED_FIRST];
+    for control in unordered {
+        caught(trial(control, equal, true), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["replication"]);
+    }
+    for control in &unordered[..3] {
+        survives(trial(*control, equal, false), &rules(), ALL);
+    }
+    caught(trial(INDEXED_PUBLISHED_FIRST, equal, false), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["replication"]);
+    for stale in [true, false] {
+        caught(trial(INDEXED_NEXT_WITHOUT_COMPARING, equal, stale), &rules(), ALL, &["replication"]);
     }
 }
 

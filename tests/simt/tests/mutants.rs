@@ -1,5 +1,5 @@
 //! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change
-//! that must make a test of tests/bucket.rs, tests/compact.rs or tests/tree.rs fail.
+//! that must make a test of tests/bucket.rs, tests/compact.rs, tests/indexed.rs or tests/tree.rs fail.
 //!
 //! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
 //! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
@@ -765,6 +765,102 @@ const MUTANTS: &[Mutant] = &[
         from: "(table.main.view.buckets + static_cast<u64>(table.stash.view.buckets))",
         to: "(table.main.view.buckets + static_cast<u64>(0))",
     },
+    Mutant {
+        what: "the fence between rows and the claims that publish them (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "        platform::fence_release();\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier between the lane that acquires a slot and those that read its row",
+        file: "warpset/indexed/search.cuh",
+        from: "        Warp::sync();  // a row is read by others than the lane that has acquired its slot\n",
+        to: "",
+    },
+    Mutant {
+        what: "the barrier between the lanes that write a row and the one that publishes it",
+        file: "warpset/indexed/search.cuh",
+        from: "        Warp::sync();  // a row is written by others than the lane that claims\n",
+        to: "",
+    },
+    Mutant {
+        what: "the acquire of slots that are looked at (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "platform::load_row_acquire(",
+        to: "platform::load_row_relaxed(",
+    },
+    Mutant {
+        what: "the acquire of a slot whose claim is lost (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "const Slot seen = platform::compare_and_swap_acquire(slot,",
+        to: "const Slot seen = platform::compare_and_swap_relaxed(slot,",
+    },
+    Mutant {
+        what: "the comparison with the row that a claim was lost to (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "        if (!table.fits(seen, tag)) return next_slot();\n",
+        to: "        if (seen != 0) return next_slot();\n",
+    },
+    Mutant {
+        what: "the end of owning a row that is published (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "            found = own;\n            own = no_row;\n",
+        to: "            found = own;\n",
+    },
+    Mutant {
+        what: "the lanes that have lost a claim: they leave the bucket (by a warp)",
+        file: "warpset/indexed/search.cuh",
+        from: "        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
+        to: "        return next_bucket();",
+    },
+    Mutant {
+        what: "the acquire of slots that are looked at (by one thread)",
+        file: "warpset/indexed/table.cuh",
+        from: "            Slot seen = platform::load_acquire(slot_at(bucket, index));\n            if (seen == empty) {\n                if (lane",
+        to: "            Slot seen = platform::load_relaxed(slot_at(bucket, index));\n            if (seen == empty) {\n                if (lane",
+    },
+    Mutant {
+        what: "the release of a row (by one thread)",
+        file: "warpset/indexed/table.cuh",
+        from: "platform::compare_and_swap_acquire_release(slot_at",
+        to: "platform::compare_and_swap_acquire(slot_at",
+    },
+    Mutant {
+        what: "the acquire of a slot whose claim is lost (by one thread)",
+        file: "warpset/indexed/table.cuh",
+        from: "platform::compare_and_swap_acquire_release(slot_at",
+        to: "platform::compare_and_swap_release(slot_at",
+    },
+    Mutant {
+        what: "the end of owning a row that is published (by one thread)",
+        file: "warpset/indexed/table.cuh",
+        from: "                    lane.row = no_row;\n                    return {Outcome::New, row};",
+        to: "                    return {Outcome::New, row};",
+    },
+    Mutant {
+        what: "the writing of a row anew for the next vector of its owner",
+        file: "warpset/indexed/table.cuh",
+        from: "                if (!written) rows.write(lane.row, vector);\n",
+        to: "                if (!written && lane.row + 1 == rows.count()) rows.write(lane.row, vector);\n",
+    },
+    Mutant {
+        what: "the look for a slot that names a row, before it is read",
+        file: "warpset/indexed/table.cuh",
+        from: "(row < rows.count() && slot_naming(row) != nullptr)",
+        to: "(row < rows.count())",
+    },
+    Mutant {
+        what: "the compare-and-swap that takes a spare row for one lane",
+        file: "warpset/indexed/rows.cuh",
+        from: "if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {",
+        to: "if (seen != 0) {\n                platform::compare_and_swap_acquire(cell, seen, u64{0});",
+    },
+    Mutant {
+        what: "the rows that are taken back by clearing",
+        file: "warpset/indexed/maintenance.cuh",
+        from: "        *rows.given = 0;\n",
+        to: "",
+    },
 ];
 
 /// The changes are of the headers as they are.
@@ -796,6 +892,8 @@ fn survives(mutant: &Mutant) -> bool {
         || ["relocation", "gives way", "put back", "is told New"].iter().any(|of| mutant.what.contains(of))
     {
         (&["--test", "compact"], "compact")
+    } else if uses(&["indexed/"]) {
+        (&["--test", "indexed"], "indexed")
     } else if uses(&["compact"]) {
         (&["--test", "compact", "--test", "tree"], "compact,tree")
     } else if uses(&["incremental_builder", "block_cache"]) {
@@ -808,7 +906,7 @@ fn survives(mutant: &Mutant) -> bool {
     } else if uses(&["tree/"]) {
         (&["--test", "tree"], "tree")
     } else {
-        (&["--test", "bucket", "--test", "compact", "--test", "tree"], "")
+        (&["--test", "bucket", "--test", "compact", "--test", "indexed", "--test", "tree"], "")
     };
     let output = Command::new(env!("CARGO"))
         .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
@@ -823,7 +921,7 @@ fn survives(mutant: &Mutant) -> bool {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix("... FAILED")).map(str::trim).collect();
-    let named = |line: &&str| ["bucket-", "compact-", "tree-"].iter().any(|kind| line.starts_with(kind));
+    let named = |line: &&str| ["bucket-", "compact-", "indexed-", "tree-"].iter().any(|kind| line.starts_with(kind));
     let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
     println!(
         "{}: {}; {} trials fail; {}",

@@ -40,6 +40,40 @@ WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk 
     return expected;
 }
 
+template <class Chunk>
+WARPSET_FN Chunk load_acquire(const Chunk* address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
+
+template <class Chunk>
+WARPSET_FN void store_relaxed(Chunk* address, Chunk value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELAXED);
+}
+
+// Each acquires when it fails, too, but for the one that releases only.
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_acquire(Chunk* address, Chunk expected, Chunk desired)
+{
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_release(Chunk* address, Chunk expected, Chunk desired)
+{
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    return expected;
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected, Chunk desired)
+{
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
 // Relaxed: counters are read after the threads have been joined; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 WARPSET_FN void add_relaxed(u64* address, u64 value) { fetch_add_relaxed(address, value); }
@@ -65,6 +99,20 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row)
 {
     for (u32 i = 0; i < count; ++i) row.chunk[i] = load_relaxed(static_cast<const Chunk*>(address) + i);
 }
+
+template <class Chunk, u32 count>
+WARPSET_FN void load_row_acquire(const void* address, Row<Chunk, count>& row)
+{
+    for (u32 i = 0; i < count; ++i) row.chunk[i] = load_acquire(static_cast<const Chunk*>(address) + i);
+}
+
+template <class Chunk, u32 count>
+WARPSET_FN void store_row_relaxed(void* address, const Row<Chunk, count>& row)
+{
+    for (u32 i = 0; i < count; ++i) store_relaxed(static_cast<Chunk*>(address) + i, row.chunk[i]);
+}
+
+WARPSET_FN void fence_release() { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
 WARPSET_FN u128 load_constant(const u128* address) { return *address; }
 

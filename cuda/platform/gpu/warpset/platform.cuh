@@ -9,6 +9,8 @@
 //   u8 u32 u64 u128                                 words; u128 is 16-byte aligned, `low` first in memory
 //   load_relaxed, compare_and_swap_relaxed          one scalar atomic access of 4, 8 or 16 bytes
 //   Row<Chunk>, load_row_relaxed                    16 or 8 aligned bytes as chunks, each chunk one scalar atomic access
+//   store_relaxed, store_row_relaxed, load_acquire, load_row_acquire, compare_and_swap_acquire, compare_and_swap_release,
+//   compare_and_swap_acquire_release, fence_release what publishes rows (indexed/table.cuh), of 4 and 8 bytes
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
 //   load_pair                                      two words that nobody writes meanwhile, of any alignment
@@ -19,7 +21,8 @@
 //   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
-// Atomics. All are relaxed, device scope (`.gpu`): chained claiming (core/claim.cuh) reads no data *through* a chunk, the data
+// Atomics. All have device scope (`.gpu`). But for indexed tables, which read rows through slots, all are relaxed: chained
+// claiming (core/claim.cuh) reads no data *through* a chunk, the data
 // read is the data compared, so nothing needs to be ordered between locations. What it does need is that an access is a
 // single access of the declared size and is coherent:
 //   - `ld.relaxed.gpu` is a strong operation served by the L2, so it can never return a stale line of an L1;
@@ -143,6 +146,85 @@ WARPSET_FN u128 compare_and_swap_relaxed(u128* address, u128 expected, u128 desi
         : "memory");
     return old;
 }
+
+WARPSET_FN void load_row_relaxed(const void* address, Row<u32, 1>& row)
+{
+    row.chunk[0] = load_relaxed(static_cast<const u32*>(address));
+}
+
+WARPSET_FN u32 load_acquire(const u32* address)
+{
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+
+WARPSET_FN u64 load_acquire(const u64* address)
+{
+    u64 value;
+    asm volatile("ld.acquire.gpu.global.b64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+
+WARPSET_FN void load_row_acquire(const void* address, Row<u32, 4>& row)
+{
+    asm volatile("ld.acquire.gpu.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(row.chunk[0]), "=r"(row.chunk[1]), "=r"(row.chunk[2]), "=r"(row.chunk[3])
+                 : "l"(address)
+                 : "memory");
+}
+
+WARPSET_FN void load_row_acquire(const void* address, Row<u64, 2>& row)
+{
+    asm volatile("ld.acquire.gpu.global.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(row.chunk[0]), "=l"(row.chunk[1])
+                 : "l"(address)
+                 : "memory");
+}
+
+WARPSET_FN void store_relaxed(u32* address, u32 value)
+{
+    asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
+}
+
+WARPSET_FN void store_relaxed(u64* address, u64 value)
+{
+    asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
+
+WARPSET_FN void store_row_relaxed(void* address, const Row<u32, 1>& row) { store_relaxed(static_cast<u32*>(address), row.chunk[0]); }
+WARPSET_FN void store_row_relaxed(void* address, const Row<u64, 1>& row) { store_relaxed(static_cast<u64*>(address), row.chunk[0]); }
+WARPSET_FN void store_row_relaxed(void* address, const Row<u64, 2>& row)
+{
+    asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" : : "l"(address), "l"(row.chunk[0]), "l"(row.chunk[1]) : "memory");
+}
+
+#define WARPSET_COMPARE_AND_SWAP(name, order)                                                                   \
+    WARPSET_FN u32 name(u32* address, u32 expected, u32 desired)                                                \
+    {                                                                                                           \
+        u32 old;                                                                                                \
+        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;"                                      \
+                     : "=r"(old)                                                                                \
+                     : "l"(address), "r"(expected), "r"(desired)                                                \
+                     : "memory");                                                                               \
+        return old;                                                                                             \
+    }                                                                                                           \
+    WARPSET_FN u64 name(u64* address, u64 expected, u64 desired)                                                \
+    {                                                                                                           \
+        u64 old;                                                                                                \
+        asm volatile("atom." order ".gpu.global.cas.b64 %0, [%1], %2, %3;"                                      \
+                     : "=l"(old)                                                                                \
+                     : "l"(address), "l"(expected), "l"(desired)                                                \
+                     : "memory");                                                                               \
+        return old;                                                                                             \
+    }
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_acquire, "acquire")
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_release, "release")
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_acquire_release, "acq_rel")
+#undef WARPSET_COMPARE_AND_SWAP
+
+// PTX has no fence that only releases.
+WARPSET_FN void fence_release() { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 
 // Relaxed: counters are read after the kernel has ended; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value)

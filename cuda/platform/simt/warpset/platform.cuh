@@ -142,6 +142,42 @@ WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk 
     return simt::compare_and_swap(address, expected, desired, simt::Order::Relaxed, site);
 }
 
+template <class Chunk>
+WARPSET_FN Chunk load_acquire(const Chunk* address, Site site = Site::here())
+{
+    return simt::load(address, simt::Order::Acquire, site);
+}
+
+template <class Chunk>
+WARPSET_FN void store_relaxed(Chunk* address, Chunk value, Site site = Site::here())
+{
+    simt::store(address, value, simt::Order::Relaxed, site);
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_acquire(Chunk* address, Chunk expected, Chunk desired, Site site = Site::here())
+{
+    return simt::compare_and_swap(address, expected, desired, simt::Order::Acquire, site);
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_release(Chunk* address, Chunk expected, Chunk desired, Site site = Site::here())
+{
+    return simt::compare_and_swap(address, expected, desired, simt::Order::Release, site);
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected, Chunk desired, Site site = Site::here())
+{
+    return simt::compare_and_swap(address, expected, desired, simt::Order::AcquireRelease, site);
+}
+
+WARPSET_FN void fence_release(Site site = Site::here())
+{
+    simt::Request request{simt::Kind::Fence, simt::Order::Release, 0, 1, nullptr, 0, 0, {}, {}, site};
+    warpset_simt_request(&request);
+}
+
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value, Site site = Site::here())
 {
     return simt::count(simt::Kind::FetchAdd, address, value, site);
@@ -168,14 +204,35 @@ struct Row {
 };
 
 template <class Chunk, u32 count>
-WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Site site = Site::here())
+WARPSET_FN void load_row(const void* address, Row<Chunk, count>& row, simt::Order order, Site site)
 {
     static_assert(sizeof row <= 16);
     if (reinterpret_cast<u64>(address) % sizeof row != 0)
         simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
-    simt::Request request{simt::Kind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
+    simt::Request request{simt::Kind::Load, order, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
     warpset_simt_request(&request);
     __builtin_memcpy(&row, request.value, sizeof row);
+}
+
+template <class Chunk, u32 count>
+WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Site site = Site::here())
+{
+    load_row(address, row, simt::Order::Relaxed, site);
+}
+
+template <class Chunk, u32 count>
+WARPSET_FN void load_row_acquire(const void* address, Row<Chunk, count>& row, Site site = Site::here())
+{
+    load_row(address, row, simt::Order::Acquire, site);
+}
+
+template <class Chunk, u32 count>
+WARPSET_FN void store_row_relaxed(void* address, const Row<Chunk, count>& row, Site site = Site::here())
+{
+    static_assert(sizeof row <= 16);
+    if (reinterpret_cast<u64>(address) % sizeof row != 0)
+        simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
+    for (u32 i = 0; i < count; ++i) store_relaxed(static_cast<Chunk*>(address) + i, row.chunk[i], site);
 }
 
 // Plain accesses, seen through the instrumentation; only the alignment that a GPU wants must be checked by hand.

@@ -1,0 +1,78 @@
+// Kernels that are loops over the index or the rows of an indexed table: clear, rebuild, move, list holes.
+#pragma once
+
+#include "warpset/batch/view.cuh"
+#include "warpset/indexed/table.cuh"
+
+namespace warpset {
+
+// Makes the index EMPTY, and takes back all rows. Nothing else may use the table at the same time.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
+{
+    u64* words = reinterpret_cast<u64*>(table.view.slots);
+    const auto share = platform::Grid::share(table.view.buckets * (table.layout.block_bytes() / sizeof(u64)));
+    for (u64 at = share.first; at < share.last; at += share.step) words[at] = 0;
+    const RowsView& rows = table.view.rows;
+    const auto cells = platform::Grid::share(rows.spare_cells + u64{1});
+    for (u64 at = cells.first; at < cells.last; at += cells.step) rows.spares[at] = 0;
+    if (platform::Grid::thread() == 0) {
+        *table.view.stored = 0;
+        *rows.given = 0;
+    }
+}
+
+// Names the stored rows `first .. last` of a table in another index of its rows, which is empty before the first of them and used
+// by nothing else. Counts them as offered, and as hits or full. Nothing is put into the table at the same time.
+template <class Old, class Table>
+WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last, BatchCounts* counts)
+{
+    u64 named = 0, full = 0;
+    const auto share = platform::Grid::share(last - first);
+    for (u64 row = first + share.first; row < first + share.last; row += share.step) {
+        if (!old.holds(row)) continue;
+        (table.insert(row) ? named : full) += 1;
+    }
+    if (named + full != 0) platform::add_relaxed(&counts->offered, named + full);
+    if (named != 0) platform::add_relaxed(&counts->hits, named);
+    if (full != 0) platform::add_relaxed(&counts->full, full);
+}
+
+// Lists the rows of `first .. last` that are not stored, in no order: holes, and those that are being put meanwhile. Adds to
+// `count` how many there are. `room` of them are written, if there are more.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 room, u64* count)
+{
+    const auto share = platform::Grid::share(last - first);
+    for (u64 row = first + share.first; row < first + share.last; row += share.step) {
+        if (table.holds(row)) continue;
+        // Relaxed: only the uniqueness of the places matters.
+        const u64 at = platform::fetch_add_relaxed(count, 1);
+        if (at < room) holes[at] = row;
+    }
+}
+
+// A row that is to be elsewhere. Mirrored by `RowMove` in src/core/view.rs.
+struct RowMove {
+    u64 from, to;
+};
+
+// Moves stored rows to holes. Nothing else may use the table at the same time.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void move_rows(const IndexedTable<width, slot_bits>& table, const RowMove* moves, u64 count)
+{
+    using Slot = typename IndexedTable<width, slot_bits>::Slot;
+    const auto share = platform::Grid::share(count);
+    for (u64 at = share.first; at < share.last; at += share.step) {
+        const RowMove move = moves[at];
+        Slot* slot = table.slot_naming(move.from);
+        if (slot == nullptr) continue;
+        table.rows.write(move.to, RowVector<width>{table.rows, move.from});
+        // Atomic, as threads that look for their own rows may walk over it. Relaxed: they read nothing through it, and the end of
+        // the launch orders it for all others.
+        const Slot tag = platform::load_relaxed(slot) >> table.view.row_bits << table.view.row_bits;
+        platform::store_relaxed(slot, table.name(tag, move.to));
+    }
+}
+
+}  // namespace warpset

@@ -1,0 +1,165 @@
+// The rows of an indexed table: vectors one after another, each written by one lane before anybody else can come to read it.
+//
+// Who may do what with a row (the index is that of indexed/table.cuh):
+//
+//   | row       | how it gets there                                         | who may write it | who may read it                   |
+//   |-----------|-----------------------------------------------------------|------------------|-----------------------------------|
+//   | not given | -                                                         | nobody           | nobody                            |
+//   | owned     | a lane takes the next number of `given`, or a spare       | that lane        | `holds` only, which believes none |
+//   | stored    | its owner's claim of an index slot that names it succeeds | nobody           | whoever has acquired that slot    |
+//   | spare     | its owner puts the number into a cell of `spares`         | nobody           | as an owned one                   |
+//
+// Numbers are given in order, by additions to one counter. So rows are dense, and in the order in which they were taken. A lane
+// whose claim is lost keeps its row for its next vector, and hands it over as a *spare* at its end: one a lane at most. Spares
+// are taken before new numbers. Between launches they are the *holes* among the rows.
+//
+// A cell of `spares` holds 0, or one more than the number of a row that nobody owns. Both ways are one compare-and-swap, and
+// whoever takes a number out of a cell owns the row, however often it has been there before: there is nothing else that a late
+// compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking acquires. A lane begins
+// at the cell of its own number, so that those of the next launch find what those of the last one left there, and tries a few
+// cells only. A spare that finds none is lost until the host looks for the holes (`list_holes` in indexed/maintenance.cuh). A few
+// rows more than the index has slots make up for it, and for the rows that lanes own meanwhile.
+//
+// Order of the accesses of words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
+// that are being written; it believes nothing of them. For all other reads the words are ordered by the index (release and
+// acquire).
+#pragma once
+
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+
+namespace warpset {
+
+// Mirrored by `RowsView` in src/core/view.rs.
+struct RowsView {
+    u32* words;       // row-major
+    u64* given;       // numbers handed out; it counts on when there are no rows left
+    u64* spares;      // how many there are, about; then the cells
+    u64 capacity;     // rows that there is memory for
+    u64 dense;        // rows 0 .. dense - 1 are stored, and whoever has this view sees them
+    u32 spare_cells;  // a power of two
+    u32 width;        // words a vector
+    u64 reuses;       // 1: spares are taken before new numbers; 0: they are left
+};
+
+// No row: numbers are less.
+constexpr u64 no_row = ~0ull;
+
+template <u32 static_width>
+struct Rows {
+    RowsView view;
+
+    WARPSET_FN constexpr u32 width() const
+    {
+        if constexpr (static_width != 0) return static_width;
+        else return view.width;
+    }
+
+    WARPSET_FN u32* at(u64 row) const { return view.words + row * width(); }
+
+    // Rows that have been given.
+    WARPSET_FN u64 count() const
+    {
+        const u64 given = platform::load_relaxed(view.given);
+        return given < view.capacity ? given : view.capacity;
+    }
+
+    WARPSET_FN u32 word(u64 row, u32 word) const
+    {
+        if (width() % 2 == 1) return platform::load_relaxed(at(row) + word);
+        const u64 pair = platform::load_relaxed(pairs(row) + word / 2);
+        return static_cast<u32>(word % 2 == 0 ? pair : pair >> 32);
+    }
+    WARPSET_FN u64 pair(u64 row, u32 first) const
+    {
+        if (width() % 2 == 0) return platform::load_relaxed(pairs(row) + first / 2);
+        return word(row, first) | static_cast<u64>(word(row, first + 1)) << 32;
+    }
+
+    // Writes a row that this thread owns.
+    template <class Vector>
+    WARPSET_FN void write(u64 row, const Vector& vector) const
+    {
+        if (width() % 2 == 0) {
+            WARPSET_UNROLL_BY(4)
+            for (u32 word = 0; word < width(); word += 2) platform::store_relaxed(pairs(row) + word / 2, vector.pair(word));
+        } else {
+            WARPSET_UNROLL_BY(4)
+            for (u32 word = 0; word < width(); ++word) platform::store_relaxed(at(row) + word, vector.word(word));
+        }
+    }
+
+    // Whether a stored row, whose slot this thread has acquired, is this vector.
+    template <class Vector>
+    WARPSET_FN bool equals(u64 row, const Vector& vector) const
+    {
+        if (width() % 2 == 0) {
+            for (u32 word = 0; word < width(); word += 2)
+                if (platform::load_relaxed(pairs(row) + word / 2) != vector.pair(word)) return false;
+        } else {
+            for (u32 word = 0; word < width(); ++word)
+                if (platform::load_relaxed(at(row) + word) != vector.word(word)) return false;
+        }
+        return true;
+    }
+
+    // Whether it is worth to look for a spare. Relaxed: a hint.
+    WARPSET_FN bool has_spares() const { return view.reuses != 0 && platform::load_relaxed(view.spares) - 1 < view.spare_cells; }
+
+    // A row for this thread to own; no_row if there is none.
+    WARPSET_FN u64 take() const
+    {
+        u64 row = has_spares() ? take_spare() : no_row;
+        // Relaxed: only the uniqueness of the numbers matters.
+        if (row == no_row) row = platform::fetch_add_relaxed(view.given, 1);
+        return row < view.capacity ? row : no_row;
+    }
+
+    WARPSET_FN u64 take_spare() const
+    {
+        for (u32 i = 0; i < tries_to_take; ++i) {
+            u64* cell = cell_of(i);
+            const u64 seen = platform::load_relaxed(cell);
+            // Acquire, device scope: the row is written after what its last owner wrote there, who released it by `give`.
+            if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
+                platform::add_relaxed(view.spares, ~0ull);
+                return seen - 1;
+            }
+        }
+        return no_row;
+    }
+
+    // Makes a spare of a row that this thread owns, and that no slot names.
+    WARPSET_FN void give(u64 row) const
+    {
+        for (u32 i = 0; i < tries_to_give; ++i) {
+            u64* cell = cell_of(i);
+            // Release, device scope: pairs with the acquire in `take_spare`.
+            if (platform::load_relaxed(cell) == 0 && platform::compare_and_swap_release(cell, u64{0}, row + 1) == 0) {
+                platform::add_relaxed(view.spares, 1);
+                return;
+            }
+        }
+    }
+
+private:
+    // Each lane gives once, but may take for every vector.
+    static constexpr u32 tries_to_take = 8, tries_to_give = 64;
+
+    // The cell that this thread tries after `i` others.
+    WARPSET_FN u64* cell_of(u32 i) const { return view.spares + 1 + ((platform::Grid::thread() + i) & (view.spare_cells - 1)); }
+
+    WARPSET_FN u64* pairs(u64 row) const { return reinterpret_cast<u64*>(at(row)); }
+};
+
+// A row as hash functions read a vector.
+template <u32 static_width>
+struct RowVector {
+    const Rows<static_width>& rows;
+    u64 row;
+
+    WARPSET_FN u32 word(u32 index) const { return rows.word(row, index); }
+    WARPSET_FN u64 pair(u32 index) const { return rows.pair(row, index); }
+};
+
+}  // namespace warpset

@@ -1,0 +1,284 @@
+// The indexed table: a set of vectors of one width, whose references are the numbers of rows that lie densely, in the order in
+// which they were found.
+//
+//   index:  buckets of 32 bytes      | tag, row 3 | tag, row 0 | EMPTY | EMPTY |   | tag, row 2 | ...
+//   rows:   vectors, in order        | row 0 | row 1 | row 2 | row 3 | ...             (indexed/rows.cuh)
+//
+// An index slot is 4 or 8 bytes: 0 (EMPTY), or some bits of the vector's hash (the *tag*) above one more than the number of its
+// row. Buckets are probed as in a bucket table (core/probe.cuh), slots of a bucket in order:
+//
+//   | slot  | holds           | who may change it                                                     | to             |
+//   |-------|-----------------|-----------------------------------------------------------------------|----------------|
+//   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
+//   | named | a tag and a row | nobody                                                                | -              |
+//
+// It is chained claiming (core/claim.cuh) with a chain of one chunk, but that what is compared lies elsewhere: in the row that
+// the slot names. So there is one obligation more, that the row is seen by whoever sees its slot.
+//
+//   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
+//      indexed/search.cuh, writes. It expects EMPTY.)
+//   2. A row is written by its owner only, before a slot names it, and never again: the owner's claim ends its being the owner. A
+//      row is named by one slot at most, as its owner gives it up with the first claim that succeeds. So a row that is named
+//      holds one whole vector that somebody offered, never a mixture.
+//   3. *Publication.* The claim releases (device scope), after the last write of the row. The load, or the compare-and-swap that
+//      fails, by which a slot is seen named acquires (device scope), before the first read of the row. So whoever compares sees
+//      all words of the row. By a warp other lanes may write and read parts of the row: Warp::sync lies between them and the
+//      claim, and between the look and them.
+//   4. A thread leaves a slot only over a name with another tag, or with a row that it has compared and found different. Equal
+//      vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the same
+//      slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one to
+//      report New.
+//   5. Whoever loses a claim learns by it what the slot holds for ever, and compares or goes on. Nobody waits for another. A
+//      lane that stops for ever (a killed kernel) costs a row at most, which is no member of the set.
+//
+// A claim that is lost, to an equal vector or another one, leaves its lane with a row that nobody can come to read. It is the
+// lane's row for its next vector.
+//
+// References are final as soon as they are given: neither does find-or-put move a row, nor the growth of the index, which is
+// made anew from the rows (`rebuild` in indexed/maintenance.cuh). Holes are closed by the host, when nothing else uses the table,
+// and only with rows whose references nobody has yet (src/core/indexed.rs). Where nothing overlapped, references so are 0 .. len
+// - 1.
+//
+// Who else writes: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nobody else uses the table.
+//
+// Reading a row by its number (`holds`): below `dense` rows are stored. Of others only the index tells. The row is read, whatever
+// it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does the row is stored, by 2,
+// and the slot acquired. If it does not it is not stored yet, or a hole.
+//
+// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set is unchanged by it.
+//
+// Memory a vector: 4 x width for its row, and 8 / fill (or 4 / fill, while numbers of rows leave 7 bits for tags) for its slot.
+#pragma once
+
+#include "warpset/core/hash.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/outcome.cuh"
+#include "warpset/core/probe.cuh"
+#include "warpset/core/vectors.cuh"
+#include "warpset/indexed/rows.cuh"
+
+namespace warpset {
+
+// What a kernel needs to know of an indexed table. Mirrored by `IndexedView` in src/core/view.rs; tests/abi.rs compares them.
+struct IndexedView {
+    u8* slots;          // of the index
+    u64 buckets;        // prime
+    const u128* seeds;  // width + 1, see core/hash.cuh
+    u64* stored;        // how many vectors the table holds
+    u64 hash_mask;      // all ones
+    u32 row_bits;       // of a slot: those of one more than the number of a row
+    u32 probe_limit;    // buckets looked at before Full
+    RowsView rows;
+};
+
+template <u32 slot_bits, u32 static_width>
+struct IndexedLayout {
+    static constexpr u32 bucket_bytes = 32;
+    WARPSET_FN constexpr u32 width() const { return static_width; }
+    WARPSET_FN constexpr u32 slot_words() const { return static_width; }  // of what a lane of a search holds
+    WARPSET_FN constexpr u32 slots_per_bucket() const { return bucket_bytes * 8 / slot_bits; }
+    WARPSET_FN constexpr u32 buckets_per_block() const { return 1; }
+    WARPSET_FN constexpr u32 block_bytes() const { return bucket_bytes; }
+    WARPSET_FN constexpr u32 chunks() const { return 1; }
+};
+
+template <u32 static_width_, u32 slot_bits>
+struct IndexedTable {
+    static_assert(slot_bits == 32 || slot_bits == 64, "slots of 4 or 8 bytes");
+    using View = IndexedView;
+    using Layout = IndexedLayout<slot_bits, static_width_>;
+    using Slot = typename Choose<slot_bits == 32, u32, u64>::Type;
+    using Rows = warpset::Rows<static_width_>;
+    static constexpr Slot empty = 0;
+    static constexpr bool is_compact = false;
+    static constexpr bool has_nodes = false;
+    static constexpr bool is_incremental = false;
+    static constexpr u32 static_width = static_width_;  // 0: known at run time
+
+    View view;
+    Rows rows;
+    Layout layout;
+
+    WARPSET_FN static IndexedTable of(const View& view) { return {view, {view.rows}, {}}; }
+
+    // What a lane keeps from one vector to the next: a row that it owns, or no_row.
+    struct Lane {
+        u64 row = no_row;
+
+        WARPSET_FN void finish(const IndexedTable& table)
+        {
+            if (row != no_row) table.rows.give(row);
+            row = no_row;
+        }
+    };
+
+    WARPSET_FN constexpr u32 width() const { return rows.width(); }
+
+    template <class Vector>
+    WARPSET_FN u64 hash(const Vector& vector) const
+    {
+        return hash_vector(view.seeds, width(), view.hash_mask, vector);
+    }
+
+    WARPSET_FN Slot* slot_at(u64 bucket, u32 index) const
+    {
+        return reinterpret_cast<Slot*>(view.slots + bucket * Layout::bucket_bytes) + index;
+    }
+
+    // The tag of a hash, at its place in a slot. The low bits of the hash: the bucket is made of the high ones (core/probe.cuh).
+    WARPSET_FN Slot tag_of(u64 hash) const { return static_cast<Slot>(hash) << view.row_bits; }
+    WARPSET_FN Slot name(Slot tag, u64 row) const { return tag | static_cast<Slot>(row + 1); }
+    WARPSET_FN bool fits(Slot slot, Slot tag) const { return (slot ^ tag) >> view.row_bits == 0; }
+    WARPSET_FN u64 row_of(Slot slot) const { return (slot & ((Slot{1} << view.row_bits) - 1)) - u64{1}; }
+
+    WARPSET_FN void prefetch(const Probe& probe) const { platform::prefetch(slot_at(probe.bucket, 0), Layout::bucket_bytes); }
+
+    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
+    // New: this call stored the vector. Seen: it was stored by another. Full: it is not stored.
+    template <class Vector>
+    WARPSET_FN Found find_or_put(const Vector& vector) const
+    {
+        const u64 hashed = hash(vector);
+        Probe probe = Probe::start(hashed, view.buckets);
+        Lane lane;
+        Found found{Outcome::Unwritten, no_reference};
+        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Unwritten; ++probes) {
+            found = find_or_put_in(probe.bucket, vector, tag_of(hashed), lane);
+            probe.advance(view.buckets);
+        }
+        if (found.outcome == Outcome::Unwritten) found.outcome = Outcome::Full;
+        lane.finish(*this);
+        platform::count_relaxed(view.stored, found.outcome == Outcome::New);
+        return found;
+    }
+
+    // The same, for what tree tables make of it (tree/table.cuh). Here the vector is all that counts.
+    template <class Vector>
+    WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
+    {
+        return find_or_put(WordVector{vector.words});
+    }
+
+    // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
+    // `*view.stored`.
+    template <class Vector>
+    WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, Slot tag, Lane& lane) const
+    {
+        bool written = false;
+        for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+            // Acquire, device scope: pairs with the release of the claim that named it (3 above).
+            Slot seen = platform::load_acquire(slot_at(bucket, index));
+            if (seen == empty) {
+                if (lane.row == no_row) lane.row = rows.take();
+                if (lane.row == no_row) return {Outcome::Full, no_reference};
+                if (!written) rows.write(lane.row, vector);
+                written = true;
+                // Release, device scope: the row is seen by whoever acquires the slot. Acquire: of the row that another has
+                // named.
+                seen = platform::compare_and_swap_acquire_release(slot_at(bucket, index), empty, name(tag, lane.row));
+                if (seen == empty) {
+                    const u64 row = lane.row;
+                    lane.row = no_row;
+                    return {Outcome::New, row};
+                }
+            }
+            if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
+        }
+        return {Outcome::Unwritten, no_reference};
+    }
+
+    // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
+    template <class Vector>
+    WARPSET_FN Found find(const Vector& vector) const
+    {
+        const u64 hashed = hash(vector);
+        Probe probe = Probe::start(hashed, view.buckets);
+        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+            const Found found = find_in(probe.bucket, vector, tag_of(hashed));
+            if (found.outcome != Outcome::Unwritten) return found;
+        }
+        return {Outcome::Absent, no_reference};
+    }
+
+    // The part of it that is about one bucket; Unwritten: go on with the next.
+    template <class Vector>
+    WARPSET_FN Found find_in(u64 bucket, const Vector& vector, Slot tag) const
+    {
+        for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+            const Slot seen = platform::load_acquire(slot_at(bucket, index));  // as in find_or_put_in
+            if (seen == empty) return {Outcome::Absent, no_reference};
+            if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
+        }
+        return {Outcome::Unwritten, no_reference};
+    }
+
+    // The slot that names a row, or null. The row's words may be anything, if none does.
+    WARPSET_FN Slot* slot_naming(u64 row) const
+    {
+        Probe probe = Probe::start(hash(RowVector<static_width_>{rows, row}), view.buckets);
+        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+            for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+                const Slot seen = platform::load_acquire(slot_at(probe.bucket, index));
+                if (seen == empty) return nullptr;
+                if (row_of(seen) == row) return slot_at(probe.bucket, index);
+            }
+        }
+        return nullptr;
+    }
+
+    // Whether a row is stored; then its words may be read.
+    WARPSET_FN bool holds(u64 row) const { return row < view.rows.dense || (row < rows.count() && slot_naming(row) != nullptr); }
+
+    // Word `word` of a row that this thread, or one that it has synchronised with since, has found stored.
+    WARPSET_FN u32 word(u64 row, u32 word) const { return rows.word(row, word); }
+
+    // The same of any row; false if it is not stored.
+    WARPSET_FN bool read_word(u64 row, u32 word, u32& value) const
+    {
+        if (!holds(row)) return false;
+        value = rows.word(row, word);
+        return true;
+    }
+
+    // Calls `use(word, value)` for the words first, first + step, ... of a row: all of them, or a lane's share. False if the row
+    // is not stored.
+    template <class Use>
+    WARPSET_FN bool read_words(u64 row, u32 first, u32 step, Use use) const
+    {
+        if (!holds(row)) return false;
+        for (u32 word = first; word < width(); word += step) use(word, rows.word(row, word));
+        return true;
+    }
+
+    // References are less.
+    WARPSET_FN u64 slots() const { return rows.count(); }
+
+    // Names a stored row, whose vector no slot names, while nothing but this is done with the table; false if it finds no slot.
+    WARPSET_FN bool insert(u64 row) const
+    {
+        const u64 hashed = hash(RowVector<static_width_>{rows, row});
+        const Slot named = name(tag_of(hashed), row);
+        Probe probe = Probe::start(hashed, view.buckets);
+        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets))
+            for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
+                Slot* slot = slot_at(probe.bucket, index);
+                // Relaxed: no row is read because of a slot; the end of the launch orders all for those that come.
+                if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty) return true;
+            }
+        return false;
+    }
+
+    // What is looked for, and where: the vector in this table.
+    using Roots = IndexedTable;
+    using Key = WordVector;
+    template <Operation>
+    WARPSET_FN bool key(WordVector vector, Key& key) const
+    {
+        key = vector;
+        return true;
+    }
+    WARPSET_FN const Roots& root_table() const { return *this; }
+    WARPSET_FN u64* stored_count() const { return view.stored; }
+};
+
+}  // namespace warpset

@@ -1,0 +1,149 @@
+//! Memory of a GPU that grows where it is: a range of addresses is reserved once, and memory is mapped to it from its start on.
+
+use super::{Gpu, cuda, pass};
+use crate::{Error, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
+use cudarc::driver::result;
+use cudarc::driver::sys::{self, CUresult};
+use std::sync::Arc;
+
+pub(crate) struct ReservedMemory {
+    gpu: Arc<Gpu>,
+    address: sys::CUdeviceptr,
+    reserved: usize,
+    /// How much is mapped.
+    bytes: usize,
+    /// Mapped memory comes in multiples of this.
+    grain: usize,
+    /// What is mapped, in order, and how large each is.
+    parts: Vec<(sys::CUmemGenericAllocationHandle, usize)>,
+}
+
+/// Memory of this GPU, for itself alone.
+fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
+    // SAFETY: integers and pointers, for all of which zero is a value: none.
+    let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = gpu.context.ordinal() as i32;
+    properties
+}
+
+impl ReservedMemory {
+    /// So many bytes, which may become as many as the GPU has. They are not cleared.
+    pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
+        pass("reserving addresses")?;
+        gpu.bind()?;
+        let properties = properties(gpu);
+        let mut grain = 0;
+        let recommended = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+        // SAFETY: a number to write to, and properties that are initialised.
+        unsafe { sys::cuMemGetAllocationGranularity(&mut grain, &properties, recommended) }
+            .result()
+            .map_err(cuda("asking for the granularity of memory"))?;
+        let most = gpu.context.total_mem().map_err(cuda("asking for the memory"))?;
+        let reserved = most.max(bytes as usize).next_multiple_of(grain);
+        let mut address = 0;
+        // SAFETY: an address to write to; the range is freed once, by `drop`.
+        unsafe { sys::cuMemAddressReserve(&mut address, reserved, 0, 0, 0) }.result().map_err(cuda("reserving addresses"))?;
+        let mut memory = Self { gpu: gpu.clone(), address, reserved, bytes: 0, grain, parts: Vec::new() };
+        memory.grow(bytes)?;
+        Ok(memory)
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How much is mapped.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    /// Copies from byte `offset` to `data`, in order with the work of `stream`.
+    ///
+    /// # Safety
+    ///
+    /// `data` must not be used or freed before `stream` has passed this point.
+    pub(crate) unsafe fn read_async<T: AnyBitPattern + NoUninit>(
+        &self,
+        offset: u64,
+        data: &mut [T],
+        stream: sys::CUstream,
+    ) -> Result<()> {
+        assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
+        pass("copying from the GPU")?;
+        self.gpu.bind()?;
+        // SAFETY: within what is mapped (asserted); the target's life is the caller's duty.
+        unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
+    }
+
+    /// Makes it so large, unless it is larger. What is new is not cleared.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory: then it is as it was.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<()> {
+        let bytes = (bytes as usize).max(1).next_multiple_of(self.grain);
+        let more = bytes.saturating_sub(self.bytes);
+        if more == 0 {
+            return Ok(());
+        }
+        let free = self.gpu.free_memory()?;
+        let out_of_memory = || Error::OutOfMemory { device: self.gpu.name().into(), asked: more as u64, free };
+        if bytes > self.reserved || more as u64 > free || crate::faults::strikes() {
+            return Err(out_of_memory());
+        }
+        let properties = properties(&self.gpu);
+        let mut handle = 0;
+        // SAFETY: a handle to write to; it is released once, by `drop` or below.
+        unsafe { sys::cuMemCreate(&mut handle, more, &properties, 0) }.result().map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(),
+            _ => cuda("making memory")(error),
+        })?;
+        let at = self.address + self.bytes as u64;
+        let access = sys::CUmemAccessDesc {
+            location: properties.location,
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: a part of the reserved range that nothing is mapped to, of the handle's size.
+        let mapped = unsafe { sys::cuMemMap(at, more, 0, handle, 0) }.result().map_err(cuda("mapping memory")).and_then(|()| {
+            // SAFETY: the part that was just mapped.
+            let allowed = unsafe { sys::cuMemSetAccess(at, more, &access, 1) }.result();
+            if allowed.is_err() {
+                // SAFETY: as above; nothing uses it yet.
+                let _ = unsafe { sys::cuMemUnmap(at, more) }.result();
+            }
+            allowed.map_err(cuda("mapping memory"))
+        });
+        if let Err(error) = mapped {
+            // SAFETY: made above, and mapped nowhere.
+            let _ = unsafe { sys::cuMemRelease(handle) }.result();
+            return Err(error);
+        }
+        self.parts.push((handle, more));
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for ReservedMemory {
+    fn drop(&mut self) {
+        // Errors in a drop cannot be returned. Unlike `cuMemFree`, unmapping does not wait for work under way: the store's drop
+        // has.
+        if self.gpu.bind().is_err() {
+            return;
+        }
+        let mut at = self.address;
+        for (handle, bytes) in &self.parts {
+            // SAFETY: mapped by `grow`, as a whole, and released once.
+            unsafe {
+                let _ = sys::cuMemUnmap(at, *bytes).result();
+                let _ = sys::cuMemRelease(*handle).result();
+            }
+            at += *bytes as u64;
+        }
+        // SAFETY: reserved by `new`, and nothing is mapped to it any more.
+        let _ = unsafe { sys::cuMemAddressFree(self.address, self.reserved) }.result();
+    }
+}

@@ -1,0 +1,345 @@
+//! The rows of an indexed table on a GPU: memory for them, closing holes, and the index made anew.
+//!
+//! Rows have addresses from the start, but memory only when they are about to be given: before a batch is enqueued there is some
+//! for as many rows as it can take, one for each of its vectors. So no kernel meets a row that has none. How many rows there can
+//! be at most is counted without waiting for the GPU; where that asks for more memory than there is, and for batches from the
+//! host before it asks for any, the GPU is waited for, and what it has really given is counted.
+
+use super::Gpu;
+use super::memory::DeviceMemory;
+use super::reserved::ReservedMemory;
+use super::store::{CudaStore, argument};
+use crate::core::indexed::{Closing, RowCounts};
+use crate::core::memory::zeroed;
+use crate::core::options::{Addresses, Parameters};
+use crate::core::view::{Counts, RowMove};
+use crate::{Error, Result};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Cells for spare rows: more than a GPU has lanes at once.
+const SPARE_CELLS: u32 = 1 << 18;
+
+pub(super) struct CudaRows {
+    memory: Mutex<RowMemory>,
+    address: u64,
+    /// How many spare rows there are, and cells for them.
+    spares: DeviceMemory,
+}
+
+struct RowMemory {
+    words: ReservedMemory,
+    /// No more rows than this have been given, or will be by what is enqueued or promised.
+    bound: u64,
+    /// Of those: rows of batches that are not enqueued yet.
+    promised: u64,
+}
+
+/// Memory for the rows of a batch, which is being enqueued.
+pub(super) struct Promise<'a> {
+    rows: &'a CudaRows,
+    count: u64,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.rows.memory().promised -= self.count;
+    }
+}
+
+impl CudaRows {
+    /// None for a table without rows. An error if there is no memory for all of them, of which hardly any is taken now.
+    pub(super) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Option<Self>> {
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let free = gpu.free_memory()?;
+        if bytes > free {
+            return Err(Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free });
+        }
+        let spares = DeviceMemory::new(gpu, (u64::from(SPARE_CELLS) + 1) * 8)?;
+        let words = ReservedMemory::new(gpu, 0)?;
+        let address = words.address();
+        Ok(Some(Self { memory: Mutex::new(RowMemory { words, bound: 0, promised: 0 }), address, spares }))
+    }
+
+    fn memory(&self) -> MutexGuard<'_, RowMemory> {
+        self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Where they are, for a view whose other parts are at `at`.
+    pub(super) fn addresses(rows: Option<&Self>, at: Addresses) -> Addresses {
+        let (words, spares) = rows.map_or((0, 0), |rows| (rows.address, rows.spares.address()));
+        Addresses { rows: words, spares, spare_cells: SPARE_CELLS, ..at }
+    }
+}
+
+impl CudaStore {
+    /// What rows there are. Nothing else uses the table.
+    pub(crate) fn row_counts(&self) -> Result<RowCounts> {
+        let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
+        let [stored, given] = self.stored()?;
+        let given = given.min(view.capacity);
+        if stored == given {
+            return Ok(RowCounts { stored, given, spares: Vec::new() });
+        }
+        let mut cells = vec![0u64; SPARE_CELLS as usize];
+        // SAFETY: waited for in the next statement.
+        unsafe { rows.spares.read_async(8, &mut cells, self.stream())? };
+        self.wait("reading spare rows")?;
+        let spares = cells.into_iter().filter_map(|cell| cell.checked_sub(1)).collect();
+        Ok(RowCounts { stored, given, spares })
+    }
+
+    /// Rows that are not stored, as many as there is room for; and how many there are.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+        if rows.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        let holes = DeviceMemory::new(&self.gpu, 8 * (1 + room))?;
+        holes.zero_async(0, 8, self.stream())?;
+        let (count_at, holes_at) = (holes.address(), holes.address() + 8);
+        let kernel = &self.kernels.rows(&self.gpu)?.list_holes;
+        let mut count = [0u64];
+        // SAFETY: the arguments of `warpset_list_holes`, which writes no more than `room` holes; waited for below.
+        unsafe {
+            let arguments = &mut [
+                self.table_argument(),
+                argument(&rows.start),
+                argument(&rows.end),
+                argument(&holes_at),
+                argument(&room),
+                argument(&count_at),
+            ];
+            let blocks = self.gpu.blocks_for(rows.end - rows.start);
+            self.gpu.launch(kernel, (blocks, 256, 0), self.stream(), arguments)?;
+            holes.read_async(0, &mut count, self.stream())?;
+        }
+        self.wait("listing holes")?;
+        let mut listed = zeroed::<u64>(count[0].min(room) as usize)?;
+        if !listed.is_empty() {
+            // SAFETY: waited for in the next statement.
+            unsafe { holes.read_async(8, &mut listed, self.stream())? };
+            self.wait("listing holes")?;
+        }
+        Ok((listed, count[0]))
+    }
+
+    pub(crate) fn dense(&self) -> u64 {
+        self.view.rows().map_or(0, |rows| rows.dense)
+    }
+
+    pub(crate) fn set_dense(&mut self, dense: u64) {
+        if let Some(rows) = self.view.rows_mut() {
+            rows.dense = dense;
+        }
+    }
+
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.gpu.synchronize()
+    }
+
+    /// Bytes of memory that rows have.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.rows.as_ref().map_or(0, |rows| rows.memory().words.bytes())
+    }
+
+    /// Where the rows are.
+    pub(crate) fn rows_address(&self) -> u64 {
+        self.rows.as_ref().map_or(0, |rows| rows.address)
+    }
+
+    /// Sees to it that there is memory for the rows of a batch of `count` vectors until it is enqueued, and then for those that
+    /// it takes; none in a table without rows. If it `may_wait` for the GPU, it asks what has been given before it takes more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`]: nothing may be enqueued.
+    pub(super) fn promise_rows(&self, count: u64, may_wait: bool) -> Result<Option<Promise<'_>>> {
+        let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(None) };
+        let width_bytes = self.spec().row_bytes(1);
+        let mut memory = rows.memory();
+        // Whatever the capacity is, no kernel takes a row beyond it.
+        let bytes_for = |rows: u64| rows.min(view.capacity) * width_bytes;
+        if bytes_for(memory.bound + count) > memory.words.bytes() {
+            if may_wait {
+                self.count_given(&mut memory)?;
+            }
+            let needed = bytes_for(memory.bound + count);
+            // Steps of a quarter, as mapping waits for the driver.
+            let step = bytes_for((memory.bound + count).max(memory.words.bytes() / 4 * 5 / width_bytes));
+            if needed > memory.words.bytes() && memory.words.grow(step).is_err() {
+                self.count_given(&mut memory)?;
+                let needed = bytes_for(memory.bound + count);
+                memory.words.grow(needed)?;
+            }
+        }
+        memory.bound += count;
+        memory.promised += count;
+        drop(memory);
+        Ok(Some(Promise { rows, count }))
+    }
+
+    /// There are no rows any more. They keep their memory.
+    pub(super) fn forget_rows(&self) {
+        if let Some(rows) = &self.rows {
+            rows.memory().bound = 0;
+        }
+    }
+
+    /// Waits for the GPU, and counts the rows that it has given.
+    fn count_given(&self, memory: &mut RowMemory) -> Result<()> {
+        self.gpu.synchronize()?;
+        let [_, given] = self.stored()?;
+        memory.bound = given + memory.promised;
+        Ok(())
+    }
+
+    /// Sees to it that there is memory for all rows: kernels that are not enqueued here may take any.
+    pub(crate) fn make_all_rows(&self) -> Result<()> {
+        match self.view.rows() {
+            Some(view) => self.promise_rows(view.capacity, false).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
+    ///
+    /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an
+    /// error there may be holes that nobody knows, but no row is given to somebody that has a vector.
+    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        if let Err(error) = self.set_spares(&closing.spares) {
+            return (false, Err(error));
+        }
+        let moves = match self.move_rows(closing) {
+            Ok(moves) => moves,
+            Err(error) => return (false, Err(error)),
+        };
+        let closed = self.wait("moving rows").and_then(|()| self.set_given(closing.given));
+        drop(moves);
+        if closed.is_ok() {
+            self.set_dense(closing.dense);
+        }
+        (true, closed)
+    }
+
+    /// Enqueues the moves, and gives their memory, which must live until they are done. After an error nothing moves.
+    fn move_rows(&self, closing: &Closing) -> Result<Option<DeviceMemory>> {
+        if closing.moves.is_empty() {
+            return Ok(None);
+        }
+        let moves = DeviceMemory::new(&self.gpu, size_of_val(&closing.moves[..]) as u64)?;
+        let (from, count) = (moves.address(), closing.moves.len() as u64);
+        let kernel = &self.kernels.rows(&self.gpu)?.move_rows;
+        // SAFETY: the arguments of `warpset_move_rows`; pageable memory has been copied when the call returns; the caller keeps
+        // `moves`, whose drop waits.
+        unsafe {
+            moves.write_async::<RowMove>(0, &closing.moves, self.stream())?;
+            let arguments = &mut [self.table_argument(), argument(&from), argument(&count)];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(count), 256, 0), self.stream(), arguments)?;
+        }
+        Ok(Some(moves))
+    }
+
+    /// Says which rows are spare.
+    fn set_spares(&self, spares: &[u64]) -> Result<()> {
+        let Some(rows) = &self.rows else { return Ok(()) };
+        let kept = spares.len().min(SPARE_CELLS as usize);
+        let cells: Vec<u64> = std::iter::once(kept as u64).chain(spares[..kept].iter().map(|row| row + 1)).collect();
+        rows.spares.zero_async(0, (SPARE_CELLS as usize + 1) * 8, self.stream())?;
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { rows.spares.write_async(0, &cells, self.stream())? };
+        self.wait("listing spare rows")
+    }
+
+    /// Says how many rows were given.
+    fn set_given(&self, given: u64) -> Result<()> {
+        let Some(rows) = &self.rows else { return Ok(()) };
+        // SAFETY: as above.
+        unsafe { self.stored_memory().write_async(8, &[given], self.stream())? };
+        self.wait("counting rows")?;
+        let mut memory = rows.memory();
+        memory.bound = given + memory.promised;
+        Ok(())
+    }
+
+    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
+    /// slot, the table is as it was. Waits for all work on the GPU first.
+    pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        self.gpu.synchronize()?;
+        let kernels = self.gpu.kernels(parameters.spec)?;
+        let before = self.row_counts()?;
+        let slot_bytes = parameters.slot_bytes(&kernels.geometry);
+        let slots = DeviceMemory::new(&self.gpu, slot_bytes)?;
+        slots.zero_async(0, slot_bytes as usize, self.stream())?;
+        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
+        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        let at = Addresses { slots: slots.address(), ..self.addresses() };
+        let view = parameters.view(&at);
+        let given = before.given.min(last);
+        let kernel = &self.kernels.rows(&self.gpu)?.rebuild;
+        let (slot_bits, first, counts_at) = (parameters.spec.index_slot_bits(), 0u64, counts.address());
+        let mut sums = [Counts::default()];
+        // SAFETY: the arguments of `warpset_rebuild`; both views are of this table, whose index is only read, and the new one has
+        // been cleared; waited for below.
+        unsafe {
+            let larger = view.argument().as_ptr().cast_mut().cast();
+            let arguments = &mut [
+                self.table_argument(),
+                larger,
+                argument(&slot_bits),
+                argument(&first),
+                argument(&given),
+                argument(&counts_at),
+            ];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(given.max(1)), 256, 0), self.stream(), arguments)?;
+            counts.read_async(0, &mut sums, self.stream())?;
+        }
+        self.wait("making an index")?;
+        let [sums] = sums;
+        if sums.full > 0 {
+            return Ok(sums);
+        }
+        let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
+        // Where all have been named, all are stored.
+        let dense = if sums.hits == given { given } else { self.dense().min(given) };
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
+        self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
+        self.set_dense(dense);
+        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU
+        // that cannot do it says so again at its next use.
+        let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
+        Ok(sums)
+    }
+
+    /// The rows of a range that are stored, one after another, and their numbers. In order, as they lie.
+    pub(super) fn export_rows(&self, rows: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        let (Some(memory), Some(view)) = (&self.rows, self.view.rows()) else { return Ok((Vec::new(), Vec::new())) };
+        let [_, given] = self.stored()?;
+        let (first, last) = (rows.start, rows.end.min(given).min(view.capacity));
+        if first >= last {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let width = self.spec().width();
+        // Before the rows are read: what is stored by then they hold.
+        let unsure = first.max(view.dense);
+        let (mut holes, _) = if unsure < last { self.list_holes(unsure..last, last - unsure)? } else { (Vec::new(), 0) };
+        let mut vectors = zeroed::<u32>((last - first) as usize * width)?;
+        let from = self.spec().row_bytes(first);
+        // SAFETY: waited for in the next statement.
+        unsafe { memory.memory().words.read_async(from, &mut vectors, self.stream())? };
+        self.wait("reading rows")?;
+        holes.sort_unstable();
+        let mut holes = holes.into_iter().peekable();
+        let numbers: Vec<u64> = (first..last).filter(|row| holes.next_if_eq(row).is_none()).collect();
+        if numbers.len() < (last - first) as usize {
+            for (to, row) in numbers.iter().enumerate() {
+                let from = (row - first) as usize * width;
+                vectors.copy_within(from..from + width, to * width);
+            }
+            vectors.truncate(numbers.len() * width);
+        }
+        Ok((vectors, numbers))
+    }
+}

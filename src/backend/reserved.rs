@@ -1,0 +1,106 @@
+//! Memory of this process that grows where it is: a range of addresses is reserved once, and given memory from its start on.
+
+use crate::{Error, Result, faults};
+use std::{io, ptr};
+
+/// Zeros at first. Nothing moves when it grows.
+pub(crate) struct Reserved {
+    address: *mut u8,
+    reserved: usize,
+    bytes: usize,
+}
+
+// SAFETY: plain memory with one owner, who says what threads do with it.
+unsafe impl Send for Reserved {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Reserved {}
+
+/// Memory comes in pages; those of 4 KiB to 64 KiB divide this.
+const GRAIN: usize = 1 << 16;
+
+fn refused(bytes: usize) -> Error {
+    Error::Allocation { bytes: bytes as u64, reason: io::Error::last_os_error().to_string() }
+}
+
+impl Reserved {
+    /// So many bytes, that may become up to four times as many as the system has memory for.
+    pub(crate) fn new(bytes: usize) -> Result<Self> {
+        // SAFETY: asks for two numbers.
+        let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+        let physical = (pages.max(0) as usize).saturating_mul(page.max(0) as usize);
+        let most = physical.saturating_mul(4).max(bytes).next_multiple_of(GRAIN);
+        let reserve = |bytes: usize| {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            // SAFETY: new addresses, which nothing else uses. They have no memory yet: an access is a fault.
+            let address = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+            (address != libc::MAP_FAILED).then_some((address.cast::<u8>(), bytes))
+        };
+        // Where addresses are limited (`ulimit -v`), as many as are needed now: then the memory cannot grow.
+        let (address, reserved) =
+            reserve(most).or_else(|| reserve(bytes.next_multiple_of(GRAIN).max(GRAIN))).ok_or_else(|| refused(bytes))?;
+        let mut memory = Self { address, reserved, bytes: 0 };
+        memory.grow(bytes)?;
+        Ok(memory)
+    }
+
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    /// Makes it so large, unless it is larger. What is new is zeros.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory, or no addresses were reserved for it. Then it is as it was.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
+        let bytes = bytes.next_multiple_of(GRAIN);
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        if bytes > self.reserved || faults::strikes() {
+            let reason = format!("{} bytes of addresses are reserved", self.reserved);
+            return Err(Error::Allocation { bytes: bytes as u64, reason });
+        }
+        // SAFETY: pages of the reserved range, which nothing uses yet.
+        let (start, new) = (unsafe { self.address.add(self.bytes) }, bytes - self.bytes);
+        // SAFETY: as above.
+        if unsafe { libc::mprotect(start.cast(), new, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+            return Err(refused(bytes));
+        }
+        // SAFETY: as above. Advice only: rows are read at random.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            libc::madvise(start.cast(), new, libc::MADV_HUGEPAGE);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // SAFETY: reserved by `new`, and given back once.
+        unsafe { libc::munmap(self.address.cast(), self.reserved) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_where_it_is() {
+        let mut memory = Reserved::new(100).unwrap();
+        let at = memory.address();
+        // SAFETY: within its 100 bytes.
+        unsafe { at.add(99).write(7) };
+        memory.grow(10 << 20).unwrap();
+        assert_eq!(memory.address(), at);
+        // SAFETY: within its 10 MiB.
+        unsafe {
+            assert_eq!((at.add(99).read(), at.add((10 << 20) - 1).read()), (7, 0));
+        }
+        assert!(memory.grow(1 << 60).is_err());
+        memory.grow(1).unwrap();
+    }
+}

@@ -1,0 +1,329 @@
+//! The rows of an indexed table, as the host sees them: how many there are, and how holes among them are closed.
+
+use super::generation::Generation;
+use super::options::Parameters;
+use super::table::{RawTable, Sized};
+use super::view::RowMove;
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+/// Rows that there are besides those for slots: what lanes own meanwhile, and spares that found no cell.
+const MORE_ROWS: u64 = 1 << 18;
+
+/// What rows there are, when nothing else uses the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCounts {
+    /// Rows that are stored, of those that were given.
+    pub stored: u64,
+    pub given: u64,
+    /// Numbers of those that are spare.
+    pub spares: Vec<u64>,
+}
+
+/// How holes are closed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Closing {
+    /// From high to low.
+    pub moves: Vec<RowMove>,
+    /// Rows that are given, and holes among them that stay.
+    pub given: u64,
+    pub spares: Vec<u64>,
+    /// Rows below are stored.
+    pub dense: u64,
+}
+
+/// Rows that a table whose index has so many slots has memory for.
+pub(crate) fn rows(slots: u64) -> u64 {
+    slots + MORE_ROWS.min(slots.max(1 << 12))
+}
+
+impl RowCounts {
+    /// Whether there are holes that are no spares: because a lane found no cell for its spare row, or was stopped.
+    pub(crate) fn has_lost_some(&self) -> bool {
+        self.stored + self.spares.len() as u64 != self.given
+    }
+
+    /// How to close the holes, all of which are spares: stored rows from the last one on, of those from `first` on, which nobody
+    /// has a reference to, go to the lowest holes. To those before `first` only if they are to be `filled`. None if some holes
+    /// are not known.
+    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<Closing> {
+        if self.has_lost_some() {
+            return None;
+        }
+        let Self { mut given, ref mut spares, .. } = self;
+        spares.sort_unstable();
+        let left = if filled { 0 } else { spares.partition_point(|row| *row < first) };
+        let (mut moves, mut holes) = (Vec::new(), left);
+        loop {
+            if spares.len() > holes && spares.last() == Some(&(given - 1)) {
+                spares.pop();
+                given -= 1;
+            } else if spares.len() > holes && given > first {
+                moves.push(RowMove { from: given - 1, to: spares[holes] });
+                holes += 1;
+                given -= 1;
+            } else {
+                break;
+            }
+        }
+        spares.drain(left..holes);
+        let spares = std::mem::take(spares);
+        let dense = spares.first().copied().unwrap_or(given);
+        Some(Closing { moves, given, spares, dense })
+    }
+}
+
+impl Closing {
+    /// Where the vector is now that was at this row.
+    pub(crate) fn moved(&self, row: u64) -> u64 {
+        // From high to low.
+        let at = self.moves.binary_search_by(|moved| row.cmp(&moved.from));
+        at.map_or(row, |at| self.moves[at].to)
+    }
+}
+
+/// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// That ever began.
+    begun: AtomicU64,
+    under_way: AtomicU64,
+    /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
+    has_kernels: AtomicBool,
+}
+
+/// A call that may get references to rows, or put rows.
+pub(super) struct Call<'a> {
+    calls: &'a Calls,
+    /// If it was alone when it began: its number, and how many rows there were.
+    alone: Option<(u64, u64)>,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.calls.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    /// From now on kernels may have references.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn lend(&self) {
+        self.has_kernels.store(true, Ordering::SeqCst);
+    }
+}
+
+impl RawTable {
+    /// Begins a call of an indexed table; none of others.
+    pub(super) fn begin_call(&self) -> Result<Option<Call<'_>>> {
+        let sized = self.sized();
+        if !sized.spec.is_indexed() {
+            return Ok(None);
+        }
+        // Sequentially consistent: of two calls that overlap, at least one must see the other. (Those that look at these numbers
+        // hold the table's lock for writing, and so have met all that have returned.)
+        let calls = &self.calls;
+        let others = calls.under_way.fetch_add(1, Ordering::SeqCst);
+        let number = calls.begun.fetch_add(1, Ordering::SeqCst);
+        let mut call = Call { calls, alone: None };
+        if others == 0 {
+            call.alone = Some((number, sized.store.stored()?[1]));
+        }
+        Ok(Some(call))
+    }
+
+    /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have. Those of earlier calls
+    /// only if they are to be `filled`. Gives what has moved, and what has failed.
+    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(Closing, Generation)>, Result<()>) {
+        let (mut sized, closing) = match self.holes_to_close(&call, filled) {
+            Ok(Some(found)) => found,
+            nothing => return (None, nothing.map(drop)),
+        };
+        let (moved, closed) = sized.store.close_holes(&closing);
+        (moved.then(|| (closing, sized.generation)), closed)
+    }
+
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(RwLockWriteGuard<'_, Sized>, Closing)>> {
+        let Some((number, rows)) = call.alone else { return Ok(None) };
+        // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
+        let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
+        if self.calls.begun.load(Ordering::SeqCst) != number + 1 || self.calls.has_kernels.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let mut counts = sized.store.row_counts()?;
+        if counts.stored == counts.given {
+            sized.store.set_dense(counts.given);
+            return Ok(None);
+        }
+        if counts.has_lost_some() {
+            counts.spares = sized.store.list_holes(sized.store.dense()..counts.given, counts.given - counts.stored)?.0;
+        }
+        Ok(counts.close(rows, filled).map(|closing| (sized, closing)))
+    }
+
+    /// The numbers below that of the last row that are no vector's, from low to high.
+    pub(crate) fn holes(&self) -> Result<Vec<u64>> {
+        let sized = self.sized();
+        let RowCounts { stored, given, .. } = sized.store.row_counts()?;
+        let mut room = given.saturating_sub(stored);
+        loop {
+            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, room)?;
+            if count <= room {
+                holes.sort_unstable();
+                return Ok(holes);
+            }
+            // Rows that are being put are taken for holes, too.
+            room = count;
+        }
+    }
+
+    /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
+    /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
+    pub(crate) fn with_dense_rows(&self) -> Result<(RwLockReadGuard<'_, Sized>, u64)> {
+        if let Some(mut sized) = self.try_sized_exclusively() {
+            // So that it need not be found out again.
+            let rows = self.dense_rows_of(&sized, true)?;
+            sized.store.set_dense(rows);
+        }
+        let sized = self.sized();
+        let rows = self.dense_rows_of(&sized, false)?;
+        Ok((sized, rows))
+    }
+
+    fn dense_rows_of(&self, sized: &Sized, exclusively: bool) -> Result<u64> {
+        let dense = sized.store.dense();
+        let RowCounts { stored, given, .. } = sized.store.row_counts()?;
+        // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
+        let is_settled = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        if dense == given || (is_settled && stored == given) {
+            return Ok(given);
+        }
+        let (holes, _) = sized.store.list_holes(dense..given, given - dense)?;
+        Ok(holes.into_iter().min().unwrap_or(given))
+    }
+
+    /// Makes an index of the rows before `last`, of the size that `parameters` say. References stay what they are.
+    pub(super) fn reindex(&self, sized: &mut Sized, parameters: &Parameters<'_>, last: u64) -> Result<()> {
+        let counts = sized.store.reindex(parameters, last)?;
+        if counts.full > 0 {
+            let slots = parameters.slots();
+            let (offered, stored) = (counts.offered, counts.hits);
+            return Err(Error::TableFull { rejected: counts.full, for_nodes: 0, offered, stored, slots, cause: None });
+        }
+        (sized.spec, sized.buckets) = (parameters.spec, parameters.buckets);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(feature = "cpu")]
+    use crate::{Device, IndexedTable, Reference, Request};
+
+    fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<Closing> {
+        RowCounts { stored, given, spares: spares.to_vec() }.close(first, true)
+    }
+
+    #[test]
+    fn holes_at_the_end_are_given_back() {
+        let closing = close(5, 8, &[6, 5, 7], 0).unwrap();
+        assert_eq!(closing, Closing { moves: vec![], given: 5, spares: vec![], dense: 5 });
+    }
+
+    #[test]
+    fn the_last_rows_go_to_the_lowest_holes() {
+        let closing = close(6, 9, &[7, 1, 4], 0).unwrap();
+        assert_eq!(closing.moves, [RowMove { from: 8, to: 1 }, RowMove { from: 6, to: 4 }]);
+        assert_eq!((closing.given, closing.dense, closing.spares.len()), (6, 6, 0));
+        assert_eq!([8, 6, 5, 1].map(|row| closing.moved(row)), [1, 4, 5, 1]);
+    }
+
+    #[test]
+    fn rows_that_others_know_stay() {
+        // Of rows 0 to 9 those from 8 on may be moved.
+        let closing = close(6, 10, &[1, 2, 3, 5], 8).unwrap();
+        assert_eq!(closing.moves, [RowMove { from: 9, to: 1 }, RowMove { from: 8, to: 2 }]);
+        assert_eq!(closing, Closing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });
+    }
+
+    #[test]
+    fn holes_of_earlier_calls_are_left_if_wanted() {
+        let counts = RowCounts { stored: 6, given: 10, spares: vec![9, 7, 3, 1] };
+        let closing = counts.close(6, false).unwrap();
+        assert_eq!(closing, Closing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
+        let counts = RowCounts { stored: 3, given: 4, spares: vec![3] };
+        assert_eq!(counts.close(4, false).unwrap(), Closing { given: 4, spares: vec![3], dense: 3, ..Closing::default() });
+    }
+
+    #[test]
+    fn holes_that_nobody_knows_stay() {
+        assert_eq!(close(6, 10, &[1, 2, 3], 0), None);
+    }
+
+    #[test]
+    fn nothing_is_done_without_holes() {
+        assert_eq!(close(0, 0, &[], 0).unwrap(), Closing::default());
+        assert_eq!(close(4, 4, &[], 0).unwrap(), Closing { given: 4, dense: 4, ..Closing::default() });
+    }
+
+    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
+    #[cfg(feature = "cpu")]
+    fn with_a_hole() -> (IndexedTable, Vec<Reference>) {
+        let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
+        let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
+        let mut references = put(&[0, 10]);
+        assert_eq!(table.raw.sized().store.lose_a_row(), 2);
+        // Not alone, so the hole stays.
+        table.raw.calls.lend();
+        references.extend(put(&[30, 40]));
+        (table, references.into_iter().flatten().collect())
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn holes_are_listed_and_skipped() {
+        let (table, references) = with_a_hole();
+        let numbers = |references: &[Reference]| references.iter().map(|of| of.slot()).collect::<Vec<_>>();
+        let rows = |table: &IndexedTable| -> Vec<(u64, u32)> {
+            table.iter().map(|row| row.map(|(at, vector)| (at.slot(), vector[0])).unwrap()).collect()
+        };
+        assert_eq!((numbers(&references), table.holes().unwrap()), (vec![0, 1, 3, 4], vec![2]));
+        assert_eq!(rows(&table), [(0, 0), (1, 10), (3, 30), (4, 40)]);
+        assert_eq!(table.rows().unwrap()[..], [0, 10]);
+        let hole = table.reference(2).unwrap();
+        let refused = Error::InvalidReferences { invalid: 1, count: 2 };
+        assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
+        // Neither growth nor truncation gives it to anybody, or loses what comes after it.
+        table.grow(200).unwrap();
+        assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
+        table.truncate(4).unwrap();
+        assert_eq!((rows(&table), table.len().unwrap()), (vec![(0, 0), (1, 10), (3, 30)], 3));
+        assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn holes_are_left_or_filled() {
+        for leave in [true, false] {
+            let (table, references) = with_a_hole();
+            table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
+            let request = Request::new().references(true).leave_holes(leave);
+            let new = table.find_or_put_many_with(&[50, 60, 70], request).unwrap().references;
+            let new: Vec<Reference> = new.into_iter().flatten().collect();
+            let mut numbers: Vec<u64> = new.iter().map(|of| of.slot()).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, if leave { [5, 6, 7] } else { [2, 5, 6] });
+            assert_eq!(table.holes().unwrap(), if leave { vec![2] } else { vec![] });
+            assert_eq!(table.get_many(&[references, new].concat()).unwrap(), [0, 10, 30, 40, 50, 60, 70]);
+            let rows = if leave { 2 } else { 7 };
+            assert_eq!(table.rows().unwrap().len(), rows);
+            // The hole is a spare by now: the next vector gets it.
+            let next = table.find_or_put_many_with(&[80], Request::new().references(true)).unwrap();
+            assert_eq!(next.references[0].unwrap().slot(), if leave { 2 } else { 7 });
+            assert!(table.holes().unwrap().is_empty());
+            assert_eq!(table.rows().unwrap().len() as u64, table.len().unwrap());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The rows of an indexed table as memory of its GPU.
+
+use super::buffer::{Buffer, sealed};
+use crate::core::table::Sized;
+use crate::{Indexed, Key, Result, Table, Words};
+use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, RwLockReadGuard};
+
+/// The rows of an indexed table in the memory of its GPU, in the order of their references; see
+/// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
+pub struct DeviceRows<'a, K: Key = Words> {
+    /// Keeps them as they are.
+    _sized: RwLockReadGuard<'a, Sized>,
+    address: u64,
+    rows: u64,
+    elements: usize,
+    /// Of the GPU's context.
+    stream: Arc<CudaStream>,
+    keys: PhantomData<fn() -> K>,
+}
+
+impl<K: Key> DeviceRows<'_, K> {
+    /// Where they are.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How many.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+impl<K: Key> fmt::Debug for DeviceRows<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceRows").field("address", &self.address).field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl<K: Key> DeviceSlice<K::Element> for DeviceRows<'_, K> {
+    fn len(&self) -> usize {
+        self.elements
+    }
+
+    fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+}
+
+impl<K: Key> DevicePtr<K::Element> for DeviceRows<'_, K> {
+    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        // Nobody writes these rows, and whoever takes them back waits for the GPU first.
+        (self.address, SyncOnDrop::Sync(None))
+    }
+}
+
+impl<K: Key> sealed::Buffer for DeviceRows<'_, K> {
+    fn owner(&self) -> Option<&Arc<CudaStream>> {
+        None
+    }
+}
+
+impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
+
+impl<K: Key> Table<K, Indexed> {
+    /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
+    ///
+    /// What is enqueued while this lives may read them. `clear`, `grow` and `truncate` wait until it is dropped, and then for the
+    /// GPU; what else holds of it is as for [`rows`](Self::rows) on a CPU.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::DeviceBatch;
+    /// use warpset::{BucketTable, Device, IndexedTable};
+    ///
+    /// let device = Device::gpu(0)?;
+    /// let (table, other) = (IndexedTable::new(&device, 2, 1000)?, BucketTable::new(&device, 2, 1000)?);
+    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
+    /// let stream = device.cuda_context().unwrap().new_stream()?;
+    /// let rows = table.rows_device()?;
+    /// other.find_or_put_device(&stream, DeviceBatch::new(&rows, rows.rows() as usize))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
+    pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
+        let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
+        let (sized, rows) = self.raw.with_dense_rows()?;
+        let address = sized.store.on_gpu().map_or(0, |store| store.rows_address());
+        let elements = rows as usize * K::elements(self.width());
+        Ok(DeviceRows { _sized: sized, address, rows, elements, stream: gpu.context().default_stream(), keys: PhantomData })
+    }
+}

@@ -1,0 +1,51 @@
+use super::Key;
+use super::key::elements;
+use crate::core::table::{RawTable, Sized};
+use crate::{Result, Words};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::RwLockReadGuard;
+
+/// The rows of an indexed table, in the order of their references; see [`Table::rows`](crate::Table::rows).
+pub struct Rows<'a, K: Key = Words> {
+    place: Place<'a, K>,
+}
+
+enum Place<'a, K: Key> {
+    /// In the table, which keeps them as they are meanwhile: the first ones, so many.
+    Table(RwLockReadGuard<'a, Sized>, u64),
+    Copied(Vec<K::Element>),
+}
+
+impl<'a, K: Key> Rows<'a, K> {
+    pub(super) fn of(raw: &'a RawTable) -> Result<Self> {
+        let (sized, rows) = raw.with_dense_rows()?;
+        if !raw.device.is_gpu() {
+            return Ok(Self { place: Place::Table(sized, rows) });
+        }
+        let (words, _) = sized.store.export(0..rows)?;
+        Ok(Self { place: Place::Copied(elements(words)) })
+    }
+}
+
+impl<K: Key> Deref for Rows<'_, K> {
+    type Target = [K::Element];
+
+    fn deref(&self) -> &[K::Element] {
+        match &self.place {
+            Place::Table(sized, rows) => {
+                // SAFETY: `with_dense_rows` has seen them, and whoever would change them has to wait for the guard.
+                let words = unsafe { sized.store.first_rows(*rows) };
+                // Aligned to pages, so for every type of keys.
+                bytemuck::cast_slice(words.unwrap_or(&[]))
+            }
+            Place::Copied(rows) => rows,
+        }
+    }
+}
+
+impl<K: Key> fmt::Debug for Rows<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("elements", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+// Indexed tables with one part of the publication of rows that is known to be wrong, and as they should be. The rest is the real
+// headers.
+#pragma once
+
+#include "controls/frame.h"
+#include "script.h"
+
+namespace controls {
+
+enum class Flaw {
+    None,
+    PublishedFirst,       // the slot names the row before the row is written
+    PublishedRelaxed,     // the claim does not release
+    ReadWithoutAcquire,   // the slot is seen by a relaxed load
+    LostWithoutAcquire,   // the claim that is lost does not acquire
+    NextWithoutComparing  // whoever loses a claim goes on to the next slot, also if its own vector has won
+};
+
+template <Flaw flaw>
+struct Indexed {
+    using Real = warpset::IndexedTable<2, 64>;
+    Real real;
+
+    explicit Indexed(const warpset::IndexedView& view) : real(Real::of(view)) {}
+
+    u32 width() const { return real.width(); }
+    u32 word(u64 row, u32 word) const { return real.word(row, word); }
+    bool holds(u64 row) const { return real.holds(row); }
+    bool read_word(u64 row, u32 word, u32& value) const { return real.read_word(row, word, value); }
+
+    static constexpr Order seeing = flaw == Flaw::ReadWithoutAcquire ? Order::Relaxed : Order::Acquire;
+    static constexpr Order claiming = flaw == Flaw::PublishedRelaxed     ? Order::Acquire
+                                      : flaw == Flaw::LostWithoutAcquire ? Order::Release
+                                                                         : Order::AcquireRelease;
+
+    warpset::Found find(const warpset::WordVector& vector) const
+    {
+        const u64 tag = real.tag_of(real.hash(vector));
+        for (u32 index = 0; index < real.layout.slots_per_bucket(); ++index) {
+            const u64 seen = load(real.slot_at(0, index), seeing);
+            if (seen == Real::empty) break;
+            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) return {warpset::Outcome::Seen, real.row_of(seen)};
+        }
+        return {warpset::Outcome::Absent, no_reference};
+    }
+
+    warpset::Found find_or_put(const warpset::WordVector& vector) const
+    {
+        const u64 tag = real.tag_of(real.hash(vector));
+        Real::Lane lane;
+        warpset::Found found{warpset::Outcome::Full, no_reference};
+        for (u32 index = 0; index < real.layout.slots_per_bucket() && found.outcome == warpset::Outcome::Full; ++index) {
+            u64* slot = real.slot_at(0, index);
+            u64 seen = load(slot, seeing);
+            if (seen == Real::empty) {
+                if (lane.row == warpset::no_row) lane.row = real.rows.take();
+                if (flaw != Flaw::PublishedFirst) real.rows.write(lane.row, vector);
+                seen = compare_and_swap(slot, Real::empty, real.name(tag, lane.row), claiming);
+                if (seen == Real::empty) {
+                    if (flaw == Flaw::PublishedFirst) real.rows.write(lane.row, vector);
+                    found = {warpset::Outcome::New, lane.row};
+                    lane.row = warpset::no_row;
+                    continue;
+                }
+                if (flaw == Flaw::NextWithoutComparing) continue;
+            }
+            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) found = {warpset::Outcome::Seen, real.row_of(seen)};
+        }
+        lane.finish(real);
+        warpset::platform::count_relaxed(real.view.stored, found.outcome == warpset::Outcome::New);
+        return found;
+    }
+};
+
+template <Flaw flaw>
+void run_indexed(const void* argument)
+{
+    const auto& script = *static_cast<const ::Script*>(argument);
+    run_script(Indexed<flaw>(script.view.indexed), script, Order::Release, Order::Acquire);
+}
+
+}  // namespace controls

@@ -1,0 +1,114 @@
+//! Indexed tables, seen from outside: which rows the index names.
+
+use crate::explorer::Wrong;
+use crate::memory::{Memory, Use};
+use crate::table::{Config, Kernels, Slot, Table, TableView, wrong};
+
+/// See cuda/warpset/indexed/rows.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RowsView {
+    pub words: *mut u32,
+    pub given: *mut u64,
+    pub spares: *mut u64,
+    pub capacity: u64,
+    pub dense: u64,
+    pub spare_cells: u32,
+    pub width: u32,
+    pub reuses: u64,
+}
+
+/// See cuda/warpset/indexed/table.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct IndexedView {
+    pub slots: *mut u8,
+    pub buckets: u64,
+    pub seeds: *const u128,
+    pub stored: *mut u64,
+    pub hash_mask: u64,
+    pub row_bits: u32,
+    pub probe_limit: u32,
+    pub rows: RowsView,
+}
+
+impl IndexedView {
+    /// Rows, and what there is besides the index, whose memory is that of `table`.
+    pub fn allocate(memory: &mut Memory, kernels: &Kernels, table: &TableView, config: Config) -> Self {
+        let (capacity, width) = (config.rows, kernels.width());
+        let rows = RowsView {
+            words: memory.allocate("rows", Use::Shared, capacity as usize * width * 4).cast(),
+            given: memory.allocate("given", Use::Shared, 8).cast(),
+            spares: memory.allocate("spares", Use::Shared, 8 * (1 + config.spare_cells as usize)).cast(),
+            capacity,
+            dense: 0,
+            spare_cells: config.spare_cells,
+            width: kernels.width,
+            reuses: 1,
+        };
+        let &TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = table;
+        // As few as numbers of rows have, so that tags are long in tables of 4-byte slots, too.
+        let row_bits = u64::BITS - (capacity + 1).leading_zeros();
+        Self { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows }
+    }
+
+    /// As the kernel does.
+    pub fn clear(&self, memory: &mut Memory) {
+        memory.at_mut(self.slots, self.buckets as usize * 32).fill(0);
+        memory.at_mut(self.rows.given, 1)[0] = 0;
+        memory.at_mut(self.rows.spares, 1 + self.rows.spare_cells as usize).fill(0);
+    }
+
+    /// Slots of the index: what they hold, one after another.
+    fn index(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
+        let bytes = memory.at(self.slots.cast_const(), self.buckets as usize * 32);
+        let slot = |bytes: &[u8]| bytes.iter().rev().fold(0, |slot, byte| slot << 8 | u64::from(*byte));
+        bytes.chunks(kernels.slot_bits as usize / 8).map(slot).collect()
+    }
+
+    /// The row that a slot names.
+    fn named(&self, slot: u64) -> Option<u64> {
+        (slot & ((1 << self.row_bits) - 1)).checked_sub(1)
+    }
+
+    /// A row, as a slot that is decided if the index names it.
+    pub fn row(&self, memory: &Memory, kernels: &Kernels, row: u64) -> Slot {
+        let bytes = kernels.slot_bits as usize / 8;
+        let at = self.index(memory, kernels).iter().position(|slot| self.named(*slot) == Some(row));
+        let width = kernels.width();
+        let words = memory.at(self.rows.words.wrapping_add(row as usize * width).cast_const(), width).to_vec();
+        Slot { decided: vec![at.is_some()], words, ranges: at.iter().map(|at| at * bytes..(at + 1) * bytes).collect() }
+    }
+
+    /// Rows that have been handed out; those that no slot names and no cell holds are lost or were owned by lanes that were
+    /// killed.
+    pub fn check(&self, memory: &Memory, table: &Table, killed: bool) -> Result<(), Wrong> {
+        let given = memory.at(self.rows.given.cast_const(), 1)[0].min(self.rows.capacity);
+        let index = self.index(memory, table.kernels);
+        let named: Vec<u64> = index.iter().filter_map(|slot| self.named(*slot)).collect();
+        let spares = &memory.at(self.rows.spares.cast_const(), 1 + self.rows.spare_cells as usize)[1..];
+        let spare: Vec<u64> = spares.iter().filter_map(|cell| cell.checked_sub(1)).collect();
+        let mut once = vec![0; self.rows.capacity as usize];
+        for row in named.iter().chain(&spare) {
+            if *row >= given {
+                return Err(wrong("row", format!("row {row} is used, of {given} that were given"), Vec::new()));
+            }
+            once[*row as usize] += 1;
+        }
+        if let Some(row) = once.iter().position(|times| *times > 1) {
+            let detail = format!("row {row} is named, or a spare, {} times: {named:?}, {spare:?}", once[row]);
+            return Err(wrong("row", detail, Vec::new()));
+        }
+        // A lane that gives one tries all of them.
+        if self.rows.spare_cells >= 8 && !killed && given <= 8 && (named.len() + spare.len()) as u64 != given {
+            let detail = format!("{} rows are named, {} are spare, of {given} that were given", named.len(), spare.len());
+            return Err(wrong("row", detail, Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// Whether more rows were wanted than there are.
+    pub fn is_scarce(&self, memory: &Memory) -> bool {
+        memory.at(self.rows.given.cast_const(), 1)[0] > self.rows.capacity
+    }
+}

@@ -1,0 +1,56 @@
+//! The kernels of indexed tables on the simulated GPU, as those of bucket tables (tests/bucket.rs).
+
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+use support::{Few, layouts, share, stress, trial};
+use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
+use warpset_simt::explorer::{Program, Strategy};
+use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, PUT, TAKE, indexed};
+
+fn main() -> ExitCode {
+    let mut trials = vec![Trial::test("layouts", || layouts(INDEXED_TABLES))];
+    for kernels in INDEXED_TABLES {
+        trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+    }
+    trials.extend(exhaustive());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+const A: u32 = 0;
+const B: u32 = 1;
+const C: u32 = 2;
+
+/// Schedules of two lanes with two operations each on two vectors, of three lanes with one, and of two warps. All tags agree, so
+/// that rows are compared. Rows of one access and of two, which differ in the first or in the last.
+fn exhaustive() -> Vec<Trial> {
+    let lanes: [Vec<Vec<Call>>; 8] = [
+        vec![vec![(PUT, A)], vec![(PUT, A)]],
+        vec![vec![(PUT, A)], vec![(FIND, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, B)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)]],
+        vec![vec![(PUT, A), (PUT, B)], vec![(PUT, B), (PUT, A)]],
+        vec![vec![(PUT, A), (FIND, B)], vec![(PUT, B), (FIND, A)]],
+        vec![vec![(GIVE, A)], vec![(PUT, A), (TAKE, A)]],
+        vec![vec![(PUT, A)], vec![(PUT, B)], vec![(PUT, C)]],
+    ];
+    let mut trials = Vec::new();
+    let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
+        let name = format!("exhaustive::{}", make().name());
+        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+    };
+    for kernels in [indexed(1, 64), indexed(2, 32), indexed(3, 64), indexed(4, 32)] {
+        for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
+            for stale in [false, true] {
+                for players in lanes.clone() {
+                    add(Box::new(move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale)), share(2_000, u64::MAX));
+                }
+                for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
+                    add(Box::new(move || Exhaustive::of_warps(kernels, alike, batches.clone(), stale)), share(100, 20_000));
+                }
+            }
+        }
+    }
+    trials
+}
