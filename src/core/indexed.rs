@@ -86,9 +86,9 @@ impl Closing {
 /// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// That ever began.
-    begun: AtomicU64,
-    under_way: AtomicU64,
+    /// How many are under way, in the low half, and how many ever began, in the high one. In one number: a call that counted in
+    /// one place, and not yet in the other, would be seen by nobody.
+    counts: AtomicU64,
     /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
     has_kernels: AtomicBool,
 }
@@ -97,16 +97,27 @@ pub(crate) struct Calls {
 pub(super) struct Call<'a> {
     calls: &'a Calls,
     /// If it was alone when it began: its number, and how many rows there were.
-    alone: Option<(u64, u64)>,
+    alone: Option<(u32, u64)>,
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.calls.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.calls.counts.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Calls {
+    /// Counts a call. Gives its number if it is alone.
+    fn begin(&self) -> Option<u32> {
+        let before = self.counts.fetch_add((1 << 32) + 1, Ordering::SeqCst);
+        (before as u32 == 0).then_some((before >> 32) as u32)
+    }
+
+    /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
+    fn is_last(&self, number: u32) -> bool {
+        (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
+    }
+
     /// From now on kernels may have references.
     #[cfg(any(feature = "cuda", test))]
     pub(crate) fn lend(&self) {
@@ -121,13 +132,11 @@ impl RawTable {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
-        // Sequentially consistent: of two calls that overlap, at least one must see the other. (Those that look at these numbers
-        // hold the table's lock for writing, and so have met all that have returned.)
-        let calls = &self.calls;
-        let others = calls.under_way.fetch_add(1, Ordering::SeqCst);
-        let number = calls.begun.fetch_add(1, Ordering::SeqCst);
-        let mut call = Call { calls, alone: None };
-        if others == 0 {
+        // Sequentially consistent: of two calls that overlap, the later one sees the other, and is seen by it at its end. (Those
+        // that look at these numbers hold the table's lock for writing, and so have met all that have returned.)
+        let number = self.calls.begin();
+        let mut call = Call { calls: &self.calls, alone: None };
+        if let Some(number) = number {
             call.alone = Some((number, sized.store.stored()?[1]));
         }
         Ok(Some(call))
@@ -148,7 +157,7 @@ impl RawTable {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
         let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
-        if self.calls.begun.load(Ordering::SeqCst) != number + 1 || self.calls.has_kernels.load(Ordering::SeqCst) {
+        if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
         }
         let mut counts = sized.store.row_counts()?;
@@ -266,6 +275,24 @@ mod tests {
     fn nothing_is_done_without_holes() {
         assert_eq!(close(0, 0, &[], 0).unwrap(), Closing::default());
         assert_eq!(close(4, 4, &[], 0).unwrap(), Closing { given: 4, dense: 4, ..Closing::default() });
+    }
+
+    #[test]
+    fn calls_that_overlap_are_not_alone() {
+        let calls = Calls::default();
+        let first = calls.begin().unwrap();
+        assert!(calls.is_last(first));
+        // The other one has the first one's references, also when it has ended.
+        assert_eq!(calls.begin(), None);
+        drop(Call { calls: &calls, alone: None });
+        assert!(!calls.is_last(first));
+        drop(Call { calls: &calls, alone: None });
+        let next = calls.begin().unwrap();
+        assert!(calls.is_last(next) && next != first);
+        // However many there were.
+        calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
+        let last = calls.begin().unwrap();
+        assert!(last == u32::MAX && calls.is_last(last));
     }
 
     /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
