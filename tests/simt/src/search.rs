@@ -4,6 +4,7 @@
 use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, Rules};
 use crate::memory::{Memory, Use};
+use crate::stress::next_prime;
 use crate::table::{Config, Table, View, argument, bucket, wrong};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -330,10 +331,10 @@ impl Program for Search {
         let case = Case::random(&mut rng, self.what);
         let found = case.explore();
         let kernels = bucket(2, 16, 32);
-        // Some slots are no place for some vectors.
         let slots = (found.states.len() as f64 * rng.random_range(1.5..2.5)) as u64 + 16;
         let config = Config {
-            buckets: slots.div_ceil(kernels.slots_per_bucket()),
+            // A search comes to all buckets only if there are a prime number of them.
+            buckets: next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into(),
             hash_mask: u64::MAX,
             empty: [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3],
             seed: rng.random(),

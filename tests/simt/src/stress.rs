@@ -525,7 +525,7 @@ fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -
     layout
 }
 
-fn next_prime(at_least: u32) -> u32 {
+pub fn next_prime(at_least: u32) -> u32 {
     let is_prime =
         |number: &u32| (2..).take_while(|factor| factor * factor <= *number).all(|factor| !number.is_multiple_of(factor));
     (at_least.max(2)..).find(is_prime).expect("there is one")
