@@ -135,6 +135,7 @@ impl Store {
     /// # Safety
     ///
     /// They are stored, and the caller has seen it.
+    #[cfg_attr(not(feature = "cpu"), allow(unused_variables))]
     pub(crate) unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
         match self {
             #[cfg(feature = "cpu")]

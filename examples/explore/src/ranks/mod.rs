@@ -16,7 +16,9 @@ pub use numbers::Numbers;
 pub use on_threads::OnThreads;
 pub use search::Table;
 pub use seats::{Plan, Seats};
-pub use worker::{Round, Worker};
+#[cfg(any(feature = "cuda", test))]
+pub use worker::Round;
+pub use worker::Worker;
 
 use crate::codegen::on_cpu::Compiled;
 use crate::engine::{Exploration, Explorer, Found, Limits, Observer};
