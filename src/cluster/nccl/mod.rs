@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps it from making objects
 /// for NVLink multicast, which sends and receives do not use.
 pub struct Nccl {
-    library: &'static Library,
+    nccl: &'static Library,
     /// Null after an end.
     comm: Comm,
     rank: usize,
@@ -59,13 +59,13 @@ impl Nccl {
     ///
     /// [`Error::LibraryNotFound`], [`Error::LibraryTooOld`]: before the rendezvous. [`Error::NotOnGpu`]; [`Error::Connection`].
     pub fn connect(device: &Device, rank: usize, ranks: usize, meet: &Rendezvous, timeout: Duration) -> Result<Self> {
-        let library = Library::get()?;
+        let nccl = Library::get()?;
         let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "NCCL", device: device.to_string() })?;
         let mut id = UniqueId([0; 128]);
         if rank == 0 {
             // SAFETY: the id has memory.
-            let answer = unsafe { (library.get_unique_id)(&mut id) };
-            check(library, answer, std::ptr::null_mut(), rank, "making an id")?;
+            let answer = unsafe { (nccl.get_unique_id)(&mut id) };
+            check(nccl, answer, std::ptr::null_mut(), rank, "making an id")?;
         }
         let given = meet.share(rank, ranks, &id.0)?;
         id.0 = given.try_into().map_err(|given: Vec<u8>| Error::Connection {
@@ -75,7 +75,7 @@ impl Nccl {
         let stream = gpu.new_stream()?;
         let event = || gpu.context().new_event(None).map_err(cuda("making an event"));
         let mut made = Self {
-            library,
+            nccl,
             comm: std::ptr::null_mut(),
             rank,
             ranks,
@@ -93,14 +93,14 @@ impl Nccl {
         let mut config = Config::nonblocking();
         // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
         // context is current.
-        let answer = unsafe { (library.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
+        let answer = unsafe { (nccl.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
         let connected = made.settle(answer, "connecting").and_then(|()| made.barrier());
         connected.map(|()| made)
     }
 
     /// The version of NCCL, as 10,000 x major + 100 x minor + patch.
     pub fn version(&self) -> u32 {
-        self.library.version
+        self.nccl.version
     }
 
     fn check_ended(&self) -> Result<()> {
@@ -111,7 +111,7 @@ impl Nccl {
     fn end(&mut self, error: Error) -> Error {
         if !self.comm.is_null() && self.gpu.bind().is_ok() {
             // SAFETY: a communicator that was made, ended once: the pointer is null from here on. It stops its kernels.
-            unsafe { (self.library.abort)(self.comm) };
+            unsafe { (self.nccl.abort)(self.comm) };
         }
         self.comm = std::ptr::null_mut();
         self.ended.get_or_insert(error).clone()
@@ -123,14 +123,14 @@ impl Nccl {
         let mut state = answer;
         while state == IN_PROGRESS && !self.comm.is_null() {
             // SAFETY: the communicator was made by `init`; the answer has memory.
-            let asked = unsafe { (self.library.async_error)(self.comm, &mut state) };
+            let asked = unsafe { (self.nccl.async_error)(self.comm, &mut state) };
             if asked != SUCCESS {
                 state = asked;
             } else if state == IN_PROGRESS {
                 self.look_at(deadline, what)?;
             }
         }
-        check(self.library, state, self.comm, self.rank, what).map_err(|error| self.end(error))
+        check(self.nccl, state, self.comm, self.rank, what).map_err(|error| self.end(error))
     }
 
     /// Pauses; an error after the deadline.
@@ -158,10 +158,10 @@ impl Nccl {
             }
             let mut state = SUCCESS;
             // SAFETY: as in `settle`.
-            let asked = unsafe { (self.library.async_error)(self.comm, &mut state) };
+            let asked = unsafe { (self.nccl.async_error)(self.comm, &mut state) };
             let state = if asked == SUCCESS { state } else { asked };
             if state != SUCCESS && state != IN_PROGRESS {
-                let error = check(self.library, state, self.comm, self.rank, "exchanging").expect_err("it is no success");
+                let error = check(self.nccl, state, self.comm, self.rank, "exchanging").expect_err("it is no success");
                 return Err(self.end(error));
             }
             self.look_at(deadline, "exchanging")?;
@@ -175,7 +175,7 @@ impl Nccl {
     /// The memory is as long as it says, and is the stream's until `done` has passed.
     unsafe fn enqueue(&mut self, send: &[(u64, usize)], receive: &[(u64, usize)]) -> Result<()> {
         self.gpu.bind()?;
-        let (library, comm, stream) = (self.library, self.comm, self.stream.cu_stream().cast::<c_void>());
+        let (nccl, comm, stream) = (self.nccl, self.comm, self.stream.cu_stream().cast::<c_void>());
         let mut worst = SUCCESS;
         let mut note = |answer: c_int| {
             if worst == SUCCESS && answer != SUCCESS && answer != IN_PROGRESS {
@@ -188,16 +188,16 @@ impl Nccl {
         // - the memory is the caller's promise;
         // - a group that was started is ended, whatever comes between.
         let answer = unsafe {
-            note((library.group_start)());
+            note((nccl.group_start)());
             for (rank, (address, bytes)) in send.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
-                note((library.send)(*address as *const c_void, *bytes, BYTES, rank as c_int, comm, stream));
+                note((nccl.send)(*address as *const c_void, *bytes, BYTES, rank as c_int, comm, stream));
             }
             for (rank, (address, bytes)) in receive.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
-                note((library.receive)(*address as *mut c_void, *bytes, BYTES, rank as c_int, comm, stream));
+                note((nccl.receive)(*address as *mut c_void, *bytes, BYTES, rank as c_int, comm, stream));
             }
-            note((library.group_end)())
+            note((nccl.group_end)())
         };
-        check(library, worst, comm, self.rank, "beginning an exchange").map_err(|error| self.end(error))?;
+        check(nccl, worst, comm, self.rank, "beginning an exchange").map_err(|error| self.end(error))?;
         self.settle(answer, "beginning an exchange")?;
         // SAFETY: event and stream are of this context.
         unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
@@ -244,11 +244,11 @@ unsafe fn host_bytes<'a>(region: &Region) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(region.address as *const u8, region.bytes) }
 }
 
-fn check(library: &Library, answer: c_int, comm: Comm, rank: usize, what: &str) -> Result<()> {
+fn check(nccl: &Library, answer: c_int, comm: Comm, rank: usize, what: &str) -> Result<()> {
     if answer == SUCCESS {
         return Ok(());
     }
-    Err(Error::Connection { rank, reason: format!("has met an error of NCCL while {what}: {}", library.text(answer, comm)) })
+    Err(Error::Connection { rank, reason: format!("has met an error of NCCL while {what}: {}", nccl.text(answer, comm)) })
 }
 
 fn is_host(region: &Region) -> bool {
@@ -358,12 +358,12 @@ impl Drop for Nccl {
             return;
         }
         // SAFETY: the communicator was made, and is used no more after this.
-        let answer = unsafe { (self.library.finalize)(self.comm) };
+        let answer = unsafe { (self.nccl.finalize)(self.comm) };
         // The others may be gone by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
         if self.settle(answer, "ending").is_ok() {
             // SAFETY: as above; finalised.
-            unsafe { (self.library.destroy)(self.comm) };
+            unsafe { (self.nccl.destroy)(self.comm) };
         }
     }
 }
