@@ -1,26 +1,13 @@
 //! Several ranks on CPU threads against one without a cluster.
 
 use super::*;
-use crate::checks::{Checks, Role, Violation};
+use crate::checks::{Checks, Violation};
 use crate::dve::{Dve, random};
+use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven};
 use crate::engine::{End, Engine};
 use crate::interpreter::Interpreter;
-use crate::ir::Source;
 use proptest::prelude::*;
 use warpset::{Bucket, CompactTree, Tree, VectorTable};
-
-const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
-
-fn read(text: &str) -> Dve {
-    Dve::read(Source { name: "test".into(), text: text.into() }).unwrap()
-}
-
-/// Counts to 5 in a number of processes: 6^n states.
-fn counters(processes: usize) -> Dve {
-    let process =
-        |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
-    read(&((0..processes).map(process).collect::<String>() + "system async;"))
-}
 
 /// By one rank without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
@@ -63,10 +50,7 @@ fn tables_grow_in_between() {
 
 #[test]
 fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
-    let dve = counters(3);
-    let mut checks = Checks { deadlocks: true, ..Checks::default() };
-    let condition = dve.condition(&Source { name: String::new(), text: "P_0.x + P_1.x + P_2.x == 7".into() }).unwrap().0;
-    checks.add(Role::Goal, String::new(), condition);
+    let (dve, checks) = three_counters_to_seven();
     for ranks in [1, 2, 3, 5] {
         for keep_going in [false, true] {
             let limits = Limits { keep_going, ..NO_LIMITS };
@@ -82,13 +66,7 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
 
 #[test]
 fn a_fault_is_reported_whatever_was_found_before() {
-    let dve = read(
-        "byte x, a[2]; process P { state s; init s; trans
-            s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
-    );
-    let mut checks = Checks::default();
-    let condition = dve.condition(&Source { name: String::new(), text: "x == 1".into() }).unwrap().0;
-    checks.add(Role::Goal, String::new(), condition);
+    let (dve, checks) = a_goal_and_then_a_fault();
     let (exploration, path) = spread::<Bucket>(&dve, &checks, NO_LIMITS, 3, 1000);
     let found = exploration.found.unwrap();
     assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
