@@ -4,6 +4,7 @@
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]
 mod machines;
+mod trials;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use machines::Gpus;
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use tempfile::TempDir;
+use trials::{skipped, trial};
 
 const DECOMPOSE: &str = env!("CARGO_BIN_EXE_decompose");
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
@@ -44,15 +46,6 @@ const EVERYWHERE: &[OfPlace] = &[
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trial = |name: String, test: Box<dyn FnOnce() + Send>| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
-    let skipped = |name: String, why: &'static str| {
-        Trial::test(format!("{name} (skipped: {why})"), move || Err(Failed::from(why))).with_ignored_flag(true)
-    };
     let mut trials: Vec<Trial> = ONCE.iter().map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
     let known = std::env::var_os(VARIABLE).map(PathBuf::from);
     let mut of_places = |kind: &str, places: &'static [&[&str]], why_not: Option<&'static str>| {

@@ -9,6 +9,7 @@ mod languages;
 #[path = "../../../tests/common/machines.rs"]
 mod machines;
 mod networks;
+mod trials;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use machines::Gpus;
@@ -19,6 +20,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
+use trials::{skipped, trial};
 
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 
@@ -118,15 +120,6 @@ const WITH_REPLAY: [WithReplay; 2] = [
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trial = |name: String, test: Box<dyn FnOnce() + Send>| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
-    let skipped = |name: String, why: &'static str| {
-        Trial::test(format!("{name} (skipped: {why})"), move || Err(Failed::from(why))).with_ignored_flag(true)
-    };
     let mut trials: Vec<Trial> = ONCE.iter().map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
     let replay = replay();
     trials.extend(WITH_REPLAY.iter().map(|(name, test)| match replay.clone() {

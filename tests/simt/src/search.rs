@@ -332,19 +332,9 @@ impl Program for Search {
         let found = case.explore();
         let kernels = bucket(2, 16, 32);
         let slots = (found.states.len() as f64 * rng.random_range(1.5..2.5)) as u64 + 16;
-        let config = Config {
-            // A search comes to all buckets only if there are a prime number of them.
-            buckets: next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into(),
-            hash_mask: u64::MAX,
-            empty: [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3],
-            seed: rng.random(),
-            node_buckets: 0,
-            node_hash_mask: 0,
-            node_probe_limit: 0,
-            layout: None,
-            rows: 0,
-            spare_cells: 0,
-        };
+        let buckets = next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into();
+        let empty = [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3];
+        let config = Config::of_buckets(buckets, u64::MAX, empty, rng.random());
         let table = Table::allocate(memory, kernels, config);
         table.clear(memory);
         let slots = table.slots as usize;

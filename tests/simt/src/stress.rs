@@ -464,18 +464,9 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         if scale == Scale::Lanes || kernels.slots_per_bucket() * kernels.slot_words() as u64 > 64 { 4 } else { primes.len() };
     let masks = [u64::MAX, u64::MAX, 0, 1 << 63, 3 << 62, 0x8000_0000_0000_0001];
     let empties = [rng.random(), [0; 4], [u32::MAX; 4]];
-    let mut config = Config {
-        buckets: primes[rng.random_range(0..few)],
-        hash_mask: *masks.choose(rng).expect("there are masks"),
-        empty: *empties.choose(rng).expect("there are patterns"),
-        seed: rng.random(),
-        node_buckets: 0,
-        node_hash_mask: 0,
-        node_probe_limit: 0,
-        layout: None,
-        rows: 0,
-        spare_cells: 0,
-    };
+    let buckets = primes[rng.random_range(0..few)];
+    let hash_mask = *masks.choose(rng).expect("there are masks");
+    let mut config = Config::of_buckets(buckets, hash_mask, *empties.choose(rng).expect("there are patterns"), rng.random());
     if kernels.is_indexed() {
         // Mostly enough for all slots and what every lane may own at once; or fewer.
         let room = config.buckets * kernels.slots_per_bucket();

@@ -367,20 +367,25 @@ pub struct Config {
 }
 
 impl Config {
-    /// Of a compact table.
-    pub fn of_compact(layout: Layout, seed: u64) -> Self {
+    /// Of a bucket table, with a prime number of buckets: of others a search does not come to all.
+    pub fn of_buckets(buckets: u64, hash_mask: u64, empty: [u32; 4], seed: u64) -> Self {
         Self {
-            buckets: layout.levels[0].buckets,
-            hash_mask: u64::MAX,
-            empty: [0; 4],
+            buckets,
+            hash_mask,
+            empty,
             seed,
             node_buckets: 0,
             node_hash_mask: 0,
             node_probe_limit: 0,
-            layout: Some(layout),
+            layout: None,
             rows: 0,
             spare_cells: 0,
         }
+    }
+
+    /// Of a compact table.
+    pub fn of_compact(layout: Layout, seed: u64) -> Self {
+        Self { layout: Some(layout), ..Self::of_buckets(layout.levels[0].buckets, u64::MAX, [0; 4], seed) }
     }
 }
 
