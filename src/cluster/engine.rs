@@ -228,7 +228,7 @@ impl Engine {
         let mut moved = 0;
         let made = raw.keeping(&mut answers.fresh, || match room {
             Room::Grow { slots, nodes } => {
-                raw.grow_from(size, Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) })
+                raw.grow_by_itself(size, Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) })
             }
             Room::Relocate => raw.relocate().map(|keys| moved = keys),
         });

@@ -75,7 +75,7 @@ impl RawTable {
             } else {
                 Size { slots: size.slots * 2, ..size }
             };
-            limits.keep(self.grow_from(size, larger));
+            limits.keep(self.grow_by_itself(size, larger));
         }
         offered
     }
@@ -112,7 +112,7 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            let ready = self.grow_from(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width()));
+            let ready = self.grow_by_itself(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width()));
             let Some(mut rejected) = limits.keep(ready) else { break };
             rejected.leaves_holes = limits.leaves_holes;
             tally = self.retry(rejected, outcomes, tally)?;
@@ -167,6 +167,21 @@ impl RawTable {
         self.size_of(&self.sized())
     }
 
+    /// The same as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
+    /// slots are all full need not fit as many slots of another layout, which they get when only the nodes grow.
+    pub(crate) fn grow_by_itself(&self, from: Size, mut to: Size) -> Result<()> {
+        loop {
+            match self.grow_from(from, to) {
+                Err(Error::TableFull { rejected, for_nodes, stored, slots, .. }) if slots < GROW_AT_MOST * stored => {
+                    let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
+                    let nodes = twice(to.nodes, for_nodes > 0).min(MAX_NODES);
+                    to = Size { slots: twice(to.slots, rejected > for_nodes || nodes == to.nodes), nodes };
+                }
+                grown => return grown,
+            }
+        }
+    }
+
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
     pub(crate) fn grow_from(&self, from: Size, to: Size) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
@@ -182,7 +197,7 @@ impl RawTable {
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;
         let rehashed = sized.store.rehash_into(&larger.store, now.slots)?;
-        // Only a table that was nearly full, and grows by little, can reject some.
+        // Only a table that was nearly full, and whose slots grow by little or not at all, can reject some.
         if rehashed.full > 0 {
             let (offered, stored, for_nodes) = (rehashed.offered, rehashed.hits, rehashed.full_nodes);
             let slots = self.slots_of(&larger);
@@ -203,5 +218,36 @@ impl RawTable {
             }
             buckets => Ok((spec, buckets?)),
         }
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::*;
+    use crate::{CompactTreeTable, Device};
+
+    /// Slots and nodes are all taken, and only more nodes are asked for: roots have more bits then, and another place.
+    #[test]
+    fn full_tables_grow_although_their_slots_are_too_few() {
+        let mut rejected = 0;
+        for seed in 0..400 {
+            let table = CompactTreeTable::builder(5).capacity(256).nodes(794).seed(seed).build(&Device::cpu()).unwrap();
+            let raw = &table.raw;
+            let vectors: Vec<u32> = (0..5 * 400).map(|word: u32| word.wrapping_mul(0x9e37_79b1)).collect();
+            let _ = table.find_or_put_many(&vectors).unwrap();
+            let from = raw.size();
+            let to = Size { nodes: 2 * from.nodes, ..from };
+            match raw.grow_from(from, to) {
+                Ok(()) => continue,
+                Err(Error::TableFull { for_nodes: 0, .. }) => rejected += 1,
+                Err(other) => panic!("{other}"),
+            }
+            let stored = table.len().unwrap();
+            raw.grow_by_itself(from, to).unwrap();
+            assert_eq!(raw.size().slots, 2 * from.slots, "seed {seed}");
+            assert!(raw.size().nodes >= to.nodes, "seed {seed}");
+            assert_eq!(table.len().unwrap(), stored, "seed {seed}");
+        }
+        assert!(rejected > 0, "a layout that rejects roots");
     }
 }
