@@ -8,7 +8,8 @@ use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// Rows that there are besides those for slots: what lanes own meanwhile, and spares that found no cell.
+/// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile, of equal vectors one each
+/// (of all that an H200 has at work, 152,064), and spares that found no cell. Only those that are taken get memory.
 const MORE_ROWS: u64 = 1 << 18;
 
 /// What rows there are, when nothing else uses the table.
@@ -35,7 +36,7 @@ pub(crate) struct Closing {
 
 /// Rows that a table whose index has so many slots has memory for.
 pub(crate) fn rows(slots: u64) -> u64 {
-    slots + MORE_ROWS.min(slots.max(1 << 12))
+    slots + MORE_ROWS
 }
 
 impl RowCounts {

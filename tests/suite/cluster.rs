@@ -376,6 +376,10 @@ fn ranks_whose_growth_fails(device: &Device) {
         }
         // Elsewhere it is an error on both, after which both go on; or no call of this number was made.
         assert_eq!(batches[0].is_ok(), batches[1].is_ok(), "call {first}: {batches:?}");
+        // Copies of an exchange itself, which there are on GPUs, are the connection.
+        if batches.iter().any(|batch| matches!(batch, Err(Error::Connection { .. }))) {
+            set.reconnect(Local::ranks(2)).into_iter().for_each(|done| done.unwrap());
+        }
         set.all(|_, table| table.clear().unwrap());
         let refill =
             set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words[..600] } else { &[] }).unwrap().total.full);
