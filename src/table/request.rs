@@ -117,6 +117,10 @@ impl<'a> Request<'a> {
     /// Of an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
     /// [holes](crate::Table::holes) among these are left as they are. Then what is new to this batch is a range of references,
     /// as the levels of a search are. Default: holes are filled first. Without effect in other tables.
+    ///
+    /// Holes take rows: of these there are 2^18 more than slots. Batches that find so many holes, and leave them, come to an end
+    /// of the rows before that of the slots, and new vectors are [`Full`](crate::Outcome::Full). A batch of the host alone leaves
+    /// none; one in device memory at most one a thread that it had at work.
     pub fn leave_holes(mut self, leave: bool) -> Self {
         self.leaves_holes = leave;
         self

@@ -70,20 +70,21 @@ DECOMPOSE_FN void flag_members(const Work& w, Block& block)
     });
 }
 
-// Gives them numbers (`first`, by state), in the order of the list, and counts their edges, that of number k in
-// sub_offsets[k + 1]: the choices that are left go to members of the same component only.
+// Gives them numbers (`first`, by state), in the order of the list, and counts their edges, those of number k in
+// sub_offsets[k + 1], which is 0 before: the choices that are left go to members of the same component only.
 template <class Block>
 DECOMPOSE_FN void collect_members(const Work& w, Block& block)
 {
     for_listed(w, block, [&](bool has, u64 at, u32 state) {
-        if (!has || w.scanned[at + 1] == w.scanned[at]) return;
-        const u64 number = w.scanned[at];
-        w.members[number] = state;
-        w.first[state] = static_cast<u32>(number);
-        u64 edges = 0;
-        for (u64 choice = w.choice_offsets[state]; choice < w.choice_offsets[state + u64{1}]; ++choice)
-            if (!is_removed(w, choice)) edges += w.edge_offsets[choice + 1] - w.edge_offsets[choice];
-        w.sub_offsets[number + 1] = edges;
+        const bool is_member = has && w.scanned[at + 1] != w.scanned[at];
+        if (is_member) {
+            w.members[w.scanned[at]] = state;
+            w.first[state] = static_cast<u32>(w.scanned[at]);
+        }
+        // A state may have millions of choices. The threads of the block share them as they share edges.
+        for_edges(block, is_member, state, w.choice_offsets, [&](u32 source, u64 choice) {
+            if (!is_removed(w, choice)) add(w.sub_offsets + w.first[source] + 1, w.edge_offsets[choice + 1] - w.edge_offsets[choice]);
+        });
     });
 }
 

@@ -3,8 +3,9 @@
 
 use super::{Engine, GLANCE, Kernel};
 use crate::engine::{End, Limits};
-use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue};
+use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, is_inside};
 use anyhow::{Context, Result};
+use rayon::prelude::*;
 use std::sync::atomic::AtomicU16;
 use warpset::Storage;
 use warpset::cudarc::driver::sys::CUresult;
@@ -120,16 +121,19 @@ impl<S: Storage> Engine<'_, S> {
 
     /// The same in memory of the host, for a run to be looked for in it.
     pub(super) fn download(&self, residue: OnGpu) -> Result<Residue> {
-        let OnGpu { memory, accepting, passes, end, .. } = residue;
+        let OnGpu { memory, accepting, passes, inside, end } = residue;
         let mut all = Residue { flags: Vec::new(), members: Vec::new(), accepting, passes, end };
-        if let Some(Memory { flags, .. }) = memory {
-            all.flags = self.stream.clone_dtoh(&flags)?.into_iter().map(AtomicU16::new).collect();
-            for slot in 0..all.flags.len() as u64 {
-                let reference = self.table.reference(slot).context("a slot of the table has a reference")?;
-                if all.contains(reference) {
-                    all.members.push(reference);
-                }
-            }
+        // There may be a hundred times as many slots as states in it: of an empty one nothing is read, and only those in it are
+        // given references, by all threads.
+        if let Some(Memory { flags, .. }) = memory.filter(|_| inside > 0) {
+            let (flags, table) = (self.stream.clone_dtoh(&flags)?, self.table);
+            let members = flags
+                .par_iter()
+                .enumerate()
+                .filter(|(_, flags)| is_inside(**flags))
+                .map(|(slot, _)| table.reference(slot as u64).context("a slot of the table has a reference"));
+            all.members = members.collect::<Result<_>>()?;
+            all.flags = flags.into_par_iter().map(AtomicU16::new).collect();
         }
         Ok(all)
     }

@@ -62,26 +62,47 @@ struct Follow {
     template <class State>
     EXPLORE_FN void operator()(bool steps, const State&, const State& to)
     {
-        if (!steps || about(locations, property_location(to)) / 2 != component) return;
-        u32 words[state_words];
-        EXPLORE_UNROLL
-        for (u32 word = 0; word < state_words; ++word) words[word] = to.words[word];
-        const warpset::Found found = table.find(warpset::WordVector{words});
-        if (found.outcome != warpset::Outcome::Seen) return;
-        Flags* const at = flags + found.reference;
-        const bool is_next = counts
-            ? change(at, [&](Flags before) { return counted(before, most); },
-                     [](Flags before, Flags) { return !(before & is_reached); })
-            : change(at, [&](Flags before) { return uncounted(before, most); }, [](Flags, Flags after) { return after == 0; });
-        if (is_next) append(queue, sweep, found.reference);
+        warpset::Found found{warpset::Outcome::Absent, no_reference};
+        if (steps && about(locations, property_location(to)) / 2 == component) {
+            u32 words[state_words];
+            EXPLORE_UNROLL
+            for (u32 word = 0; word < state_words; ++word) words[word] = to.words[word];
+            found = table.find(warpset::WordVector{words});
+        }
+        const bool is_next = found.outcome == warpset::Outcome::Seen && changes(flags + found.reference);
+        append(queue, sweep, is_next, found.reference);
     }
 
-    EXPLORE_FN static void append(u64* queue, Sweep* sweep, u64 reference)
+    // Whether that makes it one of the next states.
+    EXPLORE_FN bool changes(Flags* at) const
     {
+        if (counts)
+            return change(at, [&](Flags before) { return counted(before, most); },
+                          [](Flags before, Flags) { return !(before & is_reached); });
+        return change(at, [&](Flags before) { return uncounted(before, most); }, [](Flags, Flags after) { return after == 0; });
+    }
+
+    // Appends the states of the lanes that have one, by one addition: all lanes of the warp call it.
+    EXPLORE_FN static void append(u64* queue, Sweep* sweep, bool has_one, u64 reference)
+    {
+        const u32 appending = Warp::ballot(has_one);
+        if (appending == 0) return;
+        const u32 leader = warpset::platform::lowest_bit(appending), before = appending & ((1u << Warp::lane()) - 1);
+        u64 first = 0;
         // Relaxed: places must differ. Who reads them has met the writer since, or is a later kernel.
-        queue[fetch_add_relaxed(&sweep->appended, 1)] = reference;
+        if (Warp::lane() == leader) first = fetch_add_relaxed(&sweep->appended, u64{warpset::platform::population_count(appending)});
+        first = Warp::shuffle(first, leader);
+        if (has_one) queue[first + warpset::platform::population_count(before)] = reference;
     }
 };
+
+// Calls `take(slot)` for all slots, one a lane. All lanes of a warp come to each call: some with slots that are not there.
+template <class Take>
+EXPLORE_FN void for_each_slot(u64 slots, Take take)
+{
+    const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (slots + stride - 1) / stride;
+    for (u64 round = 0; round < rounds; ++round) take(round * stride + u64{blockIdx.x} * blockDim.x + threadIdx.x);
+}
 
 EXPLORE_FN void take_all(u32 value, u64* sum)
 {
@@ -98,58 +119,50 @@ extern "C" __global__ void begin_residue(warpset::View view, explore::u64 slots,
 {
     using namespace explore;
     const Table table = warpset::table(view);
-    const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (slots + stride - 1) / stride;
-    for (u64 round = 0; round < rounds; ++round) {
-        const u64 slot = round * stride + u64{blockIdx.x} * blockDim.x + threadIdx.x;
+    for_each_slot(slots, [&](u64 slot) {
         RegisterState state;
         const bool holds = slot < slots && table.read_words(slot, 0, 1, [&](u32 word, u32 value) { state.words[word] = value; });
         const u32 what = holds ? about(locations, property_location(state)) : 0;
         if (what / 2 != 0) flags[slot] = static_cast<Flags>(in_residue | (what % 2 != 0 ? is_accepting : 0));
         take_all(what % 2, &sweep->accepting);
-    }
+    });
 }
 
 // Begins a reset: no counts, nothing reached but accepting states, which are the first of the queue.
 extern "C" __global__ void seed_reset(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
 {
     using namespace explore;
-    const u64 stride = u64{gridDim.x} * blockDim.x;
-    for (u64 slot = u64{blockIdx.x} * blockDim.x + threadIdx.x; slot < slots; slot += stride) {
-        const u32 before = flags[slot];
-        if (!(before & in_residue)) continue;
-        const bool first = before & is_accepting;
-        flags[slot] = static_cast<Flags>((before & (in_residue | is_accepting)) | (first ? is_reached : 0));
-        if (first) Follow::append(queue, sweep, slot);
-    }
+    for_each_slot(slots, [&](u64 slot) {
+        const u32 before = slot < slots ? flags[slot] : 0;
+        const bool first = before & in_residue && before & is_accepting;
+        if (before & in_residue) flags[slot] = static_cast<Flags>((before & (in_residue | is_accepting)) | (first ? is_reached : 0));
+        Follow::append(queue, sweep, first, slot);
+    });
 }
 
 // Takes out what was not reached; begins an elimination with what has no predecessor.
 extern "C" __global__ void seed_elimination(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
 {
     using namespace explore;
-    const u64 stride = u64{gridDim.x} * blockDim.x;
-    for (u64 slot = u64{blockIdx.x} * blockDim.x + threadIdx.x; slot < slots; slot += stride) {
-        const u32 before = flags[slot];
-        if (!(before & in_residue)) continue;
+    for_each_slot(slots, [&](u64 slot) {
+        const u32 before = slot < slots ? flags[slot] : 0;
         const bool reached = before & is_reached;
-        if (reached && (before & count_mask) != 0) continue;
-        flags[slot] = 0;
-        if (reached) Follow::append(queue, sweep, slot);
-    }
+        const bool goes = before & in_residue && !(reached && (before & count_mask) != 0);
+        if (goes) flags[slot] = 0;
+        Follow::append(queue, sweep, goes && reached, slot);
+    });
 }
 
 // Counts what is left, and of how many the count stays at its most.
 extern "C" __global__ void tally_residue(explore::u64 slots, const explore::Flags* flags, unsigned most, explore::Sweep* sweep)
 {
     using namespace explore;
-    const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (slots + stride - 1) / stride;
-    for (u64 round = 0; round < rounds; ++round) {
-        const u64 slot = round * stride + u64{blockIdx.x} * blockDim.x + threadIdx.x;
+    for_each_slot(slots, [&](u64 slot) {
         const u32 of = slot < slots ? flags[slot] : 0;
         const bool inside = of & in_residue;
         take_all(inside, &sweep->inside);
         take_all(inside && (of & count_mask) >= most, &sweep->at_most);
-    }
+    });
 }
 
 // Takes the steps of all states in the queue, and of those that are appended meanwhile, level by level, or until so much time has

@@ -164,6 +164,11 @@ enum Stopped {
 /// The most that a count is by itself.
 pub const MOST_COUNT: u16 = COUNT;
 
+/// Whether a state with these flags is in the residue.
+pub fn is_inside(flags: u16) -> bool {
+    flags & IN != 0
+}
+
 /// The flags of a state with one predecessor more; one outside the residue stays as it is. A count of `most` stays for ever.
 /// The same is in gpu/residue.cuh.
 pub fn counted(before: u16, most: u16) -> u16 {
@@ -206,7 +211,7 @@ impl Residue {
 
     pub fn contains(&self, reference: Reference) -> bool {
         // Relaxed, here and below: flags of different states are independent, and passes are separated by joining their threads.
-        self.flag(reference).load(Ordering::Relaxed) & IN != 0
+        is_inside(self.flag(reference).load(Ordering::Relaxed))
     }
 
     /// Marks the state as one of an accepting cycle's component.
