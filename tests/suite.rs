@@ -35,6 +35,7 @@ mod suite {
     pub mod typed_keys;
     pub mod unlucky_hashes;
     pub mod unlucky_patterns;
+    pub mod values;
 
     #[cfg(feature = "cuda")]
     pub mod cluster_device;
@@ -82,6 +83,7 @@ const MODULES: &[&[Test]] = &[
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
     suite::unlucky_patterns::TESTS,
+    suite::values::TESTS,
 ];
 
 #[cfg(feature = "cuda")]
@@ -91,6 +93,7 @@ const GPU_MODULES: &[&[Test]] = &[
     suite::device_memory::once::TESTS,
     suite::indexed::on_gpu::TESTS,
     suite::interoperation::TESTS,
+    suite::values::on_gpu::TESTS,
 ];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];
