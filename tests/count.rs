@@ -99,6 +99,28 @@ fn rows_are_counted() {
     assert_eq!(counted("array.npy", &npy, &["--rows"], "3 rows of 4 bytes, 2 distinct; on "), expected);
 }
 
+/// Files that NumPy writes, of several types and dimensions.
+#[test]
+fn arrays_of_numpy_are_counted() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, array, summary) in [
+        ("matrix", "np.arange(3000, dtype='u4').reshape(-1, 3) % 6", "1000 rows of 12 bytes, 2 distinct; on "),
+        ("list", "np.arange(5000, dtype='f8') % 7", "5000 rows of 8 bytes, 7 distinct; on "),
+        ("bytes", "np.zeros((9, 2, 2, 5), dtype='?')", "9 rows of 20 bytes, 1 distinct; on "),
+        ("none", "np.zeros((0, 4), dtype='>i2')", "0 rows of 8 bytes, 0 distinct; on "),
+    ] {
+        let file = folder.join(format!("count-numpy-{}-{name}.npy", std::process::id()));
+        let script = format!("import sys, numpy as np; np.save(sys.argv[1], {array})");
+        let made = Command::new("python3").args(["-c", &script]).arg(&file).output();
+        if !made.is_ok_and(|output| output.status.success()) {
+            return println!("skipped: arrays of NumPy, since there is no python3 that has it");
+        }
+        let content = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        counted(name, &content, &["--rows"], summary);
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let refused = |name: &str, content: &[u8], arguments: &[&str], reason: &str| {

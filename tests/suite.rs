@@ -26,6 +26,7 @@ mod suite {
     pub mod lookalikes;
     pub mod many_offers;
     pub mod nodes;
+    pub mod numpy;
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
@@ -73,6 +74,7 @@ const MODULES: &[&[Test]] = &[
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
     suite::nodes::TESTS,
+    suite::numpy::TESTS,
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
