@@ -249,7 +249,10 @@ impl Items {
     fn text(&self, item: &[u8]) -> String {
         match self {
             Self::Rows(_) => item.iter().map(|byte| format!("{byte:02x}")).collect(),
-            _ => String::from_utf8_lossy(item).escape_debug().to_string(),
+            _ => {
+                let text = String::from_utf8_lossy(item);
+                text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
+            }
         }
     }
 }

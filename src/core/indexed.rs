@@ -340,6 +340,29 @@ mod tests {
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
     }
 
+    /// A batch under way moves no row whose number somebody may have by looking at rows or at values.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn rows_that_were_looked_at_stay() {
+        type Look = fn(&IndexedTable, &[Reference]);
+        let looks: [(Look, bool); 4] = [
+            (|_, _| (), true),
+            (|table, _| drop(table.rows().unwrap()), false),
+            (|table, _| drop(table.by_reference::<u32>().unwrap().view().unwrap()), false),
+            (|table, all| drop(table.by_reference::<u32>().unwrap().get_many(all).unwrap()), false),
+        ];
+        for (look, moves) in looks {
+            let (table, references) = with_a_hole();
+            table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
+            let mut call = table.raw.begin_call().unwrap().unwrap();
+            // As if rows 3 and 4 were its own.
+            call.alone = call.alone.map(|(number, _)| (number, 3));
+            look(&table, &references);
+            let (moved, closed) = table.raw.close_holes(call, true);
+            assert!(closed.is_ok() && moved.is_some() == moves);
+        }
+    }
+
     /// A hole has no value to look at, and the vector that fills it begins with zeros.
     #[cfg(feature = "cpu")]
     #[test]
