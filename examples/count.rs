@@ -27,8 +27,8 @@ use warpset::{IndexedTable, Reference, Request, Spec, Values};
 mod device;
 #[path = "support/npy_header.rs"]
 mod npy_header;
-
-use npy_header::Header;
+#[path = "support/npy_rows.rs"]
+mod npy_rows;
 
 /// Vectors that are put at a time.
 const BATCH: usize = 1 << 20;
@@ -132,7 +132,7 @@ enum Items {
 fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
     let mut data = std::fs::read(&options.file)?;
     let items = match (&options.rows, options.kmers) {
-        (Some(bytes), _) if bytes == "npy" => Items::Rows(split_header(&mut data)?),
+        (Some(bytes), _) if bytes == "npy" => Items::Rows(npy_rows::split_header(&mut data)?.1),
         (Some(bytes), _) => Items::Rows(bytes.parse().with_context(|| format!("`--rows {bytes}` is no number of bytes"))?),
         (_, Some(k)) => {
             data = sequences(&options.file, &data)?;
@@ -144,25 +144,6 @@ fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
         ensure!(bytes > 0 && data.len().is_multiple_of(bytes), "{} bytes are no whole number of rows of {bytes}", data.len());
     }
     Ok((items, data))
-}
-
-/// Takes the header of a `.npy` file off, and gives the bytes of a row: all that the first index chooses.
-fn split_header(data: &mut Vec<u8>) -> Result<usize> {
-    ensure!(data.starts_with(npy_header::MAGIC), "it is no .npy file: `--rows BYTES` is for others");
-    let header = Header::read(&mut &data[..])?;
-    let size = npy_header::string(&header.descr).and_then(|dtype| dtype.get(2..)?.parse::<u64>().ok());
-    let size = size.with_context(|| format!("its elements have dtype {}, whose bytes are not known here", header.descr))?;
-    ensure!(!header.fortran_order || header.shape.len() < 2, "it is in Fortran order; C order is needed, row after row");
-    let Some((rows, inner)) = header.shape.split_first() else { bail!("its shape () has no rows") };
-    let row = inner.iter().try_fold(size, |bytes, size| bytes.checked_mul(*size));
-    let found = data.len() as u64 - header.bytes;
-    ensure!(
-        row.and_then(|row| row.checked_mul(*rows)) == Some(found),
-        "its shape {} does not fit the {found} bytes that follow its header",
-        header.shape_text()
-    );
-    data.drain(..header.bytes as usize);
-    Ok(row.expect("compared above") as usize)
 }
 
 /// The sequences of a FASTA file in capitals, each from end to end, with a line feed between them.

@@ -59,6 +59,8 @@ impl<V: Pod> Values<V> {
     /// The values of a table on a GPU where they are, for kernels: an array by number, of as many values as the table can give
     /// numbers now, all of which get memory. Those of numbers that were not given yet are zeros; a kernel must leave them so.
     ///
+    /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
+    ///
     /// What is enqueued while this lives may read and write them, in whatever order its streams give it. `clear`, `grow`,
     /// `truncate` and growth by itself wait until it is dropped, and then for the GPU, so the thread that has it must not call
     /// one of these; batches that grow nothing go on. The host's other operations on the values wait for all work of the GPU that
