@@ -233,6 +233,12 @@ void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)
     with_indexed(*view, [&](const auto& table) { move_rows(table, moves, count); });
 }
 
+void warpset_cpu_count_unstored(const View* view, const u64* references, u64 count, u64* invalid)
+{
+    play(0, 1);
+    with_indexed(*view, [&](const auto& table) { count_unstored(table, references, count, invalid); });
+}
+
 // Incremental, if the batch has parents and the table gains by it.
 void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
 {

@@ -5,6 +5,7 @@
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
+#include "warpset/indexed/values.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree/builder.cuh"
 #include "warpset/tree/incremental_builder.cuh"
@@ -22,6 +23,7 @@ using warpset::Operation;
 using warpset::Table;
 using warpset::u32;
 using warpset::u64;
+using warpset::u8;
 using warpset::View;
 // The layout of the table, or of a tree table's roots.
 constexpr Table::Roots::Layout layout{};
@@ -100,6 +102,21 @@ WARPSET_KERNEL(256, 1) warpset_list_holes(View view, u64 first, u64 last, u64* h
 WARPSET_KERNEL(256, 1) warpset_move_rows(View view, const warpset::RowMove* moves, u64 count)
 {
     warpset::move_rows(Table::of(view), moves, count);
+}
+
+WARPSET_KERNEL(256, 1) warpset_count_unstored(View view, const u64* references, u64 count, u64* invalid)
+{
+    warpset::count_unstored(Table::of(view), references, count, invalid);
+}
+
+WARPSET_KERNEL(256, 1) warpset_gather_values(const u8* values, u64 value_bytes, const u64* references, u64 count, u8* packed)
+{
+    warpset::gather_values(values, value_bytes, references, count, packed);
+}
+
+WARPSET_KERNEL(256, 1) warpset_scatter_values(u8* values, u64 value_bytes, const u64* references, u64 count, const u8* packed)
+{
+    warpset::scatter_values(values, value_bytes, references, count, packed);
 }
 #endif
 

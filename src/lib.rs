@@ -32,6 +32,7 @@
 //! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
 //! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot holds only what its bucket does not tell of the key |
 //! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
+//! | [`IndexedTable`] | vectors as rows, numbered in the order in which they are found; [`Values`] may lie beside them |
 //!
 //! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results, or [`Buffers`] that
 //! are used again. [`Device`] is where tables live, [`Error`] what can go wrong, `gpu` what is there for GPUs only.
@@ -80,7 +81,7 @@ pub use error::{Error, Result};
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
     Outcome, Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally,
-    Tree, TreeTable, TypedTable, VectorTable, Words,
+    Tree, TreeTable, TypedTable, Values, ValuesView, VectorTable, Words,
 };
 
 // Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is

@@ -26,6 +26,7 @@ mod suite {
     pub mod lookalikes;
     pub mod many_offers;
     pub mod nodes;
+    pub mod numpy;
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
@@ -35,6 +36,7 @@ mod suite {
     pub mod typed_keys;
     pub mod unlucky_hashes;
     pub mod unlucky_patterns;
+    pub mod values;
 
     #[cfg(feature = "cuda")]
     pub mod cluster_device;
@@ -72,6 +74,7 @@ const MODULES: &[&[Test]] = &[
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
     suite::nodes::TESTS,
+    suite::numpy::TESTS,
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
@@ -82,6 +85,7 @@ const MODULES: &[&[Test]] = &[
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
     suite::unlucky_patterns::TESTS,
+    suite::values::TESTS,
 ];
 
 #[cfg(feature = "cuda")]
@@ -91,6 +95,7 @@ const GPU_MODULES: &[&[Test]] = &[
     suite::device_memory::once::TESTS,
     suite::indexed::on_gpu::TESTS,
     suite::interoperation::TESTS,
+    suite::values::on_gpu::TESTS,
 ];
 #[cfg(not(feature = "cuda"))]
 const GPU_MODULES: &[&[Test]] = &[];

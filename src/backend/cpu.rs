@@ -81,6 +81,7 @@ unsafe extern "C" {
         count: *mut u64,
     );
     fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
+    fn warpset_cpu_count_unstored(view: *const CpuView, references: *const u64, count: u64, invalid: *mut u64);
     #[cfg(test)]
     fn warpset_cpu_quotient(
         view: *const CpuView,
@@ -285,6 +286,21 @@ impl CpuStore {
         });
         holes.truncate(count as usize);
         Ok((holes, count))
+    }
+
+    /// How many references are to rows that are not stored.
+    pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+        let invalid = AtomicU64::new(0);
+        in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
+            let first = piece as usize * PIECE;
+            let references = &references[first..references.len().min(first + PIECE)];
+            // SAFETY: the references are borrowed, and each is checked before its row is read; `invalid` is added to atomically.
+            unsafe {
+                let (from, count) = (references.as_ptr(), references.len() as u64);
+                warpset_cpu_count_unstored(&CpuView::of(&self.view), from, count, invalid.as_ptr());
+            }
+        });
+        Ok(invalid.into_inner())
     }
 
     pub(crate) fn dense(&self) -> u64 {
@@ -608,7 +624,7 @@ impl CpuStore {
 }
 
 /// An error unless there are so many bytes.
-fn check_memory(bytes: u64, threads: usize) -> Result<()> {
+pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     let free = free_memory();
     if bytes > free || faults::strikes() {
         return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });

@@ -6,4 +6,6 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 #[cfg(feature = "cpu")]
 mod reserved;
+#[cfg(feature = "cpu")]
+pub(crate) mod values;
 pub(crate) mod workers;

@@ -160,7 +160,9 @@ impl RawTable {
         }
         let size = self.size_of(&sized);
         let parameters = Parameters::new(&self.options, &self.seeds, sized.spec, sized.buckets, size)?;
-        self.reindex(&mut sized, &parameters, rows)
+        self.reindex(&mut sized, &parameters, rows)?;
+        self.arrays.keep(rows);
+        Ok(())
     }
 
     pub(crate) fn size(&self) -> Size {

@@ -114,6 +114,12 @@ impl Calls {
         (before as u32 == 0).then_some((before >> 32) as u32)
     }
 
+    /// A call that does not close holes itself, and during which nobody does.
+    pub(super) fn overlap(&self) -> Call<'_> {
+        self.begin();
+        Call { calls: self, alone: None }
+    }
+
     /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
     fn is_last(&self, number: u32) -> bool {
         (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
@@ -150,6 +156,8 @@ impl RawTable {
             Ok(Some(found)) => found,
             nothing => return (None, nothing.map(drop)),
         };
+        // Nobody has set values of the numbers that are taken back, so those in memory are zeros; unless a kernel wrote too far.
+        self.arrays.keep(closing.given);
         let (moved, closed) = sized.store.close_holes(&closing);
         (moved.then(|| (closing, sized.generation)), closed)
     }
@@ -191,6 +199,8 @@ impl RawTable {
     /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
     /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
     pub(crate) fn with_dense_rows(&self) -> Result<(RwLockReadGuard<'_, Sized>, u64)> {
+        // A batch that is under way must not move what is seen here.
+        let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively() {
             // So that it need not be found out again.
             let rows = self.dense_rows_of(&sized, true)?;
@@ -329,6 +339,47 @@ mod tests {
         table.truncate(4).unwrap();
         assert_eq!((rows(&table), table.len().unwrap()), (vec![(0, 0), (1, 10), (3, 30)], 3));
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
+    }
+
+    /// A batch under way moves no row whose number somebody may have by looking at rows or at values.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn rows_that_were_looked_at_stay() {
+        type Look = fn(&IndexedTable, &[Reference]);
+        let looks: [(Look, bool); 4] = [
+            (|_, _| (), true),
+            (|table, _| drop(table.rows().unwrap()), false),
+            (|table, _| drop(table.by_reference::<u32>().unwrap().view().unwrap()), false),
+            (|table, all| drop(table.by_reference::<u32>().unwrap().get_many(all).unwrap()), false),
+        ];
+        for (look, moves) in looks {
+            let (table, references) = with_a_hole();
+            table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
+            let mut call = table.raw.begin_call().unwrap().unwrap();
+            // As if rows 3 and 4 were its own.
+            call.alone = call.alone.map(|(number, _)| (number, 3));
+            look(&table, &references);
+            let (moved, closed) = table.raw.close_holes(call, true);
+            assert!(closed.is_ok() && moved.is_some() == moves);
+        }
+    }
+
+    /// A hole has no value to look at, and the vector that fills it begins with zeros.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn values_pass_over_holes() {
+        let (table, references) = with_a_hole();
+        let mut values = table.by_reference::<u32>().unwrap();
+        values.set_many(&references, &[1, 2, 3, 4]).unwrap();
+        assert_eq!((values.len().unwrap(), &values.view().unwrap()[..]), (5, &[1, 2][..]));
+        assert_eq!(values.update(|values| values.len()).unwrap(), 2);
+        let hole = table.reference(2).unwrap();
+        let refused = Err(Error::InvalidReferences { invalid: 2, count: 3 });
+        assert_eq!(values.set_many(&[hole, references[0], hole], &[9, 9, 9]), refused);
+        table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
+        table.find_or_put_many(&[50]).unwrap().complete(&table).unwrap();
+        assert_eq!(table.rows().unwrap()[..], [0, 10, 50, 30, 40]);
+        assert_eq!(values.view().unwrap()[..], [1, 2, 0, 3, 4]);
     }
 
     #[cfg(feature = "cpu")]

@@ -14,4 +14,5 @@ pub(crate) mod size;
 pub(crate) mod spec;
 pub(crate) mod store;
 pub(crate) mod table;
+pub(crate) mod values;
 pub(crate) mod view;

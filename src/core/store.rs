@@ -120,6 +120,11 @@ impl Store {
         }
     }
 
+    /// How many references are to rows of an indexed table that are not stored.
+    pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+        on_store!(self.count_unstored(references))
+    }
+
     /// So many rows of an indexed table are known to be stored, from the first on; 0 of others.
     pub(crate) fn dense(&self) -> u64 {
         on_store!(self.dense())

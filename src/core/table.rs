@@ -9,6 +9,7 @@ use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
 use super::spec::Spec;
 use super::store::{Search, Store};
+use super::values::Arrays;
 use super::view::{Counts, Geometry};
 use crate::backend::workers::Workers;
 use crate::device::Device;
@@ -26,6 +27,8 @@ pub(crate) struct RawTable {
     sized: RwLock<Sized>,
     /// Of an indexed table: who may have references to its rows.
     pub(crate) calls: Calls,
+    /// Of an indexed table: arrays of values beside its rows.
+    pub(super) arrays: Arrays,
 }
 
 /// The part of a table that growth replaces.
@@ -48,7 +51,7 @@ impl Sized {
     }
 
     /// An error if a reference is of another generation or another table.
-    fn check_references(&self, references: &[Reference]) -> Result<()> {
+    pub(super) fn check_references(&self, references: &[Reference]) -> Result<()> {
         match self.generation.stale(references) {
             0 => Ok(()),
             stale => Err(Error::StaleReferences { stale, count: references.len() }),
@@ -90,7 +93,8 @@ impl RawTable {
         let seeds = Seeds::draw(&options, spec);
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
-        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized), calls: Calls::default() })
+        let (calls, arrays) = (Calls::default(), Arrays::default());
+        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized), calls, arrays })
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -142,7 +146,7 @@ impl RawTable {
     }
 
     /// References are to what has a number below this.
-    fn references_of(&self, sized: &Sized) -> u64 {
+    pub(super) fn references_of(&self, sized: &Sized) -> u64 {
         if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
 
@@ -366,7 +370,10 @@ impl RawTable {
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively();
         let Sized { store, generation, .. } = &mut *sized;
-        store.clear(|| *generation = Generation::next())
+        store.clear(|| {
+            *generation = Generation::next();
+            self.arrays.keep(0);
+        })
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {

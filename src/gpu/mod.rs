@@ -8,6 +8,7 @@ mod buffer;
 mod kernels;
 mod pinned;
 mod rows;
+mod values;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 pub use crate::core::view::{
@@ -22,3 +23,4 @@ pub use kernels::{
 };
 pub use pinned::PinnedVec;
 pub use rows::DeviceRows;
+pub use values::DeviceValues;

@@ -4,6 +4,7 @@ use crate::core::table::RawTable;
 use crate::{Device, Result};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Chooses how a table is made: a [`Table<K, S>`](Table), of the type whose `builder` this is of.
 ///
@@ -231,6 +232,6 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
     /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
-        Ok(Table { raw: RawTable::new(device, self.options)?, marker: PhantomData })
+        Ok(Table { raw: Arc::new(RawTable::new(device, self.options)?), marker: PhantomData })
     }
 }

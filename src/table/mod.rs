@@ -10,6 +10,7 @@ mod rows;
 mod stats;
 mod storage;
 mod strategy;
+mod values;
 
 pub use crate::core::batch::Buffers;
 pub use builder::TableBuilder;
@@ -25,6 +26,7 @@ pub use storage::{
     TreeTable, TypedTable, VectorTable,
 };
 pub use strategy::{Pairing, Strategy};
+pub use values::{Values, ValuesView};
 
 use crate::core::table::RawTable;
 use crate::{Device, Result, Spec};
@@ -33,6 +35,7 @@ use key::{elements, words};
 pub(crate) use key::{elements as key_elements, words as key_words};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A concurrent set of vectors of one width, with find-or-put.
 ///
@@ -78,7 +81,8 @@ use std::marker::PhantomData;
 /// # Ok(()) }
 /// ```
 pub struct Table<K, S> {
-    pub(crate) raw: RawTable,
+    /// Shared with the arrays of values beside its rows.
+    pub(crate) raw: Arc<RawTable>,
     pub(crate) marker: PhantomData<fn(K) -> (K, S)>,
 }
 

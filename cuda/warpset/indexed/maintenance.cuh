@@ -1,4 +1,4 @@
-// Kernels that are loops over the index or the rows of an indexed table: clear, rebuild, move, list holes.
+// Kernels that are loops over the index or the rows of an indexed table: clear, rebuild, move, list holes, check references.
 #pragma once
 
 #include "warpset/batch/view.cuh"
@@ -50,6 +50,16 @@ WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 firs
         const u64 at = platform::fetch_add_relaxed(count, 1);
         if (at < room) holes[at] = row;
     }
+}
+
+// Adds to `invalid` how many of the references are to rows that are not stored.
+template <u32 width, u32 slot_bits>
+WARPSET_FN void count_unstored(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u64* invalid)
+{
+    u64 unstored = 0;
+    const auto share = platform::Grid::share(count);
+    for (u64 at = share.first; at < share.last; at += share.step) unstored += !table.holds(references[at] & slot_mask);
+    if (unstored != 0) platform::add_relaxed(invalid, unstored);
 }
 
 // A row that is to be elsewhere. Mirrored by `RowMove` in src/core/view.rs.

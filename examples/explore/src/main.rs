@@ -24,6 +24,7 @@ mod language;
 mod lines;
 mod liveness;
 mod network;
+#[path = "../../support/npy_writer.rs"]
 mod npy_writer;
 mod options;
 mod output;

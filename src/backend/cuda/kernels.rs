@@ -35,7 +35,7 @@ pub(crate) enum Part {
     Read = 4,
     /// Only for a cuckoo table.
     Relocate = 5,
-    /// Only for an indexed table: rebuild, list holes, move.
+    /// Only for an indexed table: rebuild, list holes, move, and what values need.
     Rows = 6,
 }
 
@@ -58,6 +58,9 @@ pub(crate) struct RowKernels {
     pub rebuild: CudaFunction,
     pub list_holes: CudaFunction,
     pub move_rows: CudaFunction,
+    pub count_unstored: CudaFunction,
+    pub gather_values: CudaFunction,
+    pub scatter_values: CudaFunction,
 }
 
 /// Those that read a table.
@@ -193,6 +196,9 @@ impl Kernels {
                 rebuild: function(&module, "warpset_rebuild")?,
                 list_holes: function(&module, "warpset_list_holes")?,
                 move_rows: function(&module, "warpset_move_rows")?,
+                count_unstored: function(&module, "warpset_count_unstored")?,
+                gather_values: function(&module, "warpset_gather_values")?,
+                scatter_values: function(&module, "warpset_scatter_values")?,
             })
         })
     }

@@ -11,12 +11,14 @@ mod reserved;
 mod rows;
 mod staging;
 mod store;
+mod values;
 mod workspace;
 
 pub(crate) use cluster::{ClusterGpu, copy_anywhere, wait_for};
 pub(crate) use gpu::Gpu;
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use store::CudaStore;
+pub(crate) use values::CudaValues;
 
 use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 36] = [
+pub(crate) const HEADERS: [(&str, &str); 37] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -46,6 +46,7 @@ pub(crate) const HEADERS: [(&str, &str); 36] = [
     ("warpset/indexed/table.cuh", include_str!("../../../cuda/warpset/indexed/table.cuh")),
     ("warpset/indexed/search.cuh", include_str!("../../../cuda/warpset/indexed/search.cuh")),
     ("warpset/indexed/maintenance.cuh", include_str!("../../../cuda/warpset/indexed/maintenance.cuh")),
+    ("warpset/indexed/values.cuh", include_str!("../../../cuda/warpset/indexed/values.cuh")),
     ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
 ];
@@ -329,7 +330,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 8] = [
+        const KERNELS: [(&str, Part); 14] = [
             ("warpset_clear", Part::Put),
             ("warpset_find_or_put", Part::Put),
             ("warpset_find_or_put_incremental", Part::Incremental),
@@ -338,20 +339,28 @@ mod tests {
             ("warpset_export", Part::Read),
             ("warpset_measure", Part::Read),
             ("warpset_relocate", Part::Relocate),
+            ("warpset_rebuild", Part::Rows),
+            ("warpset_list_holes", Part::Rows),
+            ("warpset_move_rows", Part::Rows),
+            ("warpset_count_unstored", Part::Rows),
+            ("warpset_gather_values", Part::Rows),
+            ("warpset_scatter_values", Part::Rows),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
             Spec::tree(5, Strategy::DEFAULT, 16).unwrap(),
             Spec::compact(40, 32, true, 8).unwrap(),
             Spec::compact_tree(8, 46, 32, 8).unwrap(),
+            Spec::indexed(3, 32, 16).unwrap(),
         ];
         for spec in specs {
-            let parts =
-                [Part::Put, Part::Incremental, Part::Find, Part::Read, Part::Relocate].into_iter().filter(|part| match part {
-                    Part::Incremental => spec.is_incremental(),
-                    Part::Relocate => spec.is_cuckoo(),
-                    _ => true,
-                });
+            let parts = [Part::Put, Part::Incremental, Part::Find, Part::Read, Part::Relocate, Part::Rows];
+            let parts = parts.into_iter().filter(|part| match part {
+                Part::Incremental => spec.is_incremental(),
+                Part::Relocate => spec.is_cuckoo(),
+                Part::Rows => spec.is_indexed(),
+                _ => true,
+            });
             for part in parts {
                 let image = compile(&Job::table(spec, Some(part), CAPABILITY), None).unwrap();
                 for (name, home) in KERNELS {

@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUresult};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) struct ReservedMemory {
@@ -76,6 +77,29 @@ impl ReservedMemory {
         self.gpu.bind()?;
         // SAFETY: within what is mapped (asserted); the target's life is the caller's duty.
         unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
+    }
+
+    /// Copies `data` to byte `offset`, in order with the work of `stream`.
+    ///
+    /// # Safety
+    ///
+    /// `data` must not be changed or freed before `stream` has passed this point.
+    pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: u64, data: &[T], stream: sys::CUstream) -> Result<()> {
+        assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
+        pass("copying to the GPU")?;
+        self.gpu.bind()?;
+        // SAFETY: within what is mapped (asserted); the source's life is the caller's duty.
+        unsafe { result::memcpy_htod_async(self.address + offset, data, stream) }.map_err(cuda("copying to the GPU"))
+    }
+
+    /// Fills a range of bytes with zeros, in order with the work of `stream`, before which this must not be dropped.
+    pub(crate) fn zero_async(&self, bytes: Range<u64>, stream: sys::CUstream) -> Result<()> {
+        assert!(bytes.end as usize <= self.bytes, "a fill stays within its memory");
+        pass("filling memory")?;
+        self.gpu.bind()?;
+        let count = bytes.end.saturating_sub(bytes.start) as usize;
+        // SAFETY: within what is mapped (asserted).
+        unsafe { result::memset_d8_async(self.address + bytes.start, 0, count, stream) }.map_err(cuda("filling memory"))
     }
 
     /// Makes it so large, unless it is larger. What is new is not cleared.

@@ -20,6 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Cells for spare rows: more than a GPU has lanes at once.
 const SPARE_CELLS: u32 = 1 << 18;
 
+/// References that are checked at a time.
+const PIECE: usize = 1 << 20;
+
 pub(super) struct CudaRows {
     memory: Mutex<RowMemory>,
     address: u64,
@@ -123,6 +126,30 @@ impl CudaStore {
             self.wait("listing holes")?;
         }
         Ok((listed, count[0]))
+    }
+
+    /// How many references are to rows that are not stored.
+    pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+        let kernel = &self.kernels.rows(&self.gpu)?.count_unstored;
+        let piece = PIECE.min(references.len().max(1));
+        let (on_gpu, invalid_on_gpu) = (DeviceMemory::new(&self.gpu, piece as u64 * 8)?, DeviceMemory::new(&self.gpu, 8)?);
+        invalid_on_gpu.zero_async(0, 8, self.stream())?;
+        let (from, sum) = (on_gpu.address(), invalid_on_gpu.address());
+        let mut invalid = [0u64];
+        for references in references.chunks(piece) {
+            let count = references.len() as u64;
+            let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&sum)];
+            // SAFETY: the arguments of `warpset_count_unstored`; the references are borrowed until the wait below.
+            unsafe {
+                on_gpu.write_async(0, references, self.stream())?;
+                self.gpu.launch(kernel, (self.gpu.blocks_for(count), 256, 0), self.stream(), arguments)?;
+            }
+            self.wait("looking for rows")?;
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
+        self.wait("looking for rows")?;
+        Ok(invalid[0])
     }
 
     pub(crate) fn dense(&self) -> u64 {

@@ -38,7 +38,7 @@ mod memory;
 #[path = "../../../support/npy_header.rs"]
 #[allow(dead_code, reason = "the order of one dimension is any")]
 mod npy_header;
-#[path = "../npy_writer.rs"]
+#[path = "../../../support/npy_writer.rs"]
 mod npy_writer;
 #[path = "../../../support/numbers.rs"]
 mod numbers;

@@ -1,0 +1,328 @@
+//! How often does each line of a file occur? Or each k-mer of its sequences, or each row of an array?
+//!
+//! ```text
+//! cargo run --release --example count -- access.log                 # lines, of up to 1,023 bytes
+//! cargo run --release --example count -- genome.fa --kmers 31       # k-mers of FASTA, or of plain sequences
+//! cargo run --release --example count -- array.npy --rows           # rows of a NumPy array, of up to 1,024 bytes
+//! cargo run --release --example count -- records.bin --rows 16      # rows of 16 bytes
+//! ```
+//!
+//! A map from vectors to counts is a table that numbers its vectors, an `IndexedTable`, and an array of values by these numbers
+//! ([`Values`]). To count a batch is to put it, which gives each vector's reference, and to add one to the value at each
+//! reference. There are two ways to do so, one beside the other below: [`on_host`] by the host API, on any device; [`OnDevice`]
+//! by a kernel, so that no reference ever leaves the GPU.
+//!
+//! `--verify` compares all counts with those of a `HashMap`.
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use warpset::{IndexedTable, Reference, Request, Spec, Values};
+
+#[allow(dead_code, reason = "examples that are packages have more options")]
+#[path = "support/device.rs"]
+mod device;
+#[path = "support/npy_header.rs"]
+mod npy_header;
+#[path = "support/npy_rows.rs"]
+mod npy_rows;
+
+/// Vectors that are put at a time.
+const BATCH: usize = 1 << 20;
+
+/// How full the table may be before it grows.
+#[cfg(feature = "cuda")]
+const FILL: f64 = 0.8;
+
+/// Counts the lines, k-mers or rows of a file.
+#[derive(Debug, Parser)]
+#[command(name = "count")]
+struct Options {
+    file: PathBuf,
+
+    /// Count words of K letters A, C, G, T in the sequences of a FASTA file; those with other letters are left out, and case does
+    /// not matter. A word and its reverse complement are two.
+    #[arg(long, value_name = "K", conflicts_with = "rows", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    kmers: Option<u16>,
+
+    /// Count rows of so many bytes; without a number, those of a .npy file.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "npy")]
+    rows: Option<String>,
+
+    /// How many of the most frequent ones are shown.
+    #[arg(long, value_name = "N", default_value = "10")]
+    top: usize,
+
+    /// best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
+    #[arg(long, default_value = "best")]
+    device: device::DeviceChoice,
+
+    /// Go through the host API, also where there is a GPU.
+    #[arg(long)]
+    host: bool,
+
+    /// Compare all counts with those of a `HashMap`.
+    #[arg(long)]
+    verify: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let (items, data) = read(options).with_context(|| options.file.display().to_string())?;
+    let device = options.device.open()?;
+    let table = IndexedTable::builder(items.width(&data)?).capacity(1 << 16).grows(true).build(&device)?;
+    let mut counts = table.by_reference::<u64>()?;
+    let on_device = cfg!(feature = "cuda") && device.is_gpu() && !options.host;
+
+    let start = Instant::now();
+    let total = match on_device {
+        #[cfg(feature = "cuda")]
+        true => {
+            let kernel = OnDevice::new(&table)?;
+            in_batches(&items, &data, |words| kernel.count(&table, &mut counts, words))?
+        }
+        _ => in_batches(&items, &data, |words| on_host(&table, &mut counts, words))?,
+    };
+    let seconds = start.elapsed().as_secs_f64();
+
+    // Vectors that kernels put may leave holes among the numbers: iteration passes over them.
+    let (references, rows): (Vec<Reference>, Vec<Vec<u32>>) = table.iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    let mut found: Vec<(Vec<u8>, u64)> = rows.iter().map(|row| items.decode(row)).zip(counts.get_many(&references)?).collect();
+    found.sort_unstable_by(|(item, count), (other, of_other)| of_other.cmp(count).then(item.cmp(other)));
+    let way = if on_device { "a kernel" } else { "the host API" };
+    let what = items.name();
+    println!("{total} {what}, {} distinct; on {device}, through {way}, in {seconds:.3} s", found.len());
+    for (item, count) in found.iter().take(options.top) {
+        println!("{count:>12}  {}", items.text(item));
+    }
+    if options.verify {
+        let mut expected: HashMap<&[u8], u64> = HashMap::new();
+        items.of(&data).for_each(|item| *expected.entry(item).or_default() += 1);
+        ensure!(expected.len() == found.len(), "a HashMap has {} distinct {what}, the table {}", expected.len(), found.len());
+        for (item, count) in &found {
+            let right = expected.get(&item[..]).copied().unwrap_or(0);
+            ensure!(right == *count, "a HashMap counts {} {right} times, the table {count} times", items.text(item));
+        }
+        println!("verified: a HashMap has the same counts");
+    }
+    Ok(())
+}
+
+/// What is counted.
+enum Items {
+    Lines,
+    Kmers(usize),
+    /// Of so many bytes.
+    Rows(usize),
+}
+
+/// The file's data, without what is no part of its items.
+fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
+    let mut data = std::fs::read(&options.file)?;
+    let items = match (&options.rows, options.kmers) {
+        (Some(bytes), _) if bytes == "npy" => Items::Rows(npy_rows::split_header(&mut data)?.1),
+        (Some(bytes), _) => Items::Rows(bytes.parse().with_context(|| format!("`--rows {bytes}` is no number of bytes"))?),
+        (_, Some(k)) => {
+            data = sequences(&options.file, &data)?;
+            Items::Kmers(k.into())
+        }
+        _ => Items::Lines,
+    };
+    if let Items::Rows(bytes) = items {
+        ensure!(bytes > 0 && data.len().is_multiple_of(bytes), "{} bytes are no whole number of rows of {bytes}", data.len());
+    }
+    Ok((items, data))
+}
+
+/// The sequences of a FASTA file in capitals, each from end to end, with a line feed between them.
+fn sequences(path: &Path, data: &[u8]) -> Result<Vec<u8>> {
+    ensure!(!data.starts_with(b"@"), "{} looks like FASTQ, which is not read here: FASTA is", path.display());
+    let mut joined = Vec::with_capacity(data.len());
+    for line in data.split(|byte| *byte == b'\n') {
+        match line.first() {
+            Some(b'>') => joined.push(b'\n'),
+            _ => joined.extend(line.trim_ascii().to_ascii_uppercase()),
+        }
+    }
+    Ok(joined)
+}
+
+impl Items {
+    fn name(&self) -> String {
+        match self {
+            Self::Lines => "lines".into(),
+            Self::Kmers(k) => format!("{k}-mers"),
+            Self::Rows(bytes) => format!("rows of {bytes} bytes"),
+        }
+    }
+
+    /// The items of a file, in their order.
+    fn of<'d>(&self, data: &'d [u8]) -> Box<dyn Iterator<Item = &'d [u8]> + 'd> {
+        match *self {
+            // The last line may lack its end.
+            Self::Lines => {
+                Box::new(data.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line)))
+            }
+            Self::Kmers(k) => Box::new(data.split(|letter| !b"ACGT".contains(letter)).flat_map(move |run| run.windows(k))),
+            Self::Rows(bytes) => Box::new(data.chunks_exact(bytes)),
+        }
+    }
+
+    /// Words a vector.
+    fn width(&self, data: &[u8]) -> Result<usize> {
+        let bytes = match *self {
+            // With one byte more, which marks the end.
+            Self::Lines => self.of(data).map(|line| line.len() + 1).max().unwrap_or(1),
+            Self::Kmers(k) => k.div_ceil(4),
+            Self::Rows(bytes) => bytes,
+        };
+        if bytes > 4 * Spec::MAX_WIDTH {
+            match self.of(data).position(|line| line.len() + 1 == bytes) {
+                Some(at) => bail!("line {} has {} bytes: {} are the most", at + 1, bytes - 1, 4 * Spec::MAX_WIDTH - 1),
+                None => bail!("a row has {bytes} bytes: {} are the most", 4 * Spec::MAX_WIDTH),
+            }
+        }
+        Ok(bytes.div_ceil(4))
+    }
+
+    /// Appends the vector of an item, of `width` words: no two items have the same.
+    fn encode(&self, item: &[u8], width: usize, words: &mut Vec<u32>) {
+        let first = words.len();
+        words.resize(first + width, 0);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words[first..]);
+        match self {
+            Self::Kmers(_) => {
+                for (at, letter) in item.iter().enumerate() {
+                    // A, C, G, T are 0, 1, 2, 3.
+                    bytes[at / 4] |= (b"ACGT".iter().position(|base| base == letter).expect("a base") as u8) << (at % 4 * 2);
+                }
+            }
+            Self::Rows(_) => bytes[..item.len()].copy_from_slice(item),
+            Self::Lines => {
+                bytes[..item.len()].copy_from_slice(item);
+                bytes[item.len()] = 1; // what is after the last byte that is not 0 is no part of the line
+            }
+        }
+    }
+
+    /// The item of a vector.
+    fn decode(&self, vector: &[u32]) -> Vec<u8> {
+        let bytes: &[u8] = bytemuck::cast_slice(vector);
+        match *self {
+            Self::Kmers(k) => (0..k).map(|at| b"ACGT"[usize::from(bytes[at / 4] >> (at % 4 * 2)) % 4]).collect(),
+            Self::Rows(length) => bytes[..length].to_vec(),
+            Self::Lines => bytes[..bytes.iter().rposition(|byte| *byte != 0).expect("a line's end is marked")].to_vec(),
+        }
+    }
+
+    fn text(&self, item: &[u8]) -> String {
+        match self {
+            Self::Rows(_) => item.iter().map(|byte| format!("{byte:02x}")).collect(),
+            _ => {
+                let text = String::from_utf8_lossy(item);
+                text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
+            }
+        }
+    }
+}
+
+/// Gives all items as vectors to `count`, a batch at a time; returns how many there were.
+fn in_batches(items: &Items, data: &[u8], mut count: impl FnMut(&[u32]) -> Result<()>) -> Result<u64> {
+    let (width, mut total, mut words) = (items.width(data)?, 0, Vec::new());
+    for item in items.of(data) {
+        items.encode(item, width, &mut words);
+        total += 1;
+        if words.len() == BATCH * width {
+            count(&words)?;
+            words.clear();
+        }
+    }
+    count(&words)?;
+    Ok(total)
+}
+
+/// Counts the vectors of a batch through the host API. The table grows by itself, and the counts with it.
+fn on_host(table: &IndexedTable, counts: &mut Values<u64>, words: &[u32]) -> Result<()> {
+    let batch = table.find_or_put_many_with(words, Request::new().references(true))?;
+    batch.complete(table)?;
+    let references: Vec<Reference> = batch.references.into_iter().flatten().collect();
+    counts.update_many(&references, |_, count| *count += 1)?;
+    Ok(())
+}
+
+#[cfg(feature = "cuda")]
+use on_device::OnDevice;
+
+#[cfg(feature = "cuda")]
+mod on_device {
+    use super::{BATCH, FILL};
+    use anyhow::{Context, Result, ensure};
+    use std::sync::Arc;
+    use warpset::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+    use warpset::gpu::{Counts, DeviceBatch};
+    use warpset::{IndexedTable, Values};
+
+    /// Equal vectors have the same reference: their threads add to the same value.
+    const ADD_ONES: &str = r#"
+        extern "C" __global__ void add_ones(const unsigned long long* references, unsigned count, unsigned long long* values) {
+            unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+            if (at < count) atomicAdd(values + references[at], 1ull);
+        }"#;
+
+    const _: () = assert!(BATCH <= u32::MAX as usize, "the kernel counts a batch in 32 bits");
+
+    /// Counts vectors by a kernel.
+    pub struct OnDevice {
+        add_ones: CudaFunction,
+        /// All work is on this one stream, so each piece of it sees what those before it wrote.
+        stream: Arc<CudaStream>,
+    }
+
+    impl OnDevice {
+        pub fn new(table: &IndexedTable) -> Result<Self> {
+            let stream = table.device().cuda_context().context("the table is not on a GPU")?.new_stream()?;
+            Ok(Self { add_ones: table.compile("add_ones.cu", ADD_ONES)?.load_function("add_ones")?, stream })
+        }
+
+        /// Counts the vectors of a batch.
+        pub fn count(&self, table: &IndexedTable, counts: &mut Values<u64>, words: &[u32]) -> Result<()> {
+            let vectors = words.len() / table.width();
+            if vectors == 0 {
+                return Ok(());
+            }
+            // A batch in device memory makes no table grow: there must be room for it if all of it is new.
+            let needed = ((table.len()? + vectors as u64) as f64 / FILL) as u64;
+            if needed > table.slots() {
+                table.reserve(needed.max(2 * table.slots()))?;
+            }
+            let words = self.stream.clone_htod(words)?;
+            let mut references = self.stream.alloc_zeros::<u64>(vectors)?;
+            let mut sums = self.stream.alloc_zeros::<Counts>(1)?;
+            let batch = DeviceBatch::new(&words, vectors).references(&mut references).counts(&mut sums);
+            table.find_or_put_device(&self.stream, batch)?;
+            let full = self.stream.clone_dtoh(&sums)?[0].tally().full;
+            ensure!(full == 0, "the table is full: {full} of {vectors} vectors were rejected by {} slots", table.slots());
+
+            let values = counts.device()?;
+            let (count, address) = (vectors as u32, values.address());
+            let mut launch = self.stream.launch_builder(&self.add_ones);
+            launch.arg(&references).arg(&count).arg(&address);
+            // SAFETY: the kernel's arguments, of its types; `references` has `count` elements, all of stored vectors, as none was
+            // rejected; `values` keeps the table as it is until the kernel is enqueued, and whoever changes it waits for the GPU.
+            unsafe { launch.launch(LaunchConfig::for_num_elems(count)) }?;
+            Ok(())
+        }
+    }
+}

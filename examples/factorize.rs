@@ -1,0 +1,98 @@
+//! The distinct rows of a NumPy array in the order in which they first occur, and the number of each row's.
+//!
+//! ```text
+//! cargo run --release --example factorize -- array.npy numbers.npy distinct.npy
+//! ```
+//!
+//! That is `numpy.unique(array, axis=0, return_inverse=True)`, but for the order of the distinct rows, and what `factorize` of
+//! pandas does for one column: `distinct[numbers]` is the array. Here it is one call, `factorize_many` of an `IndexedTable`. The
+//! array may have any number of dimensions; a row is all that the first index chooses, of up to 1,024 bytes. Rows are equal when
+//! their bytes are: a NaN is equal to itself, and 0.0 is not -0.0.
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use warpset::{IndexedTable, Spec};
+
+#[allow(dead_code, reason = "examples that are packages have more options")]
+#[path = "support/device.rs"]
+mod device;
+#[path = "support/npy_header.rs"]
+mod npy_header;
+#[path = "support/npy_rows.rs"]
+mod npy_rows;
+#[path = "support/npy_writer.rs"]
+mod npy_writer;
+
+/// Numbers the distinct rows of an array.
+#[derive(Debug, Parser)]
+#[command(name = "factorize")]
+struct Options {
+    /// A .npy file.
+    array: PathBuf,
+
+    /// Where the number of each row goes: .npy, of `<u8`.
+    numbers: PathBuf,
+
+    /// Where the distinct rows go: .npy, of the array's dtype.
+    distinct: PathBuf,
+
+    /// best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
+    #[arg(long, default_value = "best")]
+    device: device::DeviceChoice,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let about = || options.array.display().to_string();
+    let mut data = std::fs::read(&options.array).with_context(about)?;
+    let (header, row_bytes) = npy_rows::split_header(&mut data).with_context(about)?;
+    let most = 4 * Spec::MAX_WIDTH;
+    ensure!(row_bytes <= most, "{}: a row has {row_bytes} bytes: {most} are the most", about());
+
+    // Vectors are words: rows of another size are filled up with zeros.
+    let width = row_bytes.div_ceil(4);
+    let mut words = vec![0u32; data.len() / row_bytes * width];
+    for (vector, row) in words.chunks_exact_mut(width).zip(data.chunks_exact(row_bytes)) {
+        bytemuck::cast_slice_mut(vector)[..row_bytes].copy_from_slice(row);
+    }
+    let device = options.device.open()?;
+    let start = Instant::now();
+    let factors = IndexedTable::builder(width).factorize_many(&device, &words)?;
+    let seconds = start.elapsed().as_secs_f64();
+
+    let rows = factors.numbers.len();
+    let numbers = factors.numbers.iter().map(|number| number.to_le_bytes());
+    write(&options.numbers, "<u8", &format!("({rows},)"), numbers)?;
+    let distinct = factors.distinct.chunks_exact(width).map(|vector| &bytemuck::cast_slice::<u32, u8>(vector)[..row_bytes]);
+    let count = distinct.len();
+    let inner: String = header.shape[1..].iter().map(|size| format!("{size}, ")).collect();
+    let dtype = npy_header::string(&header.descr).expect("its elements have a size");
+    write(&options.distinct, dtype, &format!("({count}, {inner})"), distinct)?;
+    println!("{rows} rows of {row_bytes} bytes, {count} distinct; on {device}, in {seconds:.3} s");
+    Ok(())
+}
+
+/// Writes an array of this dtype and shape.
+fn write(path: &Path, dtype: &str, shape: &str, elements: impl Iterator<Item: AsRef<[u8]>>) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        file.write_all(&npy_writer::npy_header(dtype, shape))?;
+        elements.into_iter().try_for_each(|element| file.write_all(element.as_ref()))?;
+        file.into_inner()?.sync_all()
+    };
+    write().with_context(|| path.display().to_string())
+}

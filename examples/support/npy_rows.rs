@@ -1,0 +1,31 @@
+//! The rows of a `.npy` file: all that the first index of an array chooses, as bytes.
+
+use super::npy_header::{Header, MAGIC, string};
+use anyhow::{Context, Result, bail, ensure};
+
+/// Takes the header off, and gives it, with the bytes of a row.
+pub fn split_header(data: &mut Vec<u8>) -> Result<(Header, usize)> {
+    ensure!(data.starts_with(MAGIC), "it is no .npy file");
+    let header = Header::read(&mut &data[..])?;
+    let element = string(&header.descr).and_then(element_bytes);
+    let element = element.with_context(|| format!("its elements have dtype {}; numbers and bytes are read", header.descr))?;
+    ensure!(!header.fortran_order || header.shape.len() < 2, "it is in Fortran order; C order is needed, row after row");
+    let Some((rows, inner)) = header.shape.split_first() else { bail!("its shape () has no rows") };
+    let row = inner.iter().try_fold(element, |bytes, size| bytes.checked_mul(*size));
+    let found = data.len() as u64 - header.bytes;
+    let shape = header.shape_text();
+    match row {
+        Some(0) => bail!("its shape {shape} has rows of no bytes"),
+        Some(row) if row.checked_mul(*rows) == Some(found) => {
+            data.drain(..header.bytes as usize);
+            Ok((header, row as usize))
+        }
+        _ => bail!("its shape {shape} of {} does not fit the {found} bytes that follow its header", header.descr),
+    }
+}
+
+/// Bytes an element of a dtype, as `<u4`.
+fn element_bytes(dtype: &str) -> Option<u64> {
+    let (kind, size) = dtype.strip_prefix(['<', '>', '|', '='])?.split_at_checked(1)?;
+    size.parse().ok().filter(|_| "biufcSV".contains(kind))
+}

@@ -1,0 +1,110 @@
+//! Values beside the rows of an indexed table as memory of its GPU.
+
+use crate::core::table::Sized;
+use crate::{Error, Result, Values};
+use bytemuck::Pod;
+use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, RwLockReadGuard};
+
+/// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
+pub struct DeviceValues<'a, V> {
+    /// Keeps the table as it is.
+    _sized: RwLockReadGuard<'a, Sized>,
+    address: u64,
+    len: usize,
+    /// Of the GPU's context.
+    stream: Arc<CudaStream>,
+    values: PhantomData<&'a mut V>,
+}
+
+impl<V> DeviceValues<'_, V> {
+    /// Where the value of number 0 is. It stays there as long as the [`Values`] live.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl<V> fmt::Debug for DeviceValues<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceValues").field("address", &self.address).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<V> DeviceSlice<V> for DeviceValues<'_, V> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+}
+
+impl<V> DevicePtr<V> for DeviceValues<'_, V> {
+    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        // The host waits for the GPU before it uses values itself, and streams are the caller's to order.
+        (self.address, SyncOnDrop::Sync(None))
+    }
+}
+
+impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
+    fn device_ptr_mut<'a>(&'a mut self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+        (self.address, SyncOnDrop::Sync(None))
+    }
+}
+
+impl<V: Pod> Values<V> {
+    /// The values of a table on a GPU where they are, for kernels: an array by number, of as many values as the table can give
+    /// numbers now, all of which get memory. Those of numbers that were not given yet are zeros; a kernel must leave them so.
+    ///
+    /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
+    ///
+    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. `clear`, `grow`,
+    /// `truncate` and growth by itself wait until it is dropped, and then for the GPU, so the thread that has it must not call
+    /// one of these; batches that grow nothing go on. The host's other operations on the values wait for all work of the GPU that
+    /// was submitted before them.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    /// use warpset::gpu::DeviceBatch;
+    /// use warpset::{Device, IndexedTable};
+    ///
+    /// let table = IndexedTable::new(&Device::gpu(0)?, 2, 1000)?;
+    /// let mut counts = table.by_reference::<u64>()?;
+    /// let source = r#"
+    ///     extern "C" __global__ void count(const unsigned long long* references, unsigned vectors, unsigned long long* counts) {
+    ///         unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+    ///         if (at < vectors && references[at] != ~0ull) atomicAdd(counts + references[at], 1ull);
+    ///     }"#;
+    /// let count = table.compile("count.cu", source)?.load_function("count")?;
+    ///
+    /// let stream = table.device().cuda_context().unwrap().new_stream()?;
+    /// let vectors = stream.clone_htod(&[1u32, 1, 2, 2, 1, 1])?;
+    /// let mut references = stream.alloc_zeros::<u64>(3)?;
+    /// table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 3).references(&mut references))?;
+    /// let address = counts.device()?.address();
+    /// let mut launch = stream.launch_builder(&count);
+    /// launch.arg(&references).arg(&3u32).arg(&address);
+    /// // SAFETY: the kernel's arguments; all references are of this table, which does not change meanwhile.
+    /// unsafe { launch.launch(LaunchConfig::for_num_elems(3)) }?;
+    ///
+    /// let one = table.locate_many(&[1, 1])?[0].unwrap();
+    /// assert_eq!(counts.get_many(&[one])?, [2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or what the device reports: the values are as they
+    /// were.
+    pub fn device(&mut self) -> Result<DeviceValues<'_, V>> {
+        let device = &self.array.table().device;
+        let refused = || Error::NotOnGpu { operation: "Values::device", device: device.to_string() };
+        let stream = device.as_gpu().ok_or_else(refused)?.context().default_stream();
+        let (sized, address, numbers) = self.array.on_gpu()?;
+        Ok(DeviceValues { _sized: sized, address, len: numbers as usize, stream, values: PhantomData })
+    }
+}
