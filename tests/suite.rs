@@ -29,6 +29,7 @@ mod suite {
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
+    pub mod saved;
     pub mod seeds;
     pub mod stale_references;
     pub mod strategies;
@@ -75,6 +76,8 @@ const MODULES: &[&[Test]] = &[
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
+    suite::saved::TESTS,
+    suite::saved::once::TESTS,
     suite::seeds::TESTS,
     suite::stale_references::TESTS,
     suite::stale_references::of_cuckoo_tables::TESTS,
