@@ -274,7 +274,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
     assert!(matches!(load(), Err(Error::Io { doing: "opening a file", .. })));
     let (saving, calls) = warpset::faults::count(|| table.save_file(&path));
     saving.unwrap();
-    assert_eq!(folder.files(), [path.clone()]);
+    assert!(folder.files().iter().eq([&path]));
     assert!(load().unwrap().contains_many(&words).unwrap().iter().all(|stored| *stored));
     // Whichever call fails, the file is what it was, or is not there.
     put(&table, &distinct(4, 10, 1));
@@ -345,8 +345,8 @@ fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
     let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let fields = 16;
-    let mut parts = Vec::from([0..header - 4]);
-    let mut at = header;
+    let (mut parts, mut at) = (Vec::new(), header);
+    parts.push(0..header - 4);
     // Bytes of slots, nodes and rows are the last fields; how many rows are spare is the seventh number of 8 bytes.
     for (number_of, bytes) in
         [number(fields + 184), number(fields + 192), number(fields + 200), 8 * number(fields + 128)].into_iter().enumerate()
