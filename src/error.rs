@@ -289,7 +289,7 @@ pub enum Error {
     },
     /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was; a file that was
     /// to be written is not there, or is what it was.
-    #[error("{doing} failed at byte {at}: {reason}")]
+    #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
     Io {
         /// What was being done.
         doing: &'static str,

@@ -265,7 +265,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The hash family of a compact table of keys of so many bits.
-    fn family(&self, key_bits: u32) -> Permutation<u64> {
+    pub(crate) fn family(&self, key_bits: u32) -> Permutation<u64> {
         match self.options.hash_mask {
             0 => Permutation::new(key_bits, [1; 3], 0),
             _ => Permutation::random(key_bits, &mut StdRng::seed_from_u64(self.seeds.family)),

@@ -2,7 +2,7 @@
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
-use crate::core::options::{Choice, Options, SeedPair, Seeds};
+use crate::core::options::{Choice, Options, Parameters, SeedPair, Seeds};
 use crate::core::size::{self, MAX_CAPACITY, MAX_NODES, node_bytes};
 use crate::core::spec::Spec;
 use crate::core::table::{RawTable, Sized};
@@ -64,6 +64,9 @@ pub(super) struct Fields {
     pub slot_bytes: u64,
     pub node_bytes: u64,
     pub row_bytes: u64,
+    /// Of the hash family of compact slots, which the seed `family` gives.
+    factors: [u64; 3],
+    step: u64,
 }
 
 pub(super) struct Header {
@@ -136,7 +139,11 @@ impl Header {
             slot_bytes: sized.spec.bytes(&geometry, sized.buckets),
             node_bytes: node_bytes(sized.node_buckets),
             row_bytes: sized.spec.row_bytes(rows.given),
+            factors: [0; 3],
+            step: 0,
         };
+        let Sized { spec, buckets, node_buckets, .. } = *sized;
+        let fields = fields.with_family(&Parameters { options: &options, seeds, spec, buckets, node_buckets });
         Ok(Self { fields, seeds: seeds.clone(), options })
     }
 
@@ -256,6 +263,24 @@ impl Fields {
         Ok(Options { grows: flags & GROWS != 0, hash_mask, node_hash_mask, ..options })
     }
 
+    /// With the constants of the hash family of compact slots.
+    fn with_family(self, parameters: &Parameters<'_>) -> Self {
+        let Some((key_bits, _)) = parameters.spec.key_and_slot_bits() else { return Self { factors: [0; 3], step: 0, ..self } };
+        let family = parameters.family(key_bits);
+        Self { factors: family.multipliers, step: family.step, ..self }
+    }
+
+    /// Whether the seed still gives the hash family by which the slots were filled. (A later generator of random numbers may
+    /// give another.)
+    pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
+        let made = self.with_family(parameters);
+        if made == *self {
+            return Ok(());
+        }
+        let (said, made) = ((self.factors, self.step), (made.factors, made.step));
+        Err(format!("the hash family {said:x?}, where its seed makes {made:x?}"))
+    }
+
     fn strategy(&self) -> Result<Strategy, String> {
         let name = String::from_utf8_lossy(&self.strategy);
         let name = name.trim_end_matches('\0');
@@ -322,7 +347,7 @@ impl Fields {
 
 const _: () = {
     assert!(cfg!(target_endian = "little"), "numbers in files have their low bytes first");
-    assert!(size_of::<Fields>() == 208);
+    assert!(size_of::<Fields>() == 240);
 };
 
 impl From<FileFault> for Error {

@@ -18,9 +18,10 @@ mod tests;
 pub(crate) use blocks::BLOCK;
 
 use crate::core::generation::Generation;
+use crate::core::growth::GROW_AT_MOST;
 use crate::core::indexed::row_bits;
 use crate::core::options::{Choice, Options, Parameters};
-use crate::core::size::MAX_CAPACITY;
+use crate::core::size::{MAX_CAPACITY, Size};
 use crate::core::store::{Part, Store};
 use crate::core::table::{RawTable, Sized, geometry};
 use crate::{Device, Error, FileFault, Reference, Request, Result, Spec};
@@ -104,6 +105,7 @@ impl RawTable {
         let Header { options, seeds, .. } = header;
         let Fields { buckets, node_buckets, .. } = fields;
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
+        fields.check_family(&parameters).map_err(damaged)?;
         let mut store = Store::unfilled(device, &parameters)?;
         from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots| match spec.is_indexed() {
             true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
@@ -129,25 +131,20 @@ impl RawTable {
         // Roots are vectors of two words.
         let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
-        let of_slots = Options { choice, width: words, capacity, grows: true, ..options };
-        let mut slots = Self::with_seeds(device, of_slots, seeds.clone())?;
+        let of_slots = Options { choice, width: words, capacity, ..options };
+        let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
         let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
         let mut found = Vec::new();
         from.pass(SLOTS, header.fields.slot_bytes, |bytes| {
             found.clear();
             vectors.take(bytes, &mut found);
-            let batch = slots.find_or_put(&found, Request::new())?;
-            match batch.error {
-                Some(error) if batch.tally.full > 0 => Err(error),
-                _ => Ok(()),
-            }
+            slots.put_all(&found, stored)
         })?;
         let [put, _] = slots.stored()?;
         if put != stored {
             return Err(from.damaged(format!("{put} vectors are in the slots, {stored} should be"), header.fields.slot_bytes));
         }
         if !spec.is_tree() {
-            slots.options.grows = options.grows;
             return Ok(slots);
         }
         let roots = slots.sized();
@@ -164,6 +161,23 @@ impl RawTable {
         let geometry = geometry(device, spec)?;
         let sized = Sized::of(store, &parameters);
         Ok(Self::of_store(device, options, seeds, geometry, sized))
+    }
+
+    /// Puts vectors of a table that has so many. Grows where there are too few slots for them: as full as slots of one kind of
+    /// bucket can be, those of another need not get.
+    fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
+        loop {
+            let tally = self.find_or_put(words, Request::new())?.tally;
+            let size = self.size();
+            if tally.full == 0 {
+                return Ok(());
+            }
+            if size.slots > GROW_AT_MOST * stored.max(1) {
+                let (rejected, offered, slots) = (tally.full, tally.offered(), size.slots);
+                return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
+            }
+            self.grow_by_itself(size, Size { slots: 2 * size.slots, ..size })?;
+        }
     }
 
     /// What references to the table that was saved are to this one, which was loaded.

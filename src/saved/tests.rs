@@ -184,12 +184,18 @@ fn roots_of_other_machines_are_put_again() {
 #[test]
 fn full_slots_of_other_machines_find_room() {
     let device = Device::cpu_with_threads(1);
+    let layout = SlotLayout::test(8, 2, 2, 16);
     let table = BucketTable::builder(2).capacity(1 << 12).grows(true).build(&device).unwrap();
     let words = vectors(2, 3400);
     table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
-    let bytes = saved_elsewhere(&table.raw, SlotLayout::test(8, 2, 2, 16));
+    let bytes = saved_elsewhere(&table.raw, layout);
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
-    assert!(rows(&loaded) == rows(&table) && loaded.slots() >= 3400);
+    let slots = Header::read(&mut Source::new(&bytes[..], 16)).unwrap().fields.buckets * u64::from(layout.slots_per_bucket);
+    assert!(rows(&loaded) == rows(&table) && (slots..slots * 11 / 10).contains(&loaded.slots()), "no more than need be");
+    // Where they do not fit at all.
+    loaded.raw.put_all(&vectors(2, 60_000), 60_000).unwrap();
+    assert_eq!(loaded.len().unwrap(), 60_000);
+    let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
     assert_eq!(loaded.find_or_put_many(&vectors(2, 40_000)).unwrap().complete(&loaded).unwrap().seen, 3400, "it grows");
 }
 

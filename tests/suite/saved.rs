@@ -347,7 +347,7 @@ fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let fields = 16;
     let (mut parts, mut at) = (Vec::new(), header);
     parts.push(0..header - 4);
-    // Bytes of slots, nodes and rows are the last fields; how many rows are spare is the seventh number of 8 bytes.
+    // Where bytes of slots, nodes and rows are, in the fields; how many rows are spare is the seventh number of 8 bytes.
     for (number_of, bytes) in
         [number(fields + 184), number(fields + 192), number(fields + 200), 8 * number(fields + 128)].into_iter().enumerate()
     {
@@ -399,7 +399,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
         }
     };
     // Numbers in the header: near what they were, and far from it.
-    for at in (16..16 + 208).step_by(scaled(4, 12)) {
+    for at in (16..16 + 240).step_by(scaled(4, 12)) {
         for value in [0, 1, 2, 3, 33, 0x7FFF_FFFF, u32::MAX] {
             let mut changed = bytes.clone();
             changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -539,6 +539,7 @@ pub mod once {
 
     tests![
         compact_tables_of_every_width,
+        hash_families_are_compared,
         cuckoo_tables_keep_their_keys,
         strategies_are_kept,
         padded_and_dense_slots,
@@ -571,6 +572,26 @@ pub mod once {
                 assert!(loaded.contains_many(&keys).unwrap().iter().all(|stored| *stored));
             }
         }
+    }
+
+    /// Of which nothing would be found where it is.
+    fn hash_families_are_compared(device: &Device) {
+        let table = RootTable::builder().key_bits(40).capacity(1000).build(device).unwrap();
+        table.find_or_put_many(&[1, 2, 3]).unwrap().complete(&table).unwrap();
+        let mut bytes = saved(&table);
+        let parts = parts(&bytes);
+        // The seed, the factors, the step.
+        for at in [16 + 144, 16 + 208, 16 + 216, 16 + 224, 16 + 232] {
+            bytes[at] ^= 2;
+            sign(&mut bytes, &parts);
+            match fault(RootTable::load(device, &bytes[..])) {
+                FileFault::Damaged { what, .. } => assert!(what.contains("hash family"), "{what}"),
+                fault => panic!("{fault}"),
+            }
+            bytes[at] ^= 2;
+        }
+        sign(&mut bytes, &parts);
+        assert!(RootTable::load(device, &bytes[..]).unwrap().contains_many(&[1, 2, 3, 4]).unwrap() == [true, true, true, false]);
     }
 
     /// Nearly full, and after a relocation that was stopped at each of its calls (on a GPU, keys are in no slot then).
