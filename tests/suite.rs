@@ -77,7 +77,7 @@ const MODULES: &[&[Test]] = &[
     suite::reading::TESTS,
     suite::results::TESTS,
     suite::saved::TESTS,
-    suite::saved::once::TESTS,
+    suite::saved::saved_once::TESTS,
     suite::seeds::TESTS,
     suite::stale_references::TESTS,
     suite::stale_references::of_cuckoo_tables::TESTS,

@@ -3,7 +3,8 @@
 use super::header::Header;
 use super::slots::{SlotLayout, Vectors};
 use super::*;
-use crate::{BucketTable, IndexedTable, Strategy, TreeTable, VectorTable};
+use crate::{BucketTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTable};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Each of `width` words, of which the first ones tell them apart.
@@ -223,4 +224,65 @@ fn holes_are_kept() {
     loaded.find_or_put_many(&[50, 60]).unwrap().complete(&loaded).unwrap();
     assert_eq!(loaded.rows().unwrap().len(), 6);
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
+}
+
+/// A file of some table, and a function that loads it as that.
+fn small(kind: usize) -> (Vec<u8>, fn(&[u8]) -> Result<u64>) {
+    fn put<S: crate::Storage>(table: &VectorTable<S>) -> Vec<u8> {
+        table.find_or_put_many(&vectors(4, 6)).unwrap().complete(table).unwrap();
+        let mut bytes = Vec::new();
+        table.save(&mut bytes).unwrap();
+        bytes
+    }
+    let device = Device::cpu_with_threads(1);
+    match kind {
+        0 => (put(&BucketTable::new(&device, 4, 8).unwrap()), |bytes| {
+            BucketTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        1 => (put(&TreeTable::builder(4).capacity(8).nodes(40).build(&device).unwrap()), |bytes| {
+            TreeTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        2 => (put(&IndexedTable::new(&device, 4, 8).unwrap()), |bytes| {
+            IndexedTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        _ => {
+            let table = RootTable::builder().key_bits(20).capacity(8).build(&device).unwrap();
+            table.find_or_put_many(&[1, 2, 3, 4, 5, 6]).unwrap().complete(&table).unwrap();
+            let mut bytes = Vec::new();
+            table.save(&mut bytes).unwrap();
+            (bytes, |bytes| RootTable::load(&Device::cpu_with_threads(1), bytes)?.len())
+        }
+    }
+}
+
+proptest! {
+    /// The beginning of a file, and then anything.
+    #[test]
+    fn bytes_are_a_table_or_an_error(kind in 0..4usize, known in 0..2000usize, more: Vec<u8>) {
+        let (mut bytes, load) = small(kind);
+        let whole = bytes.len();
+        bytes.truncate(known);
+        let known = bytes.len();
+        bytes.extend(&more);
+        match load(&bytes) {
+            Ok(stored) => prop_assert!(stored == 6 && (known == whole || bytes[..whole] == small(kind).0[..])),
+            Err(Error::File { .. }) => prop_assert!(known < whole),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+    }
+
+    /// A file of which some bytes have changed.
+    #[test]
+    fn changed_bytes_are_an_error(kind in 0..4usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4)) {
+        let (bytes, load) = small(kind);
+        let mut changed = bytes.clone();
+        for (at, change) in changes {
+            changed[at.index(bytes.len())] ^= change;
+        }
+        match load(&changed) {
+            Ok(stored) => prop_assert!(stored == 6 && changed == bytes),
+            Err(Error::File { .. }) => prop_assert!(changed != bytes),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+    }
 }
