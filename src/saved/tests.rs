@@ -226,8 +226,11 @@ fn holes_are_kept() {
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
 }
 
-/// A file of some table, and a function that loads it as that.
-fn small(kind: usize) -> (Vec<u8>, fn(&[u8]) -> Result<u64>) {
+/// Loads a table of one kind, and gives how many vectors it has.
+type Load = fn(&[u8]) -> Result<u64>;
+
+/// A file of some table, and what loads it.
+fn small(kind: usize) -> (Vec<u8>, Load) {
     fn put<S: crate::Storage>(table: &VectorTable<S>) -> Vec<u8> {
         table.find_or_put_many(&vectors(4, 6)).unwrap().complete(table).unwrap();
         let mut bytes = Vec::new();
