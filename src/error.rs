@@ -287,6 +287,23 @@ pub enum Error {
         /// The system's answer.
         reason: String,
     },
+    /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was; a file that was
+    /// to be written is not there, or is what it was.
+    #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// Bytes of the table's file before.
+        at: u64,
+        /// The system's answer.
+        reason: String,
+    },
+    /// What a table was to be loaded from cannot be that. Nothing was made of it.
+    #[error("no table can be loaded from this: {fault}")]
+    File {
+        /// What is wrong with it.
+        fault: FileFault,
+    },
     /// The connection between the ranks of a cluster has ended: a rank is gone, has stalled, or a message is not what it must be.
     /// All ranks get this. Each one's table has what was stored, any part of a batch that was under way included; see
     /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
@@ -333,6 +350,52 @@ pub enum Error {
         own: String,
         /// What that one has.
         other: String,
+    },
+}
+
+/// What is wrong with what a table was to be loaded from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileFault {
+    /// It is something else.
+    #[error("it begins with the bytes {found:02x?}, which no saved table does")]
+    Foreign {
+        /// Its first bytes.
+        found: [u8; 8],
+    },
+    /// A later warpset has written it.
+    #[error("its format has version {version}, and this warpset reads versions up to {newest}")]
+    Newer {
+        /// That of the file.
+        version: u32,
+        /// The newest one that can be read.
+        newest: u32,
+    },
+    /// It ends too early.
+    #[error("it ends after {bytes} of {needed} bytes")]
+    Truncated {
+        /// Bytes that there are.
+        bytes: u64,
+        /// Bytes that there must be, as far as could be told.
+        needed: u64,
+    },
+    /// Bytes have changed, or were never those of a table.
+    #[error("it is damaged: {what} (the {bytes} bytes from byte {at} on)")]
+    Damaged {
+        /// What cannot be so.
+        what: String,
+        /// Where that is.
+        at: u64,
+        /// How many bytes that is.
+        bytes: u64,
+    },
+    /// It is a table of another kind or width than was asked for.
+    #[error("it is a {found}, not a {wanted}")]
+    OtherTable {
+        /// What it is.
+        found: String,
+        /// What was asked for.
+        wanted: String,
     },
 }
 

@@ -42,6 +42,7 @@
 //! - [Choosing a table](choosing_a_table): the kinds, bytes and speed, what to use instead.
 //! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, staging, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
+//! - [Files](files): saving and loading tables, references in files, the format.
 //! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
 //! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
@@ -71,13 +72,14 @@ mod device;
 mod error;
 #[doc(hidden)]
 pub mod faults;
+mod saved;
 mod table;
 
 #[doc(hidden)] // for tests and benches
 pub use crate::core::permutation;
 pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
-pub use error::{Error, Result};
+pub use error::{Error, FileFault, Result};
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
     Outcome, Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally,
@@ -97,6 +99,10 @@ pub mod memory_and_growth {}
 
 #[doc = include_str!("docs/errors.md")]
 pub mod errors {}
+
+#[cfg(feature = "cpu")] // for its examples
+#[doc = include_str!("docs/files.md")]
+pub mod files {}
 
 #[cfg_attr(doc, doc = include_str!("docs/pictures/claim.link"))]
 #[doc = include_str!("docs/threads_and_streams.md")]

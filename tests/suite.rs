@@ -30,6 +30,7 @@ mod suite {
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
+    pub mod saved;
     pub mod seeds;
     pub mod stale_references;
     pub mod strategies;
@@ -78,6 +79,8 @@ const MODULES: &[&[Test]] = &[
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
+    suite::saved::TESTS,
+    suite::saved::saved_once::TESTS,
     suite::seeds::TESTS,
     suite::stale_references::TESTS,
     suite::stale_references::of_cuckoo_tables::TESTS,

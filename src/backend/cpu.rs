@@ -1,5 +1,7 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
+mod parts;
+
 use super::reserved::Reserved;
 use crate::core::batch::{HostBatch, Progress};
 use crate::core::indexed::{Closing, RowCounts};
@@ -210,6 +212,13 @@ fn room(bytes: u64) -> Result<MmapMut> {
 
 impl CpuStore {
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
+        let mut store = Self::unfilled(parameters, threads)?;
+        store.clear(|| ())?;
+        Ok(store)
+    }
+
+    /// Zeros, which the system has memory for when they are written to.
+    pub(crate) fn unfilled(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let row_bytes = parameters.row_bytes(&geometry);
@@ -229,9 +238,7 @@ impl CpuStore {
             spare_cells: SPARE_CELLS as u32,
         });
         let spec = parameters.spec;
-        let mut store = Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored };
-        store.clear(|| ())?;
-        Ok(store)
+        Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored })
     }
 
     /// Vectors, and nodes.

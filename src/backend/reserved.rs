@@ -47,6 +47,11 @@ impl Reserved {
         self.address
     }
 
+    /// How many bytes have memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Makes it so large, unless it is larger. What is new is zeros.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::generation::Generation;
 use super::options::Parameters;
 use super::table::{RawTable, Sized};
 use super::view::RowMove;
-use crate::{Error, Result};
+use crate::{Error, Reference, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
@@ -37,6 +37,12 @@ pub(crate) struct Closing {
 /// Rows that a table whose index has so many slots has memory for.
 pub(crate) fn rows(slots: u64) -> u64 {
     slots + MORE_ROWS
+}
+
+/// Bits of a slot of an index that name a row, of a table that has so many rows.
+pub(crate) fn row_bits(rows: u64, slot_bits: u32) -> u32 {
+    // One more than the number of a row is at most how many there are.
+    if slot_bits == 32 { u64::BITS - rows.leading_zeros() } else { Reference::SLOT_BITS }
 }
 
 impl RowCounts {
@@ -240,7 +246,7 @@ impl RawTable {
 mod tests {
     use super::*;
     #[cfg(feature = "cpu")]
-    use crate::{Device, IndexedTable, Reference, Request};
+    use crate::{Device, IndexedTable, Request};
 
     fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<Closing> {
         RowCounts { stored, given, spares: spares.to_vec() }.close(first, true)

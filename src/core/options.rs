@@ -5,7 +5,7 @@ use super::size::{self, MAX_CAPACITY, Size, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
 use super::{compact, indexed, spec::Kind};
-use crate::{Device, Error, Reference, Result, Strategy};
+use crate::{Device, Error, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -131,11 +131,11 @@ impl SeedPair {
 /// All that is random in a table. It stays when the table grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
-    vectors: Vec<SeedPair>,
-    empty: [u32; 4],
-    nodes: [u64; 3],
+    pub vectors: Vec<SeedPair>,
+    pub empty: [u32; 4],
+    pub nodes: [u64; 3],
     /// The seed of the hash family of compact tables.
-    family: u64,
+    pub family: u64,
 }
 
 impl Seeds {
@@ -251,8 +251,7 @@ impl<'a> Parameters<'a> {
                     reuses: 1,
                 };
                 let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
-                // One more than the number of a row is at most the capacity.
-                let row_bits = if slot_bits == 32 { u64::BITS - capacity.leading_zeros() } else { Reference::SLOT_BITS };
+                let row_bits = indexed::row_bits(capacity, slot_bits);
                 View::Indexed {
                     view: IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows },
                     slot_bits,
@@ -266,7 +265,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The hash family of a compact table of keys of so many bits.
-    fn family(&self, key_bits: u32) -> Permutation<u64> {
+    pub(crate) fn family(&self, key_bits: u32) -> Permutation<u64> {
         match self.options.hash_mask {
             0 => Permutation::new(key_bits, [1; 3], 0),
             _ => Permutation::random(key_bits, &mut StdRng::seed_from_u64(self.seeds.family)),

@@ -70,7 +70,7 @@ fn prime_buckets(slots: u64, slots_per_bucket: u32) -> u64 {
 }
 
 /// Trial division: at most 2^18 divisions for the largest table that a terabyte of memory holds.
-fn is_prime(n: u64) -> bool {
+pub(crate) fn is_prime(n: u64) -> bool {
     n >= 2 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
 }
 

@@ -41,6 +41,16 @@ pub(crate) struct ProbeLengths {
     pub totals: ProbeTotals,
 }
 
+/// A part of a table's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Slots for vectors, keys or roots, or the index.
+    Slots,
+    Nodes,
+    /// Rows of an indexed table, of which there are some from the start.
+    Rows,
+}
+
 pub(crate) enum Store {
     #[cfg(feature = "cpu")]
     Cpu(Box<CpuStore>),
@@ -68,6 +78,37 @@ impl Store {
             #[cfg(feature = "cuda")]
             Machine::Cuda(gpu) => Ok(Self::Cuda(Box::new(CudaStore::new(gpu, parameters)?))),
         }
+    }
+
+    /// The same for a table whose every part is to be filled: what is in it is not said.
+    pub(crate) fn unfilled(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
+        match &device.machine {
+            #[cfg(feature = "cpu")]
+            Machine::Cpu { threads } => Ok(Self::Cpu(Box::new(CpuStore::unfilled(parameters, *threads)?))),
+            #[cfg(feature = "cuda")]
+            Machine::Cuda(gpu) => Ok(Self::Cuda(Box::new(CudaStore::new(gpu, parameters)?))),
+        }
+    }
+
+    /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
+    pub(crate) fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        on_store!(self.read_pieces(part, bytes, each))
+    }
+
+    /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
+    pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+        on_store!(self.read_at(part, offset, to))
+    }
+
+    /// Has `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
+    pub(crate) fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        on_store!(self.fill_pieces(part, bytes, each))
+    }
+
+    /// Says what is stored in a table whose parts were filled: vectors; nodes, or rows that were given; rows in order; and which
+    /// rows are spare.
+    pub(crate) fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()> {
+        on_store!(self.set_counts(counts, spares))
     }
 
     #[cfg(feature = "cuda")]

@@ -15,6 +15,7 @@ use crate::backend::workers::Workers;
 use crate::device::Device;
 #[cfg(any(feature = "cpu", feature = "cuda"))]
 use crate::device::Machine;
+use crate::saved::Loaded;
 use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
@@ -22,13 +23,15 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 pub(crate) struct RawTable {
     pub device: Device,
     pub(crate) options: Options,
-    pub(super) seeds: Seeds,
+    pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: RwLock<Sized>,
     /// Of an indexed table: who may have references to its rows.
     pub(crate) calls: Calls,
     /// Of an indexed table: arrays of values beside its rows.
     pub(super) arrays: Arrays,
+    /// If it was loaded, and lies as the table that was saved.
+    pub(crate) loaded: Option<Loaded>,
 }
 
 /// The part of a table that growth replaces.
@@ -45,9 +48,13 @@ pub(crate) struct Sized {
 impl Sized {
     /// The memory of a table of this size, empty.
     pub(super) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
-        let store = Store::new(device, parameters)?;
+        Ok(Self::of(Store::new(device, parameters)?, parameters))
+    }
+
+    /// Of memory that was made of these parameters.
+    pub(crate) fn of(store: Store, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Ok(Self { store, spec, buckets, node_buckets, generation: Generation::next() })
+        Self { store, spec, buckets, node_buckets, generation: Generation::next() }
     }
 
     /// An error if a reference is of another generation or another table.
@@ -68,7 +75,7 @@ impl Sized {
     }
 
     /// Vectors and nodes that are stored.
-    pub(super) fn stored(&self) -> Result<[u64; 2]> {
+    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         let [vectors, nodes] = self.store.stored()?;
         // In other tables nothing is counted there.
         Ok([vectors, if self.spec.is_tree() { nodes } else { 0 }])
@@ -76,7 +83,7 @@ impl Sized {
 }
 
 /// The layout of a spec on a device: computed by its kernels, which are compiled for that on a GPU.
-fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
+pub(crate) fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
     match &device.machine {
         #[cfg(feature = "cpu")]
         Machine::Cpu { .. } => Ok(crate::backend::cpu::geometry(spec)),
@@ -87,14 +94,23 @@ fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
 
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
+        let spec = options.spec(device, options.size())?;
+        Self::with_seeds(device, options, Seeds::draw(&options, spec))
+    }
+
+    pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
         let size = options.size();
         let spec = options.spec(device, size)?;
         let geometry = geometry(device, spec)?;
-        let seeds = Seeds::draw(&options, spec);
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
+        Ok(Self::of_store(device, options, seeds, geometry, sized))
+    }
+
+    pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: Sized) -> Self {
+        let (device, sized) = (device.clone(), RwLock::new(sized));
         let (calls, arrays) = (Calls::default(), Arrays::default());
-        Ok(Self { device: device.clone(), options, seeds, geometry, sized: RwLock::new(sized), calls, arrays })
+        Self { device, options, seeds, geometry, sized, calls, arrays, loaded: None }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -127,7 +143,7 @@ impl RawTable {
         }
     }
 
-    pub(super) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
+    pub(crate) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
         self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -141,7 +157,7 @@ impl RawTable {
     }
 
     /// The layout of the table as it is now.
-    fn geometry_of(&self, sized: &Sized) -> Geometry {
+    pub(crate) fn geometry_of(&self, sized: &Sized) -> Geometry {
         self.geometry.of_spec(sized.spec)
     }
 
@@ -162,7 +178,7 @@ impl RawTable {
         self.bytes_of(&self.sized())
     }
 
-    fn bytes_of(&self, sized: &Sized) -> u64 {
+    pub(crate) fn bytes_of(&self, sized: &Sized) -> u64 {
         let rows = sized.store.row_bytes();
         sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows
     }

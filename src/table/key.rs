@@ -16,6 +16,10 @@ pub trait Key: sealed::Sealed + 'static {
 
     #[doc(hidden)]
     fn owned(words: &[u32]) -> Self::Owned;
+
+    /// Words a vector, if that is known before a table is made.
+    #[doc(hidden)]
+    const WIDTH: Option<usize>;
 }
 
 /// Vectors as 32-bit words, `width` of them one after another for each vector: the keys of a [`VectorTable`](crate::VectorTable).
@@ -23,6 +27,8 @@ pub trait Key: sealed::Sealed + 'static {
 pub enum Words {}
 
 impl Key for Words {
+    const WIDTH: Option<usize> = None;
+
     type Element = u32;
     type Owned = Vec<u32>;
 
@@ -36,6 +42,8 @@ impl Key for Words {
 }
 
 impl<K: NoUninit + AnyBitPattern> Key for K {
+    const WIDTH: Option<usize> = Some(size_of::<K>() / 4);
+
     type Element = K;
     type Owned = K;
 

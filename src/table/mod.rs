@@ -7,6 +7,7 @@ mod key;
 mod outcome;
 mod request;
 mod rows;
+mod saved;
 mod stats;
 mod storage;
 mod strategy;

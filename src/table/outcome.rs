@@ -36,7 +36,9 @@ impl fmt::Display for Outcome {
 /// given a reference of another table. Only as [parents](crate::Request::parents) without masks stale references do no harm, and
 /// count as none. Kernels know slots by their numbers only; [`Table::reference`] makes a reference of such a number.
 ///
-/// Generations are numbers of 24 bits, counted for all tables of a process. So after 2^24 - 1 of them a number comes again.
+/// Generations are numbers of 24 bits, counted for all tables of a process, from a random one on. So after 2^24 - 1 of them a
+/// number comes again. References to a table that was [saved](Table::save) become those to the loaded one by
+/// [`Table::loaded_references`].
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]

@@ -20,6 +20,8 @@ tests_of_all_kinds!(
     reading,
     iteration,
     making_a_table,
+    saving,
+    loading,
     callbacks_that_panic,
     batches_that_are_stopped,
     batches_that_are_stopped_and_grow,
@@ -186,6 +188,35 @@ fn iteration<S: Kind>(device: &Device) {
                 assert_eq!(rows.len() * WIDTH, stored().len(), "{about}");
             }
             works(table, about);
+        },
+    );
+}
+
+fn saving<S: Kind>(device: &Device) {
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| {
+            let mut bytes = Vec::new();
+            table.save(&mut bytes).map(|()| bytes)
+        },
+        |table, result, about| {
+            if let Ok(bytes) = result {
+                works(&VectorTable::<S>::load(device, &bytes[..]).unwrap(), about);
+            }
+            works(table, about);
+        },
+    );
+}
+
+/// There is the table, or none, and then the next one can be loaded.
+fn loading<S: Kind>(device: &Device) {
+    let mut bytes = Vec::new();
+    prepared::<S>(device, roomy(WIDTH, offered().len() as u64)).save(&mut bytes).unwrap();
+    with_each_failure(
+        || (),
+        |()| VectorTable::<S>::load(device, &bytes[..]),
+        |(), result, about| {
+            works(&result.or_else(|_| VectorTable::<S>::load(device, &bytes[..])).unwrap(), about);
         },
     );
 }

@@ -6,6 +6,7 @@ mod gpu;
 mod kernels;
 mod memory;
 pub(crate) mod nvrtc;
+mod parts;
 mod relocation;
 mod reserved;
 mod rows;

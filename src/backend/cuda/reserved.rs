@@ -79,11 +79,11 @@ impl ReservedMemory {
         unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
     }
 
-    /// Copies `data` to byte `offset`, in order with the work of `stream`.
+    /// Copies `data` to byte `offset`, in order with the work of `stream`. Pageable `data` is copied before the call returns.
     ///
     /// # Safety
     ///
-    /// `data` must not be changed or freed before `stream` has passed this point.
+    /// Pinned `data` must not be changed or freed before `stream` has passed this point.
     pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: u64, data: &[T], stream: sys::CUstream) -> Result<()> {
         assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
         pass("copying to the GPU")?;

@@ -230,6 +230,41 @@ impl CudaStore {
         }
     }
 
+    /// Sees to it that there is memory for so many bytes of rows, which are to be filled.
+    pub(super) fn make_rows(&self, bytes: u64) -> Result<()> {
+        self.rows.as_ref().map_or(Ok(()), |rows| rows.memory().words.grow(bytes))
+    }
+
+    /// Enqueues a copy of the bytes of rows from `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// As [`ReservedMemory::read_async`].
+    pub(super) unsafe fn read_rows_async(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        // SAFETY: the caller's.
+        self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.read_async(offset, to, self.stream()) })
+    }
+
+    /// Enqueues a copy to the bytes of rows from `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// As [`ReservedMemory::write_async`].
+    pub(super) unsafe fn write_rows_async(&self, offset: u64, from: &[u8]) -> Result<()> {
+        // SAFETY: the caller's.
+        self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.write_async(offset, from, self.stream()) })
+    }
+
+    /// Says which rows an indexed table has that was filled.
+    pub(super) fn set_row_counts(&mut self, given: u64, dense: u64, spares: &[u64]) -> Result<()> {
+        if self.rows.is_some() {
+            self.set_spares(spares)?;
+            self.set_given(given)?;
+            self.set_dense(dense);
+        }
+        Ok(())
+    }
+
     /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
     ///
     /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an

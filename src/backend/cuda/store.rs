@@ -10,7 +10,7 @@ use super::workspace::Workspace;
 use crate::core::batch::{HostBatch, Progress};
 use crate::core::memory::zeroed;
 use crate::core::options::{Addresses, Parameters};
-use crate::core::store::{ProbeLengths, Search};
+use crate::core::store::{Part, ProbeLengths, Search};
 use crate::core::view::{BatchView, Counts, ProbeTotals, View};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
@@ -148,6 +148,15 @@ impl CudaStore {
 
     pub(super) fn spec(&self) -> Spec {
         self.spec
+    }
+
+    /// The memory of a part, but of rows.
+    pub(super) fn part_memory(&self, part: Part) -> Option<&DeviceMemory> {
+        match part {
+            Part::Slots => Some(&self._slots),
+            Part::Nodes => self._nodes.as_ref(),
+            Part::Rows => None,
+        }
     }
 
     pub(super) fn stored_memory(&self) -> &DeviceMemory {

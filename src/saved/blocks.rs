@@ -1,0 +1,165 @@
+//! What is written and read, byte after byte: blocks with checksums, and errors that say where.
+
+use crate::{Error, FileFault, Result, faults};
+use crc32fast::Hasher;
+use std::io::{ErrorKind, Read, Write};
+
+/// Bytes that have a checksum of their own; the last block of a part has fewer.
+pub(crate) const BLOCK: usize = 1 << 20;
+
+/// Bytes of a checksum.
+pub(super) const CHECKSUM: u64 = 4;
+
+/// The checksum of a block: also of which file it belongs to (by its header's checksum), and of where it is there.
+fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(&file.to_le_bytes());
+    hasher.update(&part.to_le_bytes());
+    hasher.update(&number.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// Bytes of a file that a part of so many takes.
+pub(super) fn stored_bytes(bytes: u64) -> u64 {
+    bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM
+}
+
+fn refused(doing: &'static str, at: u64, error: &std::io::Error) -> Error {
+    Error::Io { doing, at, reason: error.to_string() }
+}
+
+/// Where a table is saved to.
+pub(super) struct Sink<W> {
+    to: W,
+    /// Bytes written so far.
+    at: u64,
+    /// The header's checksum.
+    file: u32,
+}
+
+impl<W: Write> Sink<W> {
+    pub(super) fn new(to: W) -> Self {
+        Self { to, at: 0, file: 0 }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if faults::strikes() {
+            return Err(Error::Io { doing: "writing a table", at: self.at, reason: faults::ON_PURPOSE.into() });
+        }
+        self.to.write_all(bytes).map_err(|error| refused("writing a table", self.at, &error))?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The header, which gets its checksum.
+    pub(super) fn header(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file = crc32fast::hash(bytes);
+        self.write(bytes)?;
+        self.write(&self.file.to_le_bytes())
+    }
+
+    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &[u8]) -> Result<()> {
+        for block in bytes.chunks(BLOCK) {
+            self.write(block)?;
+            self.write(&checksum(self.file, part, *first, block).to_le_bytes())?;
+            *first += 1;
+        }
+        Ok(())
+    }
+
+    /// Hands on what a writer may have kept.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.to.flush().map_err(|error| refused("writing a table", self.at, &error))
+    }
+}
+
+/// Where a table is loaded from.
+pub(super) struct Source<R> {
+    from: R,
+    /// Bytes read so far.
+    at: u64,
+    /// How many there must be, as far as is known.
+    needed: u64,
+    /// The header's checksum.
+    file: u32,
+}
+
+impl<R: Read> Source<R> {
+    /// Of at least so many bytes.
+    pub(super) fn new(from: R, needed: u64) -> Self {
+        Self { from, at: 0, needed, file: 0 }
+    }
+
+    /// Now that it is known how many bytes there must be.
+    pub(super) fn needs(&mut self, needed: u64) {
+        self.needed = needed;
+    }
+
+    /// What is wrong with bytes up to this one.
+    pub(super) fn damaged(&self, what: String, bytes: u64) -> Error {
+        FileFault::Damaged { what, at: self.at - bytes, bytes }.into()
+    }
+
+    /// Reads all of `bytes`, or as many as there are; gives how many.
+    pub(super) fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            if faults::strikes() {
+                return Err(Error::Io { doing: "reading a table", at: self.at, reason: faults::ON_PURPOSE.into() });
+            }
+            match self.from.read(&mut bytes[done..]) {
+                Ok(0) => break,
+                Ok(count) => {
+                    done += count;
+                    self.at += count as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(refused("reading a table", self.at, &error)),
+            }
+        }
+        Ok(done)
+    }
+
+    pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
+        if self.read_up_to(bytes)? < bytes.len() {
+            return Err(self.truncated());
+        }
+        Ok(())
+    }
+
+    /// It has ended before it should.
+    pub(super) fn truncated(&self) -> Error {
+        FileFault::Truncated { bytes: self.at, needed: self.needed }.into()
+    }
+
+    /// The header's checksum, which comes after its bytes.
+    pub(super) fn check_header(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file = crc32fast::hash(bytes);
+        let mut stored = [0; CHECKSUM as usize];
+        self.read(&mut stored)?;
+        self.compare(self.file, stored, bytes.len() as u64)
+    }
+
+    fn compare(&self, computed: u32, stored: [u8; 4], bytes: u64) -> Result<()> {
+        let stored = u32::from_le_bytes(stored);
+        if stored == computed {
+            return Ok(());
+        }
+        let what = format!("the checksum is {stored:#010x}, of these bytes it would be {computed:#010x}");
+        Err(self.damaged(what, bytes + CHECKSUM))
+    }
+
+    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &mut [u8]) -> Result<()> {
+        for block in bytes.chunks_mut(BLOCK) {
+            self.read(block)?;
+            let mut stored = [0; CHECKSUM as usize];
+            self.read(&mut stored)?;
+            self.compare(checksum(self.file, part, *first, block), stored, block.len() as u64)?;
+            *first += 1;
+        }
+        Ok(())
+    }
+}

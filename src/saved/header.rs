@@ -1,0 +1,357 @@
+//! What a file says of its table before the table itself: src/docs/files.md describes it.
+
+use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
+use super::slots::SlotLayout;
+use crate::core::options::{Choice, Options, Parameters, SeedPair, Seeds};
+use crate::core::size::{self, MAX_CAPACITY, MAX_NODES, node_bytes};
+use crate::core::spec::Spec;
+use crate::core::table::{RawTable, Sized};
+use crate::{Error, FileFault, Reference, Result, Strategy};
+use bytemuck::{Pod, Zeroable};
+use std::io::{Read, Write};
+
+/// Its first byte is no text, and line ends that a transfer as text would change are in it.
+const MAGIC: [u8; 8] = *b"\x93WPS\r\n\x1a\n";
+
+/// The format that is written, and the newest that is read.
+const VERSION: u32 = 1;
+
+/// Bytes of a header at most.
+const MOST_BYTES: u64 = 8 << 10;
+
+/// Bytes before the fields: the magic, the version, and the bytes of the header with its checksum.
+const START: u64 = 16;
+
+const GROWS: u32 = 1;
+const DENSE: u32 = 2;
+const CUCKOO: u32 = 4;
+
+/// The fields of a header, without padding. The seeds of the hash come after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Fields {
+    /// Of table: see `kind_of`.
+    kind: u32,
+    pub width: u32,
+    flags: u32,
+    /// Of keys, or compact roots.
+    key_bits: u32,
+    /// Of a compact table or an index.
+    pub slot_bits: u32,
+    /// Those that the caller has chosen; 0: none.
+    chosen_slot_bits: u32,
+    pub slot_layout: SlotLayout,
+    /// Pairs of seeds.
+    seeds: u32,
+    node_hash_mask: u32,
+    empty: [u32; 4],
+    strategy: [u8; 16],
+    pub buckets: u64,
+    pub node_buckets: u64,
+    /// Vectors that are stored.
+    pub stored: u64,
+    pub nodes: u64,
+    /// Rows of an indexed table that were given; those known to be stored, from the first on; spare ones.
+    pub given: u64,
+    pub dense: u64,
+    pub spares: u64,
+    hash_mask: u64,
+    family: u64,
+    /// Of the references to the table that was saved.
+    pub generation: u64,
+    node_seeds: [u64; 3],
+    /// Of the parts.
+    pub slot_bytes: u64,
+    pub node_bytes: u64,
+    pub row_bytes: u64,
+    /// Of the hash family of compact slots, which the seed `family` gives.
+    factors: [u64; 3],
+    step: u64,
+}
+
+pub(super) struct Header {
+    pub fields: Fields,
+    pub seeds: Seeds,
+    /// What the table was made as.
+    pub options: Options,
+}
+
+/// The number of a table's kind, and its name.
+fn kind_of(choice: &Choice) -> (u32, &'static str) {
+    match choice {
+        Choice::Bucket { .. } => (0, "BucketTable"),
+        Choice::Tree { .. } => (1, "TreeTable"),
+        Choice::Compact { .. } => (2, "RootTable"),
+        Choice::CompactTree { .. } => (3, "CompactTreeTable"),
+        Choice::Indexed => (4, "IndexedTable"),
+    }
+}
+
+fn described(choice: &Choice, width: Option<usize>) -> String {
+    let (_, name) = kind_of(choice);
+    match width {
+        Some(width) => format!("{name} of {width}-word vectors"),
+        None => name.into(),
+    }
+}
+
+impl Header {
+    /// Of a table that nothing else uses.
+    pub(super) fn of(raw: &RawTable, sized: &Sized) -> Result<Self> {
+        let (options, seeds) = (raw.options, &raw.seeds);
+        let mut strategy = [0; 16];
+        let name = sized.spec.strategy().to_string();
+        strategy[..name.len()].copy_from_slice(name.as_bytes());
+        let chosen_slot_bits = match options.choice {
+            Choice::Compact { slot_bits, .. } | Choice::CompactTree { slot_bits } => slot_bits.unwrap_or(0),
+            _ => 0,
+        };
+        let (key_bits, slot_bits) = sized.spec.key_and_slot_bits().unwrap_or((0, sized.spec.index_slot_bits()));
+        let flag = |is: bool, flag: u32| if is { flag } else { 0 };
+        let [stored, nodes] = sized.stored()?;
+        let rows = sized.store.row_counts()?;
+        let geometry = raw.geometry_of(sized);
+        let fields = Fields {
+            kind: kind_of(&options.choice).0,
+            width: options.width as u32,
+            flags: flag(options.grows, GROWS)
+                | flag(matches!(options.choice, Choice::Bucket { dense: true }), DENSE)
+                | flag(options.is_cuckoo(), CUCKOO),
+            key_bits,
+            slot_bits,
+            chosen_slot_bits,
+            slot_layout: SlotLayout::of(sized.spec, &geometry, raw.device.is_gpu()),
+            seeds: seeds.vectors.len() as u32,
+            node_hash_mask: options.node_hash_mask,
+            empty: seeds.empty,
+            strategy,
+            buckets: sized.buckets,
+            node_buckets: sized.node_buckets,
+            stored,
+            nodes,
+            given: rows.given,
+            dense: sized.store.dense(),
+            spares: rows.spares.len() as u64,
+            hash_mask: options.hash_mask,
+            family: seeds.family,
+            generation: sized.generation.number(),
+            node_seeds: seeds.nodes,
+            slot_bytes: sized.spec.bytes(&geometry, sized.buckets),
+            node_bytes: node_bytes(sized.node_buckets),
+            row_bytes: sized.spec.row_bytes(rows.given),
+            factors: [0; 3],
+            step: 0,
+        };
+        let Sized { spec, buckets, node_buckets, .. } = *sized;
+        let fields = fields.with_family(&Parameters { options: &options, seeds, spec, buckets, node_buckets });
+        Ok(Self { fields, seeds: seeds.clone(), options })
+    }
+
+    /// Bytes of the header, its checksum included.
+    fn bytes(seeds: usize) -> u64 {
+        START + size_of::<Fields>() as u64 + seeds as u64 * size_of::<SeedPair>() as u64 + CHECKSUM
+    }
+
+    /// Bytes of the whole file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        let Fields { slot_bytes, node_bytes, row_bytes, spares, .. } = self.fields;
+        let parts = [slot_bytes, node_bytes, row_bytes, spares * 8].map(stored_bytes);
+        Self::bytes(self.seeds.vectors.len()) + parts.into_iter().sum::<u64>()
+    }
+
+    pub(super) fn write<W: Write>(&self, to: &mut Sink<W>) -> Result<()> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((Self::bytes(self.seeds.vectors.len()) as u32).to_le_bytes());
+        bytes.extend(bytemuck::bytes_of(&self.fields));
+        bytes.extend(bytemuck::cast_slice::<SeedPair, u8>(&self.seeds.vectors));
+        to.header(&bytes)
+    }
+
+    /// Reads a header, and finds it to be one of a table that there can be.
+    pub(super) fn read<R: Read>(from: &mut Source<R>) -> Result<Self> {
+        let mut bytes = vec![0; START as usize];
+        let magic = from.read_up_to(&mut bytes[..MAGIC.len()])?;
+        if bytes[..magic] != MAGIC[..magic] {
+            let found = std::array::from_fn(|at| bytes[at]);
+            return Err(FileFault::Foreign { found }.into());
+        }
+        if magic < MAGIC.len() {
+            return Err(from.truncated());
+        }
+        from.read(&mut bytes[MAGIC.len()..])?;
+        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let (version, header_bytes) = (number(8), u64::from(number(12)));
+        if version > VERSION {
+            return Err(FileFault::Newer { version, newest: VERSION }.into());
+        }
+        if version == 0 || !(Self::bytes(0)..=MOST_BYTES).contains(&header_bytes) {
+            return Err(from.damaged(format!("version {version} has no header of {header_bytes} bytes"), START));
+        }
+        bytes.resize((header_bytes - CHECKSUM) as usize, 0);
+        from.needs(header_bytes);
+        from.read(&mut bytes[START as usize..])?;
+        from.check_header(&bytes)?;
+        let (fields, seeds) = bytes[START as usize..].split_at(size_of::<Fields>());
+        let fields: Fields = bytemuck::pod_read_unaligned(fields);
+        if seeds.len() != fields.seeds as usize * size_of::<SeedPair>() {
+            let what = format!("{} bytes of seeds, but {} pairs of them", seeds.len(), fields.seeds);
+            return Err(from.damaged(what, header_bytes));
+        }
+        let wrong = |what: String| from.damaged(format!("no table has {what}"), header_bytes);
+        let options = fields.options().map_err(wrong)?;
+        let Fields { empty, node_seeds: nodes, family, .. } = fields;
+        let seeds = Seeds { vectors: bytemuck::allocation::pod_collect_to_vec(seeds), empty, nodes, family };
+        fields.check_counts().map_err(wrong)?;
+        let header = Self { fields, seeds, options };
+        from.needs(header.file_bytes());
+        Ok(header)
+    }
+
+    /// An error unless this is a table of that kind, and of that width, if one is given.
+    pub(super) fn check_is(&self, choice: &Choice, width: Option<usize>) -> Result<()> {
+        let own = self.options.width;
+        if kind_of(&self.options.choice).0 == kind_of(choice).0 && width.is_none_or(|width| width == own) {
+            return Ok(());
+        }
+        let found = described(&self.options.choice, Some(own));
+        Err(FileFault::OtherTable { found, wanted: described(choice, width) }.into())
+    }
+
+    /// What the table is compiled for on a device with compare-and-swaps of so many bytes; none if there is no such table.
+    pub(super) fn spec(&self, chunk_bytes: u32) -> Option<Spec> {
+        let Fields { key_bits, slot_bits, node_buckets, .. } = self.fields;
+        let width = self.options.width;
+        let bucket = Spec::bucket(width, chunk_bytes);
+        match self.options.choice {
+            Choice::Bucket { dense: true } => bucket.map(Spec::dense),
+            Choice::Bucket { dense: false } => bucket,
+            Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
+            Choice::Compact { cuckoo, .. } => Spec::compact(key_bits, slot_bits, cuckoo, chunk_bytes),
+            Choice::CompactTree { .. } if width <= 2 => bucket,
+            Choice::CompactTree { .. } if key_bits != Spec::root_bits(width, 2 * node_buckets) => return None,
+            Choice::CompactTree { .. } => Spec::compact_tree(width, key_bits, slot_bits, chunk_bytes),
+            Choice::Indexed if ![32, 64].contains(&slot_bits) => return None,
+            Choice::Indexed => Spec::indexed(width, slot_bits, chunk_bytes),
+        }
+        .ok()
+    }
+}
+
+impl Fields {
+    /// What the table was made as, or what no table is made as.
+    fn options(&self) -> Result<Options, String> {
+        let Self { kind, width, flags, key_bits, chosen_slot_bits, .. } = *self;
+        if flags & !(GROWS | DENSE | CUCKOO) != 0 {
+            return Err(format!("flags {flags:#x}"));
+        }
+        let chosen = (chosen_slot_bits != 0).then_some(chosen_slot_bits);
+        if chosen.is_some_and(|bits| ![16, 32, 64].contains(&bits)) {
+            return Err(format!("slots of {chosen_slot_bits} bits"));
+        }
+        let choice = match kind {
+            0 => Choice::Bucket { dense: flags & DENSE != 0 },
+            1 => Choice::Tree { strategy: self.strategy()? },
+            2 if width != 2 => return Err(format!("keys of {width} words")),
+            2 => Choice::Compact { key_bits, slot_bits: chosen, cuckoo: flags & CUCKOO != 0 },
+            3 => Choice::CompactTree { slot_bits: chosen },
+            4 => Choice::Indexed,
+            _ => return Err(format!("the kind {kind}")),
+        };
+        let options = Options::new(choice, width as usize);
+        let Self { hash_mask, node_hash_mask, .. } = *self;
+        Ok(Options { grows: flags & GROWS != 0, hash_mask, node_hash_mask, ..options })
+    }
+
+    /// With the constants of the hash family of compact slots.
+    fn with_family(self, parameters: &Parameters<'_>) -> Self {
+        let Some((key_bits, _)) = parameters.spec.key_and_slot_bits() else { return Self { factors: [0; 3], step: 0, ..self } };
+        let family = parameters.family(key_bits);
+        Self { factors: family.multipliers, step: family.step, ..self }
+    }
+
+    /// Whether the seed still gives the hash family by which the slots were filled. (A later generator of random numbers may
+    /// give another.)
+    pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
+        let made = self.with_family(parameters);
+        if made == *self {
+            return Ok(());
+        }
+        let (said, made) = ((self.factors, self.step), (made.factors, made.step));
+        Err(format!("the hash family {said:x?}, where its seed makes {made:x?}"))
+    }
+
+    fn strategy(&self) -> Result<Strategy, String> {
+        let name = String::from_utf8_lossy(&self.strategy);
+        let name = name.trim_end_matches('\0');
+        name.parse().map_err(|_| format!("the strategy `{name}`"))
+    }
+
+    /// Of numbers whose sums and products the rest computes with. What they have to do with each other depends on the layout.
+    fn check_counts(&self) -> Result<(), String> {
+        let Self { buckets, node_buckets, stored, nodes, given, dense, spares, generation, .. } = *self;
+        let most = 1 << Reference::SLOT_BITS;
+        let limits = [
+            ("buckets", buckets, most),
+            ("node buckets", node_buckets, MAX_NODES / 2),
+            ("vectors", stored, most),
+            ("nodes", nodes, node_buckets.saturating_mul(2)),
+            ("rows", given, most),
+            ("rows in order", dense, given),
+            ("spare rows", spares, given),
+            ("as generation", generation, u64::MAX >> Reference::SLOT_BITS),
+            ("bytes of slots", self.slot_bytes, 1 << 56),
+            ("bytes of nodes", self.node_bytes, 1 << 56),
+            ("bytes of rows", self.row_bytes, 1 << 56),
+        ];
+        match limits.into_iter().find(|(_, number, most)| number > most) {
+            Some((what, number, most)) => Err(format!("{number} {what}, but {most} at most")),
+            None if buckets == 0 || generation == 0 => Err(format!("{buckets} buckets and generation {generation}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a table of this spec has these parts.
+    pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::core::view::Geometry) -> Result<(), String> {
+        let Self { buckets, node_buckets, given, stored, slot_bits, .. } = *self;
+        let slots_per_bucket = if spec.is_indexed() { 256 / slot_bits } else { self.slot_layout.slots_per_bucket };
+        let is_right = match spec.layout(buckets.clamp(2, u64::from(u32::MAX))) {
+            // Levels of compact tables.
+            Some(_) => (2..=u64::from(u32::MAX)).contains(&buckets),
+            None if spec.is_compact() => false,
+            None => size::is_prime(buckets) && buckets * u64::from(slots_per_bucket) <= MAX_CAPACITY + (1 << 16),
+        };
+        if !is_right {
+            return Err(format!("{buckets} buckets"));
+        }
+        let nodes_are_right = if spec.is_tree() { size::is_prime(node_buckets) } else { node_buckets == 0 };
+        if !nodes_are_right || 2 * node_buckets > MAX_NODES {
+            return Err(format!("{node_buckets} buckets of nodes"));
+        }
+        let slots = buckets * u64::from(slots_per_bucket);
+        if spec.is_indexed() && (given > spec.rows(geometry, buckets) || stored > given || (slot_bits == 32 && slots > 1 << 25)) {
+            return Err(format!("{given} rows, {stored} of them stored, and {slots} slots of {slot_bits} bits"));
+        }
+        let slot_bytes = match spec.is_compact() || spec.is_indexed() {
+            true => spec.bytes(geometry, buckets),
+            false => self.slot_layout.bytes(buckets),
+        };
+        let bytes = [slot_bytes, node_bytes(node_buckets), if spec.is_indexed() { spec.row_bytes(given) } else { 0 }];
+        let said = [self.slot_bytes, self.node_bytes, self.row_bytes];
+        if bytes != said || self.seeds != spec.hashed_words() + 1 {
+            return Err(format!("parts of {said:?} bytes and {} pairs of seeds, but {bytes:?}", self.seeds));
+        }
+        Ok(())
+    }
+}
+
+const _: () = {
+    assert!(cfg!(target_endian = "little"), "numbers in files have their low bytes first");
+    assert!(size_of::<Fields>() == 240);
+};
+
+impl From<FileFault> for Error {
+    fn from(fault: FileFault) -> Self {
+        Self::File { fault }
+    }
+}

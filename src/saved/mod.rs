@@ -1,0 +1,265 @@
+//! Tables on disk: the format is described in src/docs/files.md.
+//!
+//! A file holds the memory of the table, as it is, and so loads at the speed of the disk. Nodes, compact slots, an index and rows
+//! lie alike on every machine. Slots for vectors, and for roots of trees that are not compact, lie as the machine's
+//! compare-and-swaps want it: where they differ, the vectors, or roots, are read out of them and put again.
+//!
+//! What comes from a file is believed where a wrong value makes wrong answers, which checksums are for, and checked where it
+//! would make an access outside the table: sizes, and the numbers of rows in an index. (References to nodes are checked by
+//! whoever follows them: tree/nodes.cuh.)
+
+mod blocks;
+mod file;
+mod header;
+mod slots;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
+
+pub(crate) use blocks::BLOCK;
+
+use crate::core::generation::Generation;
+use crate::core::growth::GROW_AT_MOST;
+use crate::core::indexed::row_bits;
+use crate::core::options::{Choice, Options, Parameters};
+use crate::core::size::{MAX_CAPACITY, Size};
+use crate::core::store::{Part, Store};
+use crate::core::table::{RawTable, Sized, geometry};
+use crate::{Device, Error, FileFault, Reference, Request, Result, Spec};
+use blocks::{Sink, Source};
+use header::{Fields, Header};
+use slots::{SlotLayout, Vectors};
+use std::io::{Read, Write};
+
+/// The parts of a file, in their order.
+const SLOTS: u32 = 0;
+const NODES: u32 = 1;
+const ROWS: u32 = 2;
+const SPARES: u32 = 3;
+
+/// The table that a table was loaded from: references to that one are to the same slots of this one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
+    /// The number of its generation.
+    saved: u64,
+    /// As long as the table is of this one.
+    now: Generation,
+}
+
+impl RawTable {
+    /// Waits for operations under way, and holds up those that come.
+    pub(crate) fn save(&self, to: impl Write) -> Result<()> {
+        let sized = self.sized_exclusively();
+        sized.store.settle()?;
+        sized.store.put_displaced_back()?;
+        let header = Header::of(self, &sized)?;
+        let Fields { slot_bytes, node_bytes, row_bytes, .. } = header.fields;
+        let mut to = Sink::new(to);
+        header.write(&mut to)?;
+        for (number, part, bytes) in
+            [(SLOTS, Part::Slots, slot_bytes), (NODES, Part::Nodes, node_bytes), (ROWS, Part::Rows, row_bytes)]
+        {
+            let mut block = 0;
+            sized.store.read_pieces(part, bytes, &mut |piece| to.blocks(number, &mut block, piece))?;
+        }
+        let spares = sized.store.row_counts()?.spares;
+        to.blocks(SPARES, &mut 0, bytemuck::cast_slice(&spares))?;
+        to.finish()
+    }
+
+    /// A table of the kind that `choice` has, of vectors of so many words, if that is said. If it is known how many bytes there
+    /// are, these must be the file.
+    pub(crate) fn load(
+        device: &Device,
+        choice: &Choice,
+        width: Option<usize>,
+        from: impl Read,
+        bytes: Option<u64>,
+    ) -> Result<Self> {
+        let mut from = Source::new(from, 16);
+        let header = Header::read(&mut from)?;
+        header.check_is(choice, width)?;
+        let needed = header.file_bytes();
+        match bytes {
+            Some(bytes) if bytes < needed => return Err(FileFault::Truncated { bytes, needed }.into()),
+            Some(bytes) if bytes > needed => {
+                let what = format!("{} bytes come after the table's end", bytes - needed);
+                return Err(FileFault::Damaged { what, at: needed, bytes: bytes - needed }.into());
+            }
+            _ => {}
+        }
+        let damaged = |what: String| from.damaged(format!("no table has {what}"), 0);
+        let no_table = || damaged("these widths and bits".into());
+        let spec = header.spec(device.chunk_bytes()).ok_or_else(no_table)?;
+        let geometry = geometry(device, spec)?.of_spec(spec);
+        let own = SlotLayout::of(spec, &geometry, device.is_gpu());
+        let fields = header.fields;
+        let has_slots = own.slots_per_bucket > 0;
+        let lies = if has_slots { fields.slot_layout.is_of(spec.hashed_words()) } else { fields.slot_layout == own };
+        if !lies {
+            return Err(damaged(format!("{:?}", fields.slot_layout)));
+        }
+        fields.check_parts(spec, &geometry).map_err(damaged)?;
+        if has_slots && own != fields.slot_layout {
+            return Self::load_by_vectors(device, &header, spec, from);
+        }
+        let Header { options, seeds, .. } = header;
+        let Fields { buckets, node_buckets, .. } = fields;
+        let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
+        fields.check_family(&parameters).map_err(damaged)?;
+        let mut store = Store::unfilled(device, &parameters)?;
+        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots| match spec.is_indexed() {
+            true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
+            false => Ok(()),
+        })?;
+        from.fill(&mut store, NODES, Part::Nodes, fields.node_bytes, |_| Ok(()))?;
+        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_| Ok(()))?;
+        let spares = from.spares(&fields)?;
+        store.set_counts(&fields.counts(spec), &spares)?;
+        let sized = Sized::of(store, &parameters);
+        let mut raw = Self::of_store(device, options, seeds, geometry, sized);
+        let now = raw.sized().generation;
+        raw.loaded = Some(Loaded { saved: fields.generation, now });
+        Ok(raw)
+    }
+
+    /// The same from slots that lie otherwise: of what they hold a table is made anew, which has more of them if need be.
+    fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
+        let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
+        let (options, seeds) = (header.options, header.seeds.clone());
+        let words = spec.hashed_words() as usize;
+        let empty = seeds.empty;
+        // Roots are vectors of two words.
+        let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
+        let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
+        let of_slots = Options { choice, width: words, capacity, ..options };
+        let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
+        let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
+        let mut found = Vec::new();
+        from.pass(SLOTS, header.fields.slot_bytes, |bytes| {
+            found.clear();
+            vectors.take(bytes, &mut found);
+            slots.put_all(&found, stored)
+        })?;
+        let [put, _] = slots.stored()?;
+        if put != stored {
+            return Err(from.damaged(format!("{put} vectors are in the slots, {stored} should be"), header.fields.slot_bytes));
+        }
+        if !spec.is_tree() {
+            return Ok(slots);
+        }
+        let roots = slots.sized();
+        let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets: roots.buckets, node_buckets };
+        let mut store = Store::unfilled(device, &parameters)?;
+        let mut at = 0;
+        store.fill_pieces(Part::Slots, slots.bytes_of(&roots), &mut |piece| {
+            roots.store.read_at(Part::Slots, at, piece)?;
+            at += piece.len() as u64;
+            Ok(())
+        })?;
+        from.fill(&mut store, NODES, Part::Nodes, header.fields.node_bytes, |_| Ok(()))?;
+        store.set_counts(&header.fields.counts(spec), &[])?;
+        let geometry = geometry(device, spec)?;
+        let sized = Sized::of(store, &parameters);
+        Ok(Self::of_store(device, options, seeds, geometry, sized))
+    }
+
+    /// Puts vectors of a table that has so many. Grows where there are too few slots for them: as full as slots of one kind of
+    /// bucket can be, those of another need not get.
+    fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
+        loop {
+            let tally = self.find_or_put(words, Request::new())?.tally;
+            let size = self.size();
+            if tally.full == 0 {
+                return Ok(());
+            }
+            if size.slots > GROW_AT_MOST * stored.max(1) {
+                let (rejected, offered, slots) = (tally.full, tally.offered(), size.slots);
+                return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
+            }
+            self.grow_by_itself(size, Size { slots: 2 * size.slots, ..size })?;
+        }
+    }
+
+    /// What references to the table that was saved are to this one, which was loaded.
+    pub(crate) fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
+        let sized = self.sized();
+        let of_saved = |reference: &&Reference| {
+            let number = reference.to_bits() >> Reference::SLOT_BITS;
+            self.loaded.is_some_and(|loaded| loaded.saved == number && loaded.now == sized.generation)
+        };
+        let good = saved.iter().filter(of_saved).count();
+        if good < saved.len() {
+            return Err(Error::StaleReferences { stale: (saved.len() - good) as u64, count: saved.len() });
+        }
+        Ok(saved.iter().map(|reference| sized.generation.reference(reference.slot())).collect())
+    }
+}
+
+/// An error unless each slot of a part of an index names a row that was given, or none.
+fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<(), String> {
+    let names_rows = |slot: u64| {
+        let row = slot & ((1 << row_bits) - 1);
+        // 0 would be the row before the first.
+        slot == 0 || (row != 0 && row <= given)
+    };
+    let are_right = match spec.index_slot_bits() {
+        32 => slots.chunks_exact(4).all(|slot| names_rows(u32::from_le_bytes(std::array::from_fn(|at| slot[at])).into())),
+        _ => slots.chunks_exact(8).all(|slot| names_rows(u64::from_le_bytes(std::array::from_fn(|at| slot[at])))),
+    };
+    if are_right { Ok(()) } else { Err(format!("an index names rows that are not among the {given} of the table")) }
+}
+
+impl Fields {
+    /// What is counted: vectors; nodes, or rows that were given; rows in order.
+    fn counts(&self, spec: Spec) -> [u64; 3] {
+        let second = if spec.is_indexed() { self.given } else { self.nodes };
+        [self.stored, second, self.dense]
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// Reads a part into memory, and has `check` look at it, piece by piece.
+    fn fill(
+        &mut self,
+        store: &mut Store,
+        number: u32,
+        part: Part,
+        bytes: u64,
+        check: impl Fn(&[u8]) -> Result<(), String>,
+    ) -> Result<()> {
+        let mut block = 0;
+        store.fill_pieces(part, bytes, &mut |piece| {
+            self.blocks(number, &mut block, piece)?;
+            check(piece).map_err(|what| self.damaged(what, piece.len() as u64))
+        })
+    }
+
+    /// Reads a part, and gives it to `each` block by block.
+    fn pass(&mut self, number: u32, bytes: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut memory = crate::core::memory::zeroed::<u8>(bytes.min(BLOCK as u64) as usize)?;
+        let (mut left, mut block) = (bytes, 0);
+        while left > 0 {
+            let piece = &mut memory[..left.min(BLOCK as u64) as usize];
+            self.blocks(number, &mut block, piece)?;
+            left -= piece.len() as u64;
+            each(piece)?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of spare rows.
+    fn spares(&mut self, fields: &Fields) -> Result<Vec<u64>> {
+        let mut spares = Vec::new();
+        self.pass(SPARES, fields.spares * 8, |bytes| {
+            spares.extend(bytes.chunks_exact(8).map(|row| u64::from_le_bytes(std::array::from_fn(|at| row[at]))));
+            Ok(())
+        })?;
+        match spares.iter().find(|row| **row >= fields.given) {
+            None => Ok(spares),
+            Some(row) => {
+                let what = format!("row {row} is spare, of {} rows", fields.given);
+                Err(self.damaged(what, fields.spares * 8))
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Slots that lie as on no CPU, and holes that no test from outside can make.
+
+use super::header::Header;
+use super::slots::{SlotLayout, Vectors};
+use super::*;
+use crate::{BucketTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTable};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Each of `width` words, of which the first ones tell them apart.
+fn vectors(width: usize, count: u32) -> Vec<u32> {
+    let word = |vector: u32, at: usize| vector.wrapping_mul(0x9E37_79B1).rotate_left(at as u32).wrapping_add((at / 3) as u32);
+    (0..count).flat_map(|vector| (0..width).map(move |at| word(vector, at))).collect()
+}
+
+/// What is in a table's slots, by what this module knows of them.
+fn read_slots(raw: &RawTable) -> Vec<u32> {
+    let sized = raw.sized_exclusively();
+    let header = Header::of(raw, &sized).unwrap();
+    let Fields { slot_layout, buckets, slot_bytes, .. } = header.fields;
+    assert_eq!(slot_layout.bytes(buckets), slot_bytes);
+    assert!(slot_layout.is_of(sized.spec.hashed_words()));
+    let mut reader = Vectors::new(slot_layout, sized.spec.hashed_words() as usize, buckets, header.seeds.empty);
+    let (mut words, mut pieces) = (Vec::new(), 0);
+    // Of all lengths, so that blocks of slots are cut anywhere.
+    sized
+        .store
+        .read_pieces(Part::Slots, slot_bytes, &mut |mut piece| {
+            while !piece.is_empty() {
+                pieces += 1;
+                let (first, rest) = piece.split_at((pieces * 37 % 400 + 1).min(piece.len()));
+                reader.take(first, &mut words);
+                piece = rest;
+            }
+            Ok(())
+        })
+        .unwrap();
+    words
+}
+
+/// Every width: what is read out of the slots is what the kernels find there, in their order.
+#[test]
+fn slots_are_read_as_they_lie() {
+    for width in 1..=256 {
+        let table = BucketTable::builder(width).capacity(150).build(&Device::cpu_with_threads(1)).unwrap();
+        table.find_or_put_many(&vectors(width, 100)).unwrap().complete(&table).unwrap();
+        let expected: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
+        assert!(read_slots(&table.raw) == expected, "width {width}");
+    }
+}
+
+/// Puts vectors into slots that lie like that, some left free, with a half-written one among them: the memory of a table of so
+/// many buckets.
+fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buckets: u64) -> Vec<u8> {
+    let mut memory = vec![0; layout.bytes(buckets) as usize];
+    let mut rows = words.chunks(width);
+    for slot in 0..buckets * u64::from(layout.slots_per_bucket) {
+        let vector = if slot % 5 == 3 { None } else { rows.next() };
+        let places = layout.places(slot, empty);
+        let chunks = places.len();
+        let mut word = 0;
+        for (number, (at, pattern)) in places.into_iter().enumerate() {
+            let mut chunk = pattern;
+            let half_written = slot % 5 == 3 && number + 1 < chunks;
+            for piece in chunk.chunks_mut(4).filter(|_| vector.is_some() || half_written) {
+                let value = vector.map_or(7, |vector| vector.get(word).copied().unwrap_or(0));
+                piece.copy_from_slice(&value.to_le_bytes());
+                word += 1;
+            }
+            memory[at..at + chunk.len()].copy_from_slice(&chunk);
+        }
+    }
+    assert!(rows.next().is_none(), "there is room for all");
+    memory
+}
+
+/// The file of a table as a machine would have written it whose slots lie like that.
+fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
+    let words = read_slots(raw);
+    let sized = raw.sized_exclusively();
+    let mut header = Header::of(raw, &sized).unwrap();
+    let width = sized.spec.hashed_words() as usize;
+    let slots = (words.len() / width) as u64 * 5 / 4 + 20;
+    let mut buckets = slots.div_ceil(u64::from(layout.slots_per_bucket));
+    while !crate::core::size::is_prime(buckets) {
+        buckets += 1;
+    }
+    let memory = written(layout, &words, width, header.seeds.empty, buckets);
+    header.fields.slot_layout = layout;
+    header.fields.buckets = buckets;
+    header.fields.slot_bytes = memory.len() as u64;
+    let mut bytes = Vec::new();
+    let mut to = Sink::new(&mut bytes);
+    header.write(&mut to).unwrap();
+    to.blocks(SLOTS, &mut 0, &memory).unwrap();
+    let mut block = 0;
+    let node_bytes = header.fields.node_bytes;
+    sized.store.read_pieces(Part::Nodes, node_bytes, &mut |piece| to.blocks(NODES, &mut block, piece)).unwrap();
+    to.finish().unwrap();
+    bytes
+}
+
+fn rows<S: crate::Storage>(table: &VectorTable<S>) -> BTreeSet<Vec<u32>> {
+    table.iter().map(|row| row.unwrap().1).collect()
+}
+
+/// Of GPUs that compare and swap 16 bytes at a time, with padded and dense slots, and of those that do 8.
+fn layouts(width: u32) -> Vec<SlotLayout> {
+    let mut layouts = Vec::new();
+    for (chunk_bytes, slot_words) in [(16, width.next_multiple_of(4)), (16, width), (8, width)] {
+        let main = if slot_words == 1 {
+            4
+        } else if slot_words < 4 {
+            8
+        } else {
+            chunk_bytes
+        };
+        let padded = slot_words > width && width < 3;
+        let layout = SlotLayout::test(main, slot_words, width, chunk_bytes);
+        if !padded && !layouts.contains(&layout) {
+            layouts.push(layout);
+        }
+    }
+    layouts
+}
+
+#[test]
+fn slots_of_other_machines_are_put_again() {
+    let device = Device::cpu_with_threads(2);
+    let (mut again, mut alike) = (0, 0);
+    for width in (1..=40).chain([63, 64, 65, 100, 255, 256]) {
+        let table = BucketTable::builder(width).capacity(400).build(&device).unwrap();
+        let words = vectors(width, 300);
+        let references = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap().references;
+        let references: Vec<Reference> = references.into_iter().flatten().collect();
+        for layout in layouts(width as u32) {
+            let bytes = saved_elsewhere(&table.raw, layout);
+            let own = { Header::of(&table.raw, &table.raw.sized_exclusively()).unwrap().fields.slot_layout };
+            if layout == own {
+                alike += 1;
+                continue;
+            }
+            again += 1;
+            let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
+            assert!(rows(&loaded) == rows(&table), "width {width}, {layout:?}");
+            assert_eq!((loaded.len().unwrap(), loaded.spec()), (300, table.spec()));
+            assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.seen, 300);
+            let stale = Error::StaleReferences { stale: 300, count: 300 };
+            assert_eq!(loaded.loaded_references(&references), Err(stale));
+            // It does not grow by itself, as the other does not.
+            assert!(loaded.find_or_put_many(&vectors(width, 9000)).unwrap().tally.full > 0);
+            for len in [bytes.len() - 1, bytes.len() / 2] {
+                assert!(matches!(
+                    BucketTable::load(&device, &bytes[..len]),
+                    Err(Error::File { fault: FileFault::Truncated { .. } })
+                ));
+            }
+        }
+    }
+    assert!(again > 80 && alike > 10, "{again}, {alike}");
+}
+
+#[test]
+fn roots_of_other_machines_are_put_again() {
+    let device = Device::cpu_with_threads(2);
+    let roots = SlotLayout::test(8, 2, 2, 16);
+    for strategy in [Strategy::DEFAULT, Strategy::CLR64, Strategy::ONE_IP_SM] {
+        for width in [3, 4, 9, 64, 255] {
+            let table = TreeTable::builder(width).capacity(400).nodes(100_000).strategy(strategy).build(&device).unwrap();
+            let words = vectors(width, 300);
+            table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+            let bytes = saved_elsewhere(&table.raw, roots);
+            let loaded = TreeTable::load(&device, &bytes[..]).unwrap();
+            assert!(rows(&loaded) == rows(&table), "width {width}, {strategy}");
+            assert_eq!(loaded.spec(), table.spec());
+            assert_eq!((loaded.len().unwrap(), loaded.nodes().unwrap()), (300, table.nodes().unwrap()));
+            assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.seen, 300);
+            loaded.grow(5000).unwrap();
+            assert_eq!(loaded.find_or_put_many(&vectors(width, 400)).unwrap().tally.new, 100);
+        }
+    }
+}
+
+/// Full as slots of another bucket size can be: the table gets as many slots as it takes.
+#[test]
+fn full_slots_of_other_machines_find_room() {
+    let device = Device::cpu_with_threads(1);
+    let layout = SlotLayout::test(8, 2, 2, 16);
+    let table = BucketTable::builder(2).capacity(1 << 12).grows(true).build(&device).unwrap();
+    let words = vectors(2, 3400);
+    table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+    let bytes = saved_elsewhere(&table.raw, layout);
+    let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
+    let slots = Header::read(&mut Source::new(&bytes[..], 16)).unwrap().fields.buckets * u64::from(layout.slots_per_bucket);
+    assert!(rows(&loaded) == rows(&table) && (slots..slots * 11 / 10).contains(&loaded.slots()), "no more than need be");
+    // Where they do not fit at all.
+    loaded.raw.put_all(&vectors(2, 60_000), 60_000).unwrap();
+    assert_eq!(loaded.len().unwrap(), 60_000);
+    let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
+    assert_eq!(loaded.find_or_put_many(&vectors(2, 40_000)).unwrap().complete(&loaded).unwrap().seen, 3400, "it grows");
+}
+
+/// One that is no spare is a hole still, and nobody's.
+#[test]
+fn holes_are_kept() {
+    let device = Device::cpu_with_threads(1);
+    let table = IndexedTable::builder(1).capacity(100).build(&device).unwrap();
+    let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
+    let mut references = put(&[0, 10]);
+    assert_eq!(table.raw.sized().store.lose_a_row(), 2);
+    table.raw.calls.lend();
+    references.extend(put(&[30, 40]));
+    let references: Vec<Reference> = references.into_iter().flatten().collect();
+    let mut bytes = Vec::new();
+    table.save(&mut bytes).unwrap();
+    let loaded = IndexedTable::load(&device, &bytes[..]).unwrap();
+    assert_eq!((loaded.holes().unwrap(), loaded.len().unwrap()), (vec![2], 4));
+    let now = loaded.loaded_references(&references).unwrap();
+    assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
+    assert_eq!(loaded.rows().unwrap()[..], [0, 10]);
+    let hole = loaded.reference(2).unwrap();
+    assert_eq!(loaded.get_many(&[hole]), Err(Error::InvalidReferences { invalid: 1, count: 1 }));
+    // No kernel has references to the rows of a table that was just loaded: a batch fills the hole.
+    loaded.find_or_put_many(&[50, 60]).unwrap().complete(&loaded).unwrap();
+    assert_eq!(loaded.rows().unwrap().len(), 6);
+    assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
+}
+
+/// Loads a table of one kind, and gives how many vectors it has.
+type Load = fn(&[u8]) -> Result<u64>;
+
+/// A file of some table, and what loads it.
+fn small(kind: usize) -> (Vec<u8>, Load) {
+    fn put<S: crate::Storage>(table: &VectorTable<S>) -> Vec<u8> {
+        table.find_or_put_many(&vectors(4, 6)).unwrap().complete(table).unwrap();
+        let mut bytes = Vec::new();
+        table.save(&mut bytes).unwrap();
+        bytes
+    }
+    let device = Device::cpu_with_threads(1);
+    match kind {
+        0 => (put(&BucketTable::new(&device, 4, 8).unwrap()), |bytes| {
+            BucketTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        1 => (put(&TreeTable::builder(4).capacity(8).nodes(40).build(&device).unwrap()), |bytes| {
+            TreeTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        2 => (put(&IndexedTable::new(&device, 4, 8).unwrap()), |bytes| {
+            IndexedTable::load(&Device::cpu_with_threads(1), bytes)?.len()
+        }),
+        _ => {
+            let table = RootTable::builder().key_bits(20).capacity(8).build(&device).unwrap();
+            table.find_or_put_many(&[1, 2, 3, 4, 5, 6]).unwrap().complete(&table).unwrap();
+            let mut bytes = Vec::new();
+            table.save(&mut bytes).unwrap();
+            (bytes, |bytes| RootTable::load(&Device::cpu_with_threads(1), bytes)?.len())
+        }
+    }
+}
+
+proptest! {
+    /// The beginning of a file, and then anything.
+    #[test]
+    fn bytes_are_a_table_or_an_error(kind in 0..4usize, known in 0..2000usize, more: Vec<u8>) {
+        let (mut bytes, load) = small(kind);
+        let whole = bytes.len();
+        bytes.truncate(known);
+        let known = bytes.len();
+        bytes.extend(&more);
+        match load(&bytes) {
+            Ok(stored) => prop_assert!(stored == 6 && (known == whole || bytes[..whole] == small(kind).0[..])),
+            Err(Error::File { .. }) => prop_assert!(known < whole),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+    }
+
+    /// A file of which some bytes have changed.
+    #[test]
+    fn changed_bytes_are_an_error(kind in 0..4usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4)) {
+        let (bytes, load) = small(kind);
+        let mut changed = bytes.clone();
+        for (at, change) in changes {
+            changed[at.index(bytes.len())] ^= change;
+        }
+        match load(&changed) {
+            Ok(stored) => prop_assert!(stored == 6 && changed == bytes),
+            Err(Error::File { .. }) => prop_assert!(changed != bytes),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,736 @@
+//! Tables that were saved and loaded: they are what they were, on whichever device; and files that are no such tables are errors.
+
+use crate::common::kinds::{Kind, roomy};
+use crate::common::set::everything;
+use crate::common::vectors::{Random, distinct, some_widths};
+use crate::common::{scaled, tests_of_all_kinds};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use warpset::{Device, Error, FileFault, Key, Reference, Request, Result, Storage, Table, VectorTable};
+
+tests_of_all_kinds!(
+    loaded_tables_are_what_was_saved,
+    loaded_tables_go_on,
+    empty_tables,
+    full_tables,
+    tables_that_have_grown_and_grow,
+    tables_go_from_device_to_device,
+    saved_while_others_put,
+    references_are_of_one_table,
+    files_are_complete_or_not_there,
+    files_of_every_other_length,
+    files_with_every_byte_changed,
+    files_that_are_signed_but_wrong,
+    files_of_random_bytes,
+    what_files_are_not,
+    readers_and_writers_of_every_kind,
+);
+
+fn saved<K: Key, S: Storage>(table: &Table<K, S>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    table.save(&mut bytes).unwrap();
+    bytes
+}
+
+fn fault<T>(loaded: Result<T>) -> FileFault {
+    match loaded.err().expect("it cannot be loaded") {
+        Error::File { fault } => fault,
+        error => panic!("{error}"),
+    }
+}
+
+/// What is where.
+fn contents<K: Key<Element = u32, Owned = Vec<u32>>, S: Storage>(table: &Table<K, S>) -> BTreeMap<u64, Vec<u32>> {
+    table.iter().map(|row| row.map(|(at, vector)| (at.slot(), vector)).unwrap()).collect()
+}
+
+fn put<S: Kind>(table: &VectorTable<S>, words: &[u32]) -> Vec<Reference> {
+    let batch = table.find_or_put_many_with(words, Request::new().references(true)).unwrap();
+    batch.references.into_iter().map(|reference| reference.expect("it fits")).collect()
+}
+
+/// A small table, so that its file is short, with vectors in it.
+fn small<S: Kind>(device: &Device) -> (VectorTable<S>, Vec<u32>) {
+    let builder = VectorTable::<S>::builder(4).capacity(8).seed(3);
+    let table = S::with_few_nodes(builder, 60).build(device).unwrap();
+    let words = distinct(4, 0, 7);
+    put(&table, &words);
+    (table, words)
+}
+
+fn loaded_tables_are_what_was_saved<S: Kind>(device: &Device) {
+    for width in some_widths() {
+        let count = scaled(3000, 200);
+        let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
+        let words = distinct(width, 0, count);
+        let references = put(&table, &words);
+        let bytes = saved(&table);
+        let loaded = VectorTable::<S>::load(device, &bytes[..]).unwrap();
+        assert_eq!((loaded.slots(), loaded.spec(), loaded.width()), (table.slots(), table.spec(), width));
+        assert_eq!((loaded.len().unwrap(), loaded.nodes().unwrap()), (table.len().unwrap(), table.nodes().unwrap()));
+        assert_eq!(loaded.stats().unwrap(), table.stats().unwrap(), "width {width}");
+        assert!(contents(&loaded) == contents(&table), "width {width}");
+        let now = loaded.loaded_references(&references).unwrap();
+        assert!(loaded.get_many(&now).unwrap() == words, "width {width}");
+        assert!(loaded.locate_many(&words).unwrap().into_iter().flatten().eq(now), "width {width}");
+        assert!(!loaded.contains_many(&distinct(width, count as u64, 100)).unwrap().iter().any(|stored| *stored));
+        assert!(saved(&table) == bytes, "saving changes nothing");
+    }
+}
+
+/// As the table that was saved would.
+fn loaded_tables_go_on<S: Kind>(device: &Device) {
+    for width in some_widths() {
+        let count = scaled(1000, 100);
+        let table = roomy::<S>(width, 4 * count as u64).build(device).unwrap();
+        let all = distinct(width, 0, 3 * count);
+        put(&table, &all[..count * width]);
+        let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
+        let tally = loaded.find_or_put_many(&all[..2 * count * width]).unwrap().tally;
+        assert_eq!((tally.new, tally.seen, tally.full), (count as u64, count as u64, 0), "width {width}");
+        loaded.grow(4 * loaded.slots()).unwrap();
+        let tally = loaded.find_or_put_many(&all).unwrap().tally;
+        assert_eq!((tally.new, tally.seen, tally.full), (count as u64, 2 * count as u64, 0), "width {width}");
+        let again = VectorTable::<S>::load(device, &saved(&loaded)[..]).unwrap();
+        assert!(contents(&again) == contents(&loaded), "width {width}");
+        again.clear().unwrap();
+        assert!(again.is_empty().unwrap() && again.iter().next().is_none());
+        assert_eq!(again.find_or_put_many(&all).unwrap().tally.new, 3 * count as u64, "width {width}");
+        assert_eq!(table.len().unwrap(), count as u64, "the one that was saved is another");
+    }
+}
+
+fn empty_tables<S: Kind>(device: &Device) {
+    for width in some_widths() {
+        let table = roomy::<S>(width, 1).build(device).unwrap();
+        let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
+        assert!(loaded.is_empty().unwrap() && loaded.iter().next().is_none());
+        assert!(loaded.loaded_references(&[]).unwrap().is_empty());
+        assert_eq!(loaded.find_or_put_many(&vec![7; width]).unwrap().tally.new, 1);
+    }
+}
+
+fn full_tables<S: Kind>(device: &Device) {
+    for width in some_widths() {
+        let table = roomy::<S>(width, 100).build(device).unwrap();
+        let words = distinct(width, 0, 2 * table.slots() as usize);
+        let first = table.find_or_put_many(&words).unwrap();
+        assert!(first.tally.full > 0, "width {width}");
+        let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
+        assert!(contents(&loaded) == contents(&table), "width {width}");
+        let again = loaded.find_or_put_many(&words).unwrap();
+        assert_eq!((again.tally.new, again.tally.full), (0, first.tally.full), "width {width}");
+        loaded.reserve(4 * loaded.slots()).unwrap();
+        assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.new, first.tally.full, "width {width}");
+    }
+}
+
+fn tables_that_have_grown_and_grow<S: Kind>(device: &Device) {
+    let (width, count) = (8, scaled(20_000, 1000));
+    let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true).build(device).unwrap();
+    let words = distinct(width, 0, 2 * count);
+    table.find_or_put_many(&words[..count * width]).unwrap().complete(&table).unwrap();
+    let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
+    assert_eq!((loaded.spec(), loaded.slots()), (table.spec(), table.slots()));
+    let batch = loaded.find_or_put_many(&words).unwrap();
+    assert_eq!(batch.complete(&loaded).unwrap().new, count as u64, "it grows as the other did");
+    assert!(loaded.contains_many(&words).unwrap().iter().all(|stored| *stored));
+    assert_eq!(loaded.len().unwrap(), 2 * count as u64);
+}
+
+/// To and from CPUs of several numbers of threads; on a GPU also from there to the CPU and back.
+fn tables_go_from_device_to_device<S: Kind>(device: &Device) {
+    let devices = [device.clone(), Device::cpu_with_threads(1), Device::cpu_with_threads(3)];
+    for width in some_widths() {
+        let count = scaled(1000, 100);
+        let words = distinct(width, 0, 2 * count);
+        for from in &devices {
+            let table = roomy::<S>(width, 3 * count as u64).build(from).unwrap();
+            let references = put(&table, &words[..count * width]);
+            let bytes = saved(&table);
+            for to in &devices {
+                let loaded = VectorTable::<S>::load(to, &bytes[..]).unwrap();
+                let about = format!("{width} words, from {from} to {to}");
+                assert!(loaded.device() == to && loaded.slots() >= table.slots() * 95 / 100, "{about}");
+                let mut found: Vec<Vec<u32>> = contents(&loaded).into_values().collect();
+                let mut expected: Vec<Vec<u32>> = contents(&table).into_values().collect();
+                found.sort_unstable();
+                expected.sort_unstable();
+                assert!(found == expected, "{about}");
+                assert_eq!((loaded.len().unwrap(), loaded.nodes().unwrap()), (count as u64, table.nodes().unwrap()), "{about}");
+                match loaded.loaded_references(&references) {
+                    Ok(now) => assert!(loaded.get_many(&now).unwrap() == words[..count * width], "{about}"),
+                    Err(error) => {
+                        assert_eq!(error, Error::StaleReferences { stale: count as u64, count }, "{about}");
+                        assert!(from.is_gpu() != to.is_gpu() && !S::IN_ORDER, "{about}: they lie alike");
+                    }
+                }
+                let tally = loaded.find_or_put_many(&words).unwrap().tally;
+                assert_eq!((tally.new, tally.seen), (count as u64, count as u64), "{about}");
+            }
+        }
+    }
+}
+
+/// A file is of one moment: what was put before it is there, what is there was offered, and the counts are those of the slots.
+fn saved_while_others_put<S: Kind>(device: &Device) {
+    let (width, count, callers) = (5, scaled(3000, 300), 3);
+    let table = roomy::<S>(width, 4 * (callers * count) as u64).build(device).unwrap();
+    let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for caller in 0..callers {
+            let (table, done, stop) = (&table, &done, &stop);
+            scope.spawn(move || {
+                let words = distinct(width, (caller * count) as u64, count);
+                for part in words.chunks(50 * width) {
+                    put(table, part);
+                    done.fetch_add((part.len() / width) as u64, Ordering::SeqCst);
+                }
+                stop.store(true, Ordering::SeqCst);
+            });
+        }
+        let offered: std::collections::HashSet<Vec<u32>> =
+            distinct(width, 0, callers * count).chunks(width).map(<[u32]>::to_vec).collect();
+        while !stop.load(Ordering::SeqCst) {
+            let least = done.load(Ordering::SeqCst);
+            let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
+            let rows = contents(&loaded);
+            let len = loaded.len().unwrap();
+            assert!(len >= least, "{len} of at least {least}");
+            assert_eq!((rows.len() as u64, loaded.stats().unwrap().stored), (len, len));
+            assert!(rows.values().all(|row| offered.contains(row)));
+            let words: Vec<u32> = rows.into_values().flatten().collect();
+            let batch = loaded.find_or_put_many_with(&words, everything()).unwrap();
+            assert_eq!((batch.tally.new, batch.tally.seen), (0, len), "each is where it is found");
+        }
+    });
+}
+
+fn references_are_of_one_table<S: Kind>(device: &Device) {
+    let (table, words) = small::<S>(device);
+    let references = put(&table, &words);
+    let bytes = saved(&table);
+    let [one, other] = [(); 2].map(|()| VectorTable::<S>::load(device, &bytes[..]).unwrap());
+    let stale = Error::StaleReferences { stale: 7, count: 7 };
+    assert_eq!(one.get_many(&references), Err(stale.clone()), "a loaded table is another one");
+    let of_one = one.loaded_references(&references).unwrap();
+    let of_other = other.loaded_references(&references).unwrap();
+    assert!(one.get_many(&of_one).unwrap() == words && other.get_many(&of_other).unwrap() == words);
+    assert_eq!(one.get_many(&of_other), Err(stale.clone()), "loaded twice, they are two");
+    // What comes from nowhere.
+    assert_eq!(one.loaded_references(&of_one), Err(stale.clone()));
+    assert_eq!(table.loaded_references(&references), Err(stale.clone()), "it was not loaded");
+    let mut mixed = references.clone();
+    mixed[2] = of_other[2];
+    assert_eq!(one.loaded_references(&mixed), Err(Error::StaleReferences { stale: 1, count: 7 }));
+    // Of the table as it was when it was saved.
+    table.clear().unwrap();
+    let later = put(&table, &words);
+    assert_eq!(one.loaded_references(&later), Err(stale.clone()));
+    other.clear().unwrap();
+    assert_eq!(other.loaded_references(&references), Err(stale.clone()));
+    one.grow(4 * one.slots()).unwrap();
+    match S::IN_ORDER {
+        true => assert!(one.get_many(&one.loaded_references(&references).unwrap()).unwrap() == words),
+        false => assert_eq!(one.loaded_references(&references), Err(stale)),
+    }
+    // Through bits, as they are kept in files.
+    let again = VectorTable::<S>::load(device, &bytes[..]).unwrap();
+    let bits: Vec<u64> = references.iter().map(|reference| reference.to_bits()).collect();
+    let back: Vec<Reference> = bits.into_iter().map(|bits| Reference::from_bits(bits).unwrap()).collect();
+    assert!(again.get_many(&again.loaded_references(&back).unwrap()).unwrap() == words);
+}
+
+/// A folder of the test's own, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("warpset-saved-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
+    let folder = Folder::new();
+    let path = folder.0.join("table");
+    let (table, words) = small::<S>(device);
+    let load = || VectorTable::<S>::load_file(device, &path);
+    assert!(matches!(load(), Err(Error::Io { doing: "opening a file", .. })));
+    let (saving, calls) = warpset::faults::count(|| table.save_file(&path));
+    saving.unwrap();
+    assert!(folder.files().iter().eq([&path]));
+    assert!(load().unwrap().contains_many(&words).unwrap().iter().all(|stored| *stored));
+    // Whichever call fails, the file is what it was, or is not there.
+    put(&table, &distinct(4, 10, 1));
+    for call in 0..calls {
+        let (failed, _) = warpset::faults::fail(call..u64::MAX, || table.save_file(&path));
+        assert!(failed.is_err(), "call {call} of {calls}");
+        assert_eq!((load().unwrap().len().unwrap(), folder.files()), (7, vec![path.clone()]), "call {call} of {calls}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(warpset::faults::fail(calls / 2..u64::MAX, || table.save_file(&path)).0.is_err());
+    assert!(folder.files().is_empty());
+    assert!(table.save_file(folder.0.join("no folder").join("table")).is_err());
+    assert!(table.save_file(folder.0.join("..")).is_err());
+    table.save_file(&path).unwrap();
+    assert_eq!(load().unwrap().len().unwrap(), 8);
+    // What comes after it is no part of it; a reader stops there.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let (whole, more) = (bytes.len() as u64, b"more");
+    bytes.extend(more);
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(fault(load()), FileFault::Damaged { at, bytes: 4, .. } if at == whole));
+    let mut reader = &bytes[..];
+    assert_eq!(VectorTable::<S>::load(device, &mut reader).unwrap().len().unwrap(), 8);
+    assert_eq!(reader, more);
+    std::fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
+    assert_eq!(fault(load()), FileFault::Truncated { bytes: whole - 1, needed: whole });
+}
+
+fn files_of_every_other_length<S: Kind>(device: &Device) {
+    let bytes = saved(&small::<S>(device).0);
+    for len in (0..bytes.len()).step_by(scaled(1, 13)) {
+        match fault(VectorTable::<S>::load(device, &bytes[..len])) {
+            FileFault::Truncated { bytes: read, needed } => {
+                assert_eq!(read, len as u64);
+                assert!(needed > read && needed <= bytes.len() as u64, "{needed} bytes, of {}", bytes.len());
+            }
+            other => panic!("{len} bytes of {}: {other}", bytes.len()),
+        }
+    }
+    VectorTable::<S>::load(device, &bytes[..]).unwrap();
+}
+
+fn files_with_every_byte_changed<S: Kind>(device: &Device) {
+    let mut bytes = saved(&small::<S>(device).0);
+    for at in (0..bytes.len()).step_by(scaled(1, 7)) {
+        for change in [1, 0x80, 0xFF] {
+            bytes[at] ^= change;
+            let fault = fault(VectorTable::<S>::load(device, &bytes[..]));
+            match at {
+                0..8 => assert!(matches!(fault, FileFault::Foreign { .. }), "byte {at}: {fault}"),
+                8..12 => assert!(matches!(fault, FileFault::Newer { .. } | FileFault::Damaged { .. }), "byte {at}: {fault}"),
+                // A header that says that it is longer may end later than the file.
+                12..16 => assert!(matches!(fault, FileFault::Truncated { .. } | FileFault::Damaged { .. }), "byte {at}: {fault}"),
+                _ => match fault {
+                    FileFault::Damaged { at: from, bytes: len, .. } => {
+                        assert!((from..from + len).contains(&(at as u64)), "byte {at}, not {len} from {from} on");
+                    }
+                    fault => panic!("byte {at}: {fault}"),
+                },
+            }
+            bytes[at] ^= change;
+        }
+    }
+}
+
+/// Where the parts of a file of less than a mebibyte begin and end, checksums left out; the header is the first.
+fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let fields = 16;
+    let (mut parts, mut at) = (Vec::new(), header);
+    parts.push(0..header - 4);
+    // Where bytes of slots, nodes and rows are, in the fields; how many rows are spare is the seventh number of 8 bytes.
+    for (number_of, bytes) in
+        [number(fields + 184), number(fields + 192), number(fields + 200), 8 * number(fields + 128)].into_iter().enumerate()
+    {
+        parts.push(at..at + bytes);
+        at += if bytes > 0 { bytes + 4 } else { 0 };
+        assert!(bytes < 1 << 20, "part {number_of}");
+    }
+    assert_eq!(at, bytes.len());
+    parts
+}
+
+/// Makes all checksums right again.
+fn sign(bytes: &mut [u8], parts: &[std::ops::Range<usize>]) {
+    let header = crc32fast::hash(&bytes[parts[0].clone()]).to_le_bytes();
+    bytes[parts[0].end..][..4].copy_from_slice(&header);
+    for (number, part) in parts[1..].iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+        let signed = [&header[..], &(number as u32).to_le_bytes(), &0u64.to_le_bytes(), &bytes[part.clone()]].concat();
+        let sum = crc32fast::hash(&signed).to_le_bytes();
+        bytes[part.end..][..4].copy_from_slice(&sum);
+    }
+}
+
+/// No checksum tells that they are wrong: they are errors, or tables in which nobody gets hurt.
+fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
+    let bytes = saved(&small::<S>(device).0);
+    let parts = parts(&bytes);
+    let mut same = bytes.clone();
+    sign(&mut same, &parts);
+    assert!(same == bytes, "the test knows the format");
+    let mut random = Random::new(1);
+    let (mut refused, mut made) = (0, 0);
+    let mut trial = |mut bytes: Vec<u8>| {
+        sign(&mut bytes, &parts);
+        let Ok(table) = VectorTable::<S>::load(device, &bytes[..]) else {
+            refused += 1;
+            return;
+        };
+        made += 1;
+        let width = table.width();
+        let _ = (table.len(), table.nodes(), table.stats(), table.iter().filter(|row| row.is_ok()).count());
+        let _ = table.contains_many(&distinct(width, 0, 20));
+        let references: Vec<Reference> = (0..40).filter_map(|slot| table.reference(slot)).collect();
+        references.iter().for_each(|reference| drop(table.get_many(&[*reference])));
+        let _ = table.find_or_put_many(&distinct(width, 5, 30)).map(|batch| batch.tally);
+        let _ = table.save(io::sink());
+        if table.slots() < 1 << 16 {
+            let _ = table.grow(3 * table.slots());
+            let _ = table.clear();
+        }
+    };
+    // Numbers in the header: near what they were, and far from it.
+    for at in (16..16 + 240).step_by(scaled(4, 12)) {
+        for value in [0, 1, 2, 3, 33, 0x7FFF_FFFF, u32::MAX] {
+            let mut changed = bytes.clone();
+            changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            trial(changed);
+        }
+        for bit in (0..32).step_by(scaled(1, 5)) {
+            let mut changed = bytes.clone();
+            changed[at + bit / 8] ^= 1 << (bit % 8);
+            trial(changed);
+        }
+    }
+    // What the parts hold.
+    for round in 0..scaled(400, 40) {
+        let mut changed = bytes.clone();
+        for part in &parts[1..] {
+            for _ in 0..if part.is_empty() { 0 } else { 1 + round / 8 } {
+                changed[part.start + random.below(part.len())] = random.number() as u8;
+            }
+        }
+        trial(changed);
+    }
+    assert!(refused > 100 && made > 10, "{refused} are refused, {made} are tables");
+}
+
+fn files_of_random_bytes<S: Kind>(device: &Device) {
+    let (table, _) = small::<S>(device);
+    let whole = saved(&table);
+    let mut random = Random::new(2);
+    for round in 0..scaled(2000, 100) {
+        // Nothing of a file, or its magic, its header, or more of it, and then anything.
+        let known = [0, 8, 16, 60, 300, whole.len()][round % 6].min(whole.len());
+        let len = random.below(2 * whole.len());
+        let mut bytes: Vec<u8> = (0..len).map(|_| random.number() as u8).collect();
+        let known = known.min(len);
+        bytes[..known].copy_from_slice(&whole[..known]);
+        match VectorTable::<S>::load(device, &bytes[..]) {
+            Ok(loaded) => assert!(known == whole.len() && contents(&loaded) == contents(&table)),
+            Err(error) => assert!(matches!(error, Error::File { .. }), "{error}"),
+        }
+    }
+}
+
+fn what_files_are_not<S: Kind>(device: &Device) {
+    let load = |bytes: &[u8]| VectorTable::<S>::load(device, bytes);
+    let png = b"\x89PNG\r\n\x1a\n and so on";
+    let error = load(png).unwrap_err();
+    assert_eq!(error, Error::File { fault: FileFault::Foreign { found: png[..8].try_into().unwrap() } });
+    assert!(error.to_string().contains("89, 50, 4e"), "{error}");
+    let (table, _) = small::<S>(device);
+    let mut bytes = saved(&table);
+    bytes[8..12].copy_from_slice(&77u32.to_le_bytes());
+    let error = load(&bytes).unwrap_err();
+    assert_eq!(error, Error::File { fault: FileFault::Newer { version: 77, newest: 1 } });
+    assert!(error.to_string().contains("77"), "{error}");
+    // Tables of another kind, or width.
+    let bytes = saved(&table);
+    let other = |fault: FileFault, with: &[&str]| match fault {
+        FileFault::OtherTable { found, wanted } => {
+            assert!(with.iter().all(|text| found.contains(text) || wanted.contains(text)), "{found}, {wanted}");
+        }
+        fault => panic!("{fault}"),
+    };
+    other(fault(warpset::RootTable::load(device, &bytes[..])), &["4-word", "RootTable of 2-word"]);
+    other(fault(Table::<[u32; 5], S>::load(device, &bytes[..])), &["4-word", "5-word"]);
+    assert!(Table::<[u32; 4], S>::load(device, &bytes[..]).is_ok());
+    assert!(Table::<[u64; 2], S>::load(device, &bytes[..]).is_ok());
+    match <S as Kind>::NAME {
+        "bucket" => other(fault(warpset::TreeTable::load(device, &bytes[..])), &["BucketTable", "TreeTable"]),
+        _ => other(fault(warpset::BucketTable::load(device, &bytes[..])), &["BucketTable"]),
+    }
+}
+
+/// Hands out a few bytes at a time, and is interrupted.
+struct Slow<'a>(&'a [u8], usize);
+
+impl Read for Slow<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.1 += 1;
+        if self.1.is_multiple_of(3) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = (self.1 % 17 + 1).min(to.len());
+        self.0.read(&mut to[..len])
+    }
+}
+
+/// Takes so many bytes.
+struct Short(usize);
+
+impl Write for Short {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(io::Error::other("the disk is full")) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn readers_and_writers_of_every_kind<S: Kind>(device: &Device) {
+    let (table, words) = small::<S>(device);
+    let bytes = saved(&table);
+    let loaded = VectorTable::<S>::load(device, Slow(&bytes, 0)).unwrap();
+    assert!(contents(&loaded) == contents(&table));
+    for room in (0..bytes.len()).step_by(scaled(7, 50)) {
+        match table.save(Short(room)).unwrap_err() {
+            Error::Io { doing: "writing a table", at, reason } => assert!(at <= room as u64 && reason.contains("disk is full")),
+            error => panic!("{error}"),
+        }
+    }
+    assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("no cable"))
+        }
+    }
+    let error = VectorTable::<S>::load(device, Broken).unwrap_err();
+    assert_eq!(error, Error::Io { doing: "reading a table", at: 0, reason: "no cable".into() });
+    // Several in a stream.
+    let mut stream = Vec::new();
+    (0..3).for_each(|_| table.save(&mut stream).unwrap());
+    let mut reader = &stream[..];
+    for _ in 0..3 {
+        assert!(contents(&VectorTable::<S>::load(device, &mut reader).unwrap()) == contents(&table));
+    }
+    assert!(reader.is_empty());
+}
+
+/// What is not about all kinds.
+pub mod saved_once {
+    use super::*;
+    use crate::common::tests;
+    use warpset::{BucketTable, Indexed, IndexedTable, RootTable, Strategy, TreeTable, TypedTable};
+
+    tests![
+        compact_tables_of_every_width,
+        hash_families_are_compared,
+        cuckoo_tables_keep_their_keys,
+        strategies_are_kept,
+        padded_and_dense_slots,
+        keys_of_types,
+        holes_are_kept,
+        parts_of_many_blocks,
+        sizes_that_nobody_has_memory_for,
+    ];
+
+    fn compact_tables_of_every_width(device: &Device) {
+        for (key_bits, slot_bits) in [(20, 16), (26, 16), (30, 32), (40, 32), (50, 64), (64, 64)] {
+            for cuckoo in [false, true] {
+                let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(1 << 16).cuckoo(cuckoo);
+                let table = builder.build(device).unwrap();
+                let keys: Vec<u64> =
+                    (0..20_000u64).map(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - key_bits)).collect();
+                let batch = table.find_or_put_many_with(&keys, everything()).unwrap();
+                let references: Vec<Reference> = batch.references.iter().flatten().copied().collect();
+                let loaded = RootTable::load(device, &saved(&table)[..]).unwrap();
+                assert_eq!(loaded.stats().unwrap(), table.stats().unwrap());
+                assert_eq!(loaded.spec(), table.spec());
+                let now = loaded.loaded_references(&references).unwrap();
+                assert!(loaded.get_many(&now).unwrap() == keys);
+                assert_eq!(loaded.find_or_put_many(&keys).unwrap().tally.new, 0);
+                assert!(loaded.contains_many(&[u64::MAX >> (64 - key_bits)]).is_ok());
+                if key_bits < 64 {
+                    assert!(loaded.find_or_put_many(&[1 << key_bits]).is_err(), "it has the table's bits");
+                }
+                loaded.reserve(4 * loaded.slots()).unwrap();
+                assert!(loaded.contains_many(&keys).unwrap().iter().all(|stored| *stored));
+            }
+        }
+    }
+
+    /// Of which nothing would be found where it is.
+    fn hash_families_are_compared(device: &Device) {
+        let table = RootTable::builder().key_bits(40).capacity(1000).build(device).unwrap();
+        table.find_or_put_many(&[1, 2, 3]).unwrap().complete(&table).unwrap();
+        let mut bytes = saved(&table);
+        let parts = parts(&bytes);
+        // The seed, the factors, the step.
+        for at in [16 + 144, 16 + 208, 16 + 216, 16 + 224, 16 + 232] {
+            bytes[at] ^= 2;
+            sign(&mut bytes, &parts);
+            match fault(RootTable::load(device, &bytes[..])) {
+                FileFault::Damaged { what, .. } => assert!(what.contains("hash family"), "{what}"),
+                fault => panic!("{fault}"),
+            }
+            bytes[at] ^= 2;
+        }
+        sign(&mut bytes, &parts);
+        assert!(RootTable::load(device, &bytes[..]).unwrap().contains_many(&[1, 2, 3, 4]).unwrap() == [true, true, true, false]);
+    }
+
+    /// Nearly full, and after a relocation that was stopped at each of its calls (on a GPU, keys are in no slot then).
+    fn cuckoo_tables_keep_their_keys(device: &Device) {
+        let make = || {
+            let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).seed(5).build(device).unwrap();
+            let keys: Vec<u64> =
+                (0..table.slots() * 96 / 100).map(|key| u64::from((key as u32).wrapping_mul(0x9E37_79B1) >> 2)).collect();
+            table.find_or_put_many(&keys).unwrap().complete(&table).unwrap();
+            (table, keys)
+        };
+        let (table, _) = make();
+        let (_, calls) = warpset::faults::count(|| table.relocate().unwrap());
+        for call in 0..=calls {
+            let (table, keys) = make();
+            let _ = warpset::faults::fail(call..u64::MAX, || table.relocate());
+            let loaded = RootTable::load(device, &saved(&table)[..]).unwrap();
+            assert!(loaded.contains_many(&keys).unwrap().iter().all(|stored| *stored), "call {call} of {calls}");
+            assert_eq!(loaded.len().unwrap(), keys.len() as u64, "call {call} of {calls}");
+            let more: Vec<u64> = (0..loaded.slots() / 100).map(|key| key * key + 1).collect();
+            loaded.find_or_put_many(&more).unwrap().complete(&loaded).unwrap();
+            loaded.relocate().unwrap();
+            assert!(loaded.contains_many(&keys).unwrap().iter().all(|stored| *stored));
+        }
+    }
+
+    fn strategies_are_kept(device: &Device) {
+        let words = distinct(9, 0, 300);
+        for strategy in Strategy::ALL {
+            let table = TreeTable::builder(9).capacity(1000).nodes(8000).strategy(strategy).build(device).unwrap();
+            table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+            let loaded = TreeTable::load(device, &saved(&table)[..]).unwrap();
+            assert_eq!(loaded.spec(), table.spec());
+            assert!(contents(&loaded) == contents(&table), "{strategy}");
+            assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.seen, 300, "{strategy}");
+        }
+    }
+
+    /// Slots of vectors with and without padding go to slots of the same; on a CPU they have none.
+    fn padded_and_dense_slots(device: &Device) {
+        for width in 1..=20 {
+            for dense in [false, true] {
+                for (from, to) in [(device, &Device::cpu()), (&Device::cpu(), device)] {
+                    let table = BucketTable::builder(width).capacity(500).dense(dense).build(from).unwrap();
+                    let words = distinct(width, 0, 450);
+                    table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+                    let loaded = BucketTable::load(to, &saved(&table)[..]).unwrap();
+                    assert!(loaded.contains_many(&words).unwrap().iter().all(|stored| *stored));
+                    assert_eq!((loaded.len().unwrap(), loaded.find_or_put_many(&words).unwrap().tally.new), (450, 0));
+                    let made = BucketTable::builder(width).capacity(500).dense(dense).build(to).unwrap();
+                    assert_eq!(loaded.spec(), made.spec(), "padded as others of the device");
+                }
+            }
+        }
+    }
+
+    fn keys_of_types(device: &Device) {
+        let keys: Vec<[u16; 6]> = (0..500u16).map(|key| [key, 1, key.wrapping_mul(key), 3, 4, 5]).collect();
+        let table = TypedTable::<[u16; 6], Indexed>::new(device, 1000).unwrap();
+        table.find_or_put_many(&keys).unwrap().complete(&table).unwrap();
+        let bytes = saved(&table);
+        let loaded = TypedTable::<[u16; 6], Indexed>::load(device, &bytes[..]).unwrap();
+        assert!(loaded.rows().unwrap()[..] == table.rows().unwrap()[..]);
+        let words = IndexedTable::load(device, &bytes[..]).unwrap();
+        assert!(words.rows().unwrap()[..] == *bytemuck::cast_slice::<[u16; 6], u32>(&table.rows().unwrap()));
+    }
+
+    /// Those that overlapping calls have left: they are holes still, and taken first by what is put next. (Few rounds have some:
+    /// the test of this name in src/saved/tests.rs makes one.)
+    fn holes_are_kept(device: &Device) {
+        let (width, count) = (2, scaled(20_000, 500));
+        for round in 0..scaled(20, 3) {
+            let table = IndexedTable::builder(width).capacity(8 * count as u64).build(device).unwrap();
+            let words = distinct(width, round * count as u64, count);
+            std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| table.find_or_put_many(&words).unwrap().tally))));
+            let holes = table.holes().unwrap();
+            let loaded = IndexedTable::load(device, &saved(&table)[..]).unwrap();
+            assert_eq!(loaded.holes().unwrap(), holes);
+            assert!(contents(&loaded) == contents(&table));
+            let more = distinct(width, 1 << 40, count);
+            let batch = loaded.find_or_put_many_with(&more, everything()).unwrap();
+            assert_eq!(batch.tally.new, count as u64);
+            assert!(loaded.holes().unwrap().is_empty(), "a batch alone closes them");
+            assert!(contents(&loaded).keys().copied().eq(0..2 * count as u64));
+            loaded.truncate(count as u64 / 2).unwrap();
+            assert_eq!(loaded.len().unwrap(), count as u64 / 2);
+        }
+    }
+
+    fn parts_of_many_blocks(device: &Device) {
+        let (width, count) = (8, scaled(300_000, 20_000));
+        let words = distinct(width, 0, count);
+        let table = IndexedTable::builder(width).capacity(2 * count as u64).build(device).unwrap();
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        let mut bytes = saved(&table);
+        let loaded = IndexedTable::load(device, &bytes[..]).unwrap();
+        assert!(loaded.rows().unwrap()[..] == table.rows().unwrap()[..]);
+        assert!(loaded.contains_many(&words).unwrap().iter().all(|stored| *stored));
+        // Blocks of the same file in another order are no table. The rows are the last part of it.
+        let (block, row_bytes) = (1 << 20, count * width * 4);
+        if row_bytes >= 2 * block {
+            let rows = bytes.len() - (row_bytes + row_bytes.div_ceil(block) * 4);
+            let (first, second) = bytes[rows..][..2 * (block + 4)].split_at_mut(block + 4);
+            first.swap_with_slice(second);
+            match fault(IndexedTable::load(device, &bytes[..])) {
+                FileFault::Damaged { at, bytes, .. } => assert_eq!((at, bytes), (rows as u64, block as u64 + 4)),
+                fault => panic!("{fault}"),
+            }
+            let (first, second) = bytes[rows..][..2 * (block + 4)].split_at_mut(block + 4);
+            first.swap_with_slice(second);
+            assert!(IndexedTable::load(device, &bytes[..]).is_ok());
+        }
+        let table = TreeTable::builder(width).capacity(2 * count as u64).nodes(8 * count as u64).build(device).unwrap();
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        let loaded = TreeTable::load(device, &saved(&table)[..]).unwrap();
+        assert!(loaded.stats().unwrap() == table.stats().unwrap() && contents(&loaded) == contents(&table));
+    }
+
+    /// A header that claims 2^38 slots: an error before there is memory for any.
+    fn sizes_that_nobody_has_memory_for(device: &Device) {
+        let (table, _) = small::<warpset::Bucket>(device);
+        let bytes = saved(&table);
+        let parts = parts(&bytes);
+        let per_bucket = u64::from(u32::from_le_bytes(bytes[16 + 32..16 + 36].try_into().unwrap()));
+        let buckets = (1u64 << 36) + 31; // prime
+        for (at, value) in [(16 + 80, buckets), (16 + 184, buckets * per_bucket * 16)] {
+            let mut changed = bytes.clone();
+            changed[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            sign(&mut changed, &parts);
+            let error = BucketTable::load(device, &changed[..]).unwrap_err();
+            assert!(matches!(error, Error::File { fault: FileFault::Damaged { .. } }), "one without the other: {error}");
+        }
+        let mut changed = bytes.clone();
+        changed[16 + 80..16 + 88].copy_from_slice(&buckets.to_le_bytes());
+        changed[16 + 184..16 + 192].copy_from_slice(&(buckets * per_bucket * 16).to_le_bytes());
+        sign(&mut changed, &parts);
+        match BucketTable::load(device, &changed[..]).unwrap_err() {
+            Error::OutOfMemory { asked, free, .. } => assert!(asked >= buckets * per_bucket * 16 && asked > free),
+            error => panic!("{error}"),
+        }
+    }
+}
