@@ -103,13 +103,16 @@ struct Rows {
         return true;
     }
 
-    // Whether it is worth to look for a spare. Relaxed: a hint.
-    WARPSET_FN bool has_spares() const { return view.reuses != 0 && platform::load_relaxed(view.spares) - 1 < view.spare_cells; }
+    // How many spares there are to take, about. Relaxed: a hint.
+    WARPSET_FN u64 spares() const { return view.reuses != 0 ? platform::load_relaxed(view.spares) : 0; }
+
+    // Whether it is worth to look for a spare, if there are so many.
+    WARPSET_FN bool are_spares(u64 spares) const { return spares - 1 < view.spare_cells; }
 
     // A row for this thread to own; no_row if there is none.
     WARPSET_FN u64 take() const
     {
-        u64 row = has_spares() ? take_spare() : no_row;
+        u64 row = are_spares(spares()) ? take_spare() : no_row;
         // Relaxed: only the uniqueness of the numbers matters.
         if (row == no_row) row = platform::fetch_add_relaxed(view.given, 1);
         return row < view.capacity ? row : no_row;

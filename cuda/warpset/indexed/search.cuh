@@ -1,14 +1,23 @@
 // Find and find-or-put in an indexed table: by one thread that has several under way (as bucket/thread_search.cuh), and by a
 // whole warp, 32 vectors in hand, one a lane (as bucket/warp_search.cuh, which says who owns what).
 //
-// By a warp, a step is
-//   - a *look*: two lanes read the bucket of each of them in turn, 16 bytes each, so a bucket is one request;
-//   - a *comparison* of the rows whose tag fits, each by a tile of lanes that share its words;
-//   - a *put*, for many lanes at once. What a put costs is its fence: on an H200, prototypes with a fence whenever some lane puts
-//     made 4.8 / 4.6 / 4.2 G/s of 16 words at fill 0.25 / 0.7 / 0.9, with one fence for 32 rows 10.4 / 7.8 / 6.0. So lanes
-//     that have come upon an EMPTY slot wait until `gather` of them have, or no other has anything to do. Then they take rows
-//     (one addition for all), tiles write them, one fence, and each claims its slot. What they wait for is lanes of their own
-//     warp, which all go on together: nobody waits for another warp.
+// By a warp. What a put costs is its chain of latencies: look, number of a row, words of the row, fence, claim. So in each of
+// these a step does what it can for all lanes at once, and comparisons lie in the shadow of claims:
+//   1. *Look.* Two lanes read the bucket of each of them in turn, 16 bytes each, so a bucket is one request. The loads are
+//      relaxed, so that both requests of a lane are under way together; the hint whether there are spares is with them.
+//   2. *Write.* Lanes that have come upon an EMPTY slot and own no row take one, spares first, then new ones by one addition for
+//      all. Tiles of lanes that share the words of a row write them.
+//   3. *Fence.* One for the warp, which acquires what the looks (and claims that were lost in the step before) have seen, and
+//      releases what has been written. (3 in indexed/table.cuh.)
+//   4. *Claim.* Each lane that has written its row asks for its compare-and-swap. Meanwhile the rows whose tags fitted are
+//      compared by tiles, several rows of a tile under way. Then it is judged what the claims have returned. A row that a claim
+//      was lost to is compared in the next step: only the next fence acquires it.
+//
+// Nobody waits for another warp. What lanes of a warp wait for is each other.
+//
+// Tried and dropped, on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: gathering puts until half the lanes
+// have one, with looks that acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
+// / 4.2 of 16 words, with one for 32 of them 10.4 / 7.8 / 6.0.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -66,13 +75,14 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     using Unit = platform::Row<Element, unit_words * 4 / sizeof(Element)>;
     static constexpr u32 units = width / unit_words;
     static constexpr u32 tile = units < 32 ? power_of_two_at_least(units) : 32;
+    static constexpr u32 rounds = (units + tile - 1) / tile;
+    // Rows of one tile that are read at a time: as many as the launch bounds of table_kernels.cu leave registers for.
+    static constexpr u32 affordable = width < 64 ? 2 : 16 / (rounds * unit_words) < 4 ? 16 / (rounds * unit_words) : 4;
+    static constexpr u32 in_flight = affordable < tile ? affordable : tile;
 
     // Half a bucket: what a lane reads of it.
     static constexpr u32 half_slots = 16 / sizeof(Slot);
     using Half = platform::Row<Slot, half_slots>;
-
-    // Lanes that put at once, if others have something to do.
-    static constexpr u32 gather = Warp::size / 2;
 
     const Table& table;
     u8* vectors;  // the warp's scratch memory
@@ -103,27 +113,37 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         next = Next::Look;
     }
 
-    // Something for every lane that is not idle. A lane whose vector is resolved by it becomes idle and gets the outcome (and
-    // `reference()`); all others get Outcome::Unwritten.
+    // One look, one claim or one comparison, or a look and then one of the others, for every lane that is not idle. A lane whose
+    // vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Unwritten.
     WARPSET_FN Outcome step()
     {
         Outcome outcome = Outcome::Unwritten;
         const u32 looking = Warp::ballot(next == Next::Look);
-        if (looking != 0) outcome = look(looking);
-        const u32 comparing = Warp::ballot(outcome == Outcome::Unwritten && next == Next::Compare);
+        u64 spares = 0;
+        if (looking != 0) {
+            if (operation == Operation::FindOrPut) spares = table.rows.spares();
+            outcome = look(looking);
+        }
+        const bool compares = next == Next::Compare;
+        const u32 comparing = Warp::ballot(compares);
+        bool claims = false;
+        u32 claiming = 0;
+        if constexpr (operation == Operation::FindOrPut) {
+            const bool puts = next == Next::Put;
+            take_rows(puts && own == no_row, spares);
+            claims = puts && own != no_row;
+            if (puts && !claims) outcome = Outcome::Full;
+            claiming = Warp::ballot(claims);
+            if (claiming != 0) write_rows(claiming);
+        }
+        if ((comparing | claiming) != 0) fence();
+        // The claims are under way while rows are compared: nothing is done with `seen` before.
+        const Slot seen = claims ? request_claim() : Table::empty;
         if (comparing != 0) {
             const Outcome compared = compare(comparing);
-            if (comparing >> Warp::lane() & 1) outcome = compared;
+            if (compares) outcome = compared;
         }
-        if constexpr (operation == Operation::FindOrPut) {
-            const bool puts = outcome == Outcome::Unwritten && next == Next::Put;
-            const u32 putting = Warp::ballot(puts);
-            const u32 busy = Warp::ballot(outcome == Outcome::Unwritten && next != Next::Nothing && next != Next::Put);
-            if (putting != 0 && (busy == 0 || platform::population_count(putting) >= gather)) {
-                const Outcome put = this->put(putting);
-                if (puts) outcome = put;
-            }
-        }
+        if (claims) outcome = finish_claim(seen);
         if (outcome != Outcome::Unwritten) next = Next::Nothing;
         return outcome;
     }
@@ -145,9 +165,8 @@ private:
         for (u32 i = 0; i < 2; ++i) {
             const u32 owner = Warp::lane() - side + i;
             const u64 bucket = Warp::shuffle(probe.bucket, owner);
-            // Acquire, device scope: pairs with the fence before the claim that named a slot. (3 in indexed/table.cuh; the lanes
-            // that read the row sync with this one first.)
-            if (looking >> owner & 1) platform::load_row_acquire(table.slot_at(bucket, side * half_slots), half[i]);
+            // Relaxed: no row is read because of a slot before this step's fence.
+            if (looking >> owner & 1) platform::load_row_relaxed(table.slot_at(bucket, side * half_slots), half[i]);
         }
         Slot slots[2 * half_slots];
         WARPSET_UNROLL
@@ -176,62 +195,11 @@ private:
         return next_bucket();
     }
 
-    // Compares the rows that the slots of the owners set in `comparing` name.
-    WARPSET_FN Outcome compare(u32 comparing)
-    {
-        Warp::sync();  // a row is read by others than the lane that has acquired its slot
-        const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
-        bool equal = false;
-        WARPSET_UNROLL_BY(1)
-        for (u32 i = 0; i < tile; ++i) {
-            const u32 owner = tile_start + i;
-            const u64 row = Warp::shuffle(found, owner);
-            bool different = false;
-            if (comparing >> owner & 1) {
-                WARPSET_UNROLL
-                for (u32 at = in_tile; at < units; at += tile) {
-                    Unit stored;
-                    platform::load_row_relaxed(table.rows.at(row) + at * unit_words, stored);
-                    const Element* offered = reinterpret_cast<const Element*>(vector_of(owner) + at * unit_words);
-                    WARPSET_UNROLL
-                    for (u32 e = 0; e < sizeof(Unit) / sizeof(Element); ++e) different |= stored.chunk[e] != offered[e];
-                }
-            }
-            const u32 differs = Warp::ballot(different) >> tile_start;
-            if (Warp::lane() == owner) equal = (tile == 32 ? differs : differs & ((1u << tile % 32) - 1)) == 0;
-        }
-        if (!(comparing >> Warp::lane() & 1)) return Outcome::Unwritten;
-        return equal ? Outcome::Seen : next_slot();
-    }
-
-    // Writes the vectors of the owners set in `putting` to rows, and claims their slots.
-    WARPSET_FN Outcome put(u32 putting)
-    {
-        const bool puts = putting >> Warp::lane() & 1;
-        take_rows(puts && own == no_row);
-        const bool claims = puts && own != no_row;
-        write_rows(Warp::ballot(claims));
-        if (!puts) return Outcome::Unwritten;
-        if (!claims) return Outcome::Full;
-        Slot* slot = table.slot_at(probe.bucket, index);
-        // Acquire, device scope: of the row that another has named. That this one's row is released, the fence has seen to.
-        const Slot seen = platform::compare_and_swap_acquire(slot, Table::empty, table.name(tag, own));
-        if (seen == Table::empty) {
-            found = own;
-            own = no_row;
-            return Outcome::New;
-        }
-        if (!table.fits(seen, tag)) return next_slot();
-        found = table.row_of(seen);
-        next = Next::Compare;
-        return Outcome::Unwritten;
-    }
-
     // A row for each lane that wants one, as far as there are some: spares first, then new ones by one addition.
-    WARPSET_FN void take_rows(bool wants)
+    WARPSET_FN void take_rows(bool wants, u64 spares)
     {
         const Rows<width>& rows = table.rows;
-        if (wants && rows.has_spares()) own = rows.take_spare();
+        if (wants && rows.are_spares(spares)) own = rows.take_spare();
         const u32 lane = Warp::lane(), wanting = Warp::ballot(wants && own == no_row);
         if (wanting == 0) return;
         const u32 leader = platform::lowest_bit(wanting);
@@ -243,26 +211,100 @@ private:
         if ((wanting >> lane & 1) && row < table.view.rows.capacity) own = row;
     }
 
-    // Writes the vectors of the owners set in `writing` to the rows that they own, so that their claims release them.
-    WARPSET_FN void write_rows(u32 writing)
+    // Writes the vectors of the owners set in `claiming` to the rows that they own. Each tile writes those of its lanes.
+    WARPSET_FN void write_rows(u32 claiming)
     {
         Warp::sync();  // a spare row that a lane has acquired is written by others
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
         WARPSET_UNROLL_BY(1)
-        for (u32 i = 0; i < tile; ++i) {
-            const u32 owner = tile_start + i;
+        for (u32 left = tile_bits(claiming); Warp::ballot(left != 0) != 0; left &= left - 1) {
+            const u32 owner = tile_start + first_in_tile(left);
             const u64 row = Warp::shuffle(own, owner);
-            if (!(writing >> owner & 1)) continue;
+            if (left == 0) continue;
             WARPSET_UNROLL
             for (u32 at = in_tile; at < units; at += tile) {
                 const Unit* offered = reinterpret_cast<const Unit*>(vector_of(owner) + at * unit_words);
                 platform::store_row_relaxed(table.rows.at(row) + at * unit_words, *offered);
             }
         }
-        Warp::sync();  // a row is written by others than the lane that claims
-        // Release, device scope: all rows of the warp, before all its claims. Pairs with the acquiring looks.
-        platform::fence_release();
     }
+
+    // Between what this step has seen and written, and what it reads and claims because of it.
+    WARPSET_FN void fence() const
+    {
+        Warp::sync();  // a row is written by others than the lane that claims
+        // Release, device scope: of all rows that the warp has written, before all its claims. Acquire: of the rows that other
+        // warps' slots name, seen by relaxed looks, and by relaxed claims of the step before. It pairs with itself, and with the
+        // accesses by one thread in indexed/table.cuh.
+        platform::fence_acquire_release();
+        Warp::sync();  // a row is read by others than the lane that has seen its slot
+    }
+
+    WARPSET_FN Slot request_claim() const
+    {
+        // Relaxed: this step's fence has released the row, and the next one acquires that of another that has named one.
+        return platform::compare_and_swap_relaxed(table.slot_at(probe.bucket, index), Table::empty, table.name(tag, own));
+    }
+
+    WARPSET_FN Outcome finish_claim(Slot seen)
+    {
+        if (seen == Table::empty) {
+            found = own;
+            own = no_row;
+            return Outcome::New;
+        }
+        if (!table.fits(seen, tag)) return next_slot();
+        found = table.row_of(seen);
+        next = Next::Compare;
+        return Outcome::Unwritten;
+    }
+
+    // Compares the rows that the slots of the owners set in `comparing` name. Each tile those of its lanes, several at a time.
+    WARPSET_FN Outcome compare(u32 comparing)
+    {
+        const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
+        bool equal = false;
+        u32 left = tile_bits(comparing);
+        do {
+            Unit stored[in_flight][rounds] = {};  // where nothing is loaded too: undefined, they made the compiler spill
+            u32 asking = left;
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i, asking &= asking - 1) {
+                const u64 row = Warp::shuffle(found, tile_start + first_in_tile(asking));
+                WARPSET_UNROLL
+                for (u32 round = 0; round < rounds; ++round) {
+                    const u32 at = round * tile + in_tile;
+                    if (asking != 0 && at < units) platform::load_row_relaxed(table.rows.at(row) + at * unit_words, stored[i][round]);
+                }
+            }
+            WARPSET_UNROLL
+            for (u32 i = 0; i < in_flight; ++i, left &= left - 1) {
+                const u32 owner = tile_start + first_in_tile(left);
+                bool different = false;
+                WARPSET_UNROLL
+                for (u32 round = 0; round < rounds; ++round) {
+                    const u32 at = round * tile + in_tile;
+                    if (left == 0 || at >= units) continue;
+                    const Element* offered = reinterpret_cast<const Element*>(vector_of(owner) + at * unit_words);
+                    WARPSET_UNROLL
+                    for (u32 e = 0; e < sizeof(Unit) / sizeof(Element); ++e) different |= stored[i][round].chunk[e] != offered[e];
+                }
+                const u32 differs = tile_bits(Warp::ballot(different));
+                if (left != 0 && Warp::lane() == owner) equal = differs == 0;
+            }
+        } while (in_flight < tile && Warp::ballot(left != 0) != 0);
+        if (next != Next::Compare) return Outcome::Unwritten;
+        return equal ? Outcome::Seen : next_slot();
+    }
+
+    // Of a bit for each lane of the warp: those of this lane's tile.
+    WARPSET_FN static u32 tile_bits(u32 bits)
+    {
+        return tile == 32 ? bits : bits >> (Warp::lane() & ~(tile - 1)) & ((1u << tile % 32) - 1);
+    }
+
+    // The first of these lanes of a tile; any one if there is none.
+    WARPSET_FN static u32 first_in_tile(u32 bits) { return platform::lowest_bit(bits) % tile; }
 
     WARPSET_FN Outcome next_slot()
     {

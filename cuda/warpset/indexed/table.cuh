@@ -22,8 +22,13 @@
 //      holds one whole vector that somebody offered, never a mixture.
 //   3. *Publication.* The claim releases (device scope), after the last write of the row. The load, or the compare-and-swap that
 //      fails, by which a slot is seen named acquires (device scope), before the first read of the row. So whoever compares sees
-//      all words of the row. By a warp other lanes may write and read parts of the row: Warp::sync lies between them and the
-//      claim, and between the look and them.
+//      all words of the row.
+//      By one thread these are orders of the claim and of the load. By a warp both are relaxed, and a fence (acquire and release,
+//      device scope) that the same lane executes makes them what they must be: it lies after the last write and before the
+//      claim, and after the load, or the claim that fails, and before the first read. Whatever a fence of one lane releases, a
+//      fence or an acquiring access of another acquires, if that one's claim is what the other has seen. Other lanes of the warp
+//      may write and read parts of the row: Warp::sync lies between their writes and the fence, and between the fence and their
+//      reads.
 //   4. A thread leaves a slot only over a name with another tag, or with a row that it has compared and found different. Equal
 //      vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the same
 //      slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one to

@@ -73,5 +73,10 @@ WARPSET_SIMT_INDEXED(indexed_published_relaxed, PublishedRelaxed)
 WARPSET_SIMT_INDEXED(indexed_read_without_acquire, ReadWithoutAcquire)
 WARPSET_SIMT_INDEXED(indexed_lost_without_acquire, LostWithoutAcquire)
 WARPSET_SIMT_INDEXED(indexed_next_without_comparing, NextWithoutComparing)
+WARPSET_SIMT_INDEXED(indexed_fenced, Fenced)
+WARPSET_SIMT_INDEXED(indexed_fenced_before_writing, FencedBeforeWriting)
+WARPSET_SIMT_INDEXED(indexed_fenced_after_claiming, FencedAfterClaiming)
+WARPSET_SIMT_INDEXED(indexed_read_without_fence, ReadWithoutFence)
+WARPSET_SIMT_INDEXED(indexed_lost_without_fence, LostWithoutFence)
 
 }  // namespace controls

@@ -412,4 +412,14 @@ table_controls! {
     INDEXED_LOST_WITHOUT_ACQUIRE: warpset_simt_control_indexed_lost_without_acquire;
     /// Who loses a claim goes on to the next slot without a look at the row that it has lost to.
     INDEXED_NEXT_WITHOUT_COMPARING: warpset_simt_control_indexed_next_without_comparing;
+    /// Right, by relaxed accesses of slots and fences.
+    INDEXED_FENCED: warpset_simt_control_indexed_fenced;
+    /// The fence before a claim comes before the row is written.
+    INDEXED_FENCED_BEFORE_WRITING: warpset_simt_control_indexed_fenced_before_writing;
+    /// The fence comes after the claim.
+    INDEXED_FENCED_AFTER_CLAIMING: warpset_simt_control_indexed_fenced_after_claiming;
+    /// No fence between the look at a slot and the comparison with its row.
+    INDEXED_READ_WITHOUT_FENCE: warpset_simt_control_indexed_read_without_fence;
+    /// No fence between a claim that is lost and the comparison with the row that it has lost to.
+    INDEXED_LOST_WITHOUT_FENCE: warpset_simt_control_indexed_lost_without_fence;
 }

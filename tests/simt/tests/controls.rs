@@ -293,18 +293,27 @@ fn indexed_tables() {
     let equal: &[&[Call]] = &[&[(PUT, 0)], &[(PUT, 0)]];
     let both: &[&[Call]] = &[&[(PUT, 0), (PUT, 1)], &[(PUT, 1), (PUT, 0)]];
     let found: &[&[Call]] = &[&[(PUT, 0)], &[(FIND, 0), (PUT, 0)]];
-    for players in [equal, both, found] {
-        survives(trial(INDEXED, players, true), &rules(), ALL);
-        survives(trial(INDEXED, players, false), &rules(), ALL);
+    for right in [INDEXED, INDEXED_FENCED] {
+        for players in [equal, both, found] {
+            survives(trial(right, players, true), &rules(), ALL);
+            survives(trial(right, players, false), &rules(), ALL);
+        }
     }
     // The row is seen as it was before, so it passes for another vector's.
-    let unordered =
-        [INDEXED_PUBLISHED_RELAXED, INDEXED_READ_WITHOUT_ACQUIRE, INDEXED_LOST_WITHOUT_ACQUIRE, INDEXED_PUBLISHED_FIRST];
-    for control in unordered {
-        caught(trial(control, equal, true), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["replication"]);
+    let unordered = [
+        INDEXED_PUBLISHED_RELAXED,
+        INDEXED_READ_WITHOUT_ACQUIRE,
+        INDEXED_LOST_WITHOUT_ACQUIRE,
+        INDEXED_FENCED_BEFORE_WRITING,
+        INDEXED_FENCED_AFTER_CLAIMING,
+        INDEXED_READ_WITHOUT_FENCE,
+        INDEXED_LOST_WITHOUT_FENCE,
+    ];
+    for control in unordered.iter().chain(&[INDEXED_PUBLISHED_FIRST]) {
+        caught(trial(*control, equal, true), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["replication"]);
     }
-    for control in &unordered[..3] {
-        survives(trial(*control, equal, false), &rules(), ALL);
+    for control in unordered {
+        survives(trial(control, equal, false), &rules(), ALL);
     }
     caught(trial(INDEXED_PUBLISHED_FIRST, equal, false), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["replication"]);
     for stale in [true, false] {

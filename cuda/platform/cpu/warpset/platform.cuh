@@ -101,18 +101,12 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row)
 }
 
 template <class Chunk, u32 count>
-WARPSET_FN void load_row_acquire(const void* address, Row<Chunk, count>& row)
-{
-    for (u32 i = 0; i < count; ++i) row.chunk[i] = load_acquire(static_cast<const Chunk*>(address) + i);
-}
-
-template <class Chunk, u32 count>
 WARPSET_FN void store_row_relaxed(void* address, const Row<Chunk, count>& row)
 {
     for (u32 i = 0; i < count; ++i) store_relaxed(static_cast<Chunk*>(address) + i, row.chunk[i]);
 }
 
-WARPSET_FN void fence_release() { __atomic_thread_fence(__ATOMIC_RELEASE); }
+WARPSET_FN void fence_acquire_release() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 
 WARPSET_FN u128 load_constant(const u128* address) { return *address; }
 

@@ -9,8 +9,9 @@
 //   u8 u32 u64 u128                                 words; u128 is 16-byte aligned, `low` first in memory
 //   load_relaxed, compare_and_swap_relaxed          one scalar atomic access of 4, 8 or 16 bytes
 //   Row<Chunk>, load_row_relaxed                    16 or 8 aligned bytes as chunks, each chunk one scalar atomic access
-//   store_relaxed, store_row_relaxed, load_acquire, load_row_acquire, compare_and_swap_acquire, compare_and_swap_release,
-//   compare_and_swap_acquire_release, fence_release what publishes rows (indexed/table.cuh), of 4 and 8 bytes
+//   store_relaxed, store_row_relaxed, load_acquire, compare_and_swap_acquire, compare_and_swap_release,
+//   compare_and_swap_acquire_release,
+//   fence_acquire_release                           what publishes rows (indexed/table.cuh), of 4 and 8 bytes
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
 //   load_pair                                      two words that nobody writes meanwhile, of any alignment
@@ -166,22 +167,6 @@ WARPSET_FN u64 load_acquire(const u64* address)
     return value;
 }
 
-WARPSET_FN void load_row_acquire(const void* address, Row<u32, 4>& row)
-{
-    asm volatile("ld.acquire.gpu.global.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(row.chunk[0]), "=r"(row.chunk[1]), "=r"(row.chunk[2]), "=r"(row.chunk[3])
-                 : "l"(address)
-                 : "memory");
-}
-
-WARPSET_FN void load_row_acquire(const void* address, Row<u64, 2>& row)
-{
-    asm volatile("ld.acquire.gpu.global.v2.b64 {%0, %1}, [%2];"
-                 : "=l"(row.chunk[0]), "=l"(row.chunk[1])
-                 : "l"(address)
-                 : "memory");
-}
-
 WARPSET_FN void store_relaxed(u32* address, u32 value)
 {
     asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
@@ -223,8 +208,7 @@ WARPSET_COMPARE_AND_SWAP(compare_and_swap_release, "release")
 WARPSET_COMPARE_AND_SWAP(compare_and_swap_acquire_release, "acq_rel")
 #undef WARPSET_COMPARE_AND_SWAP
 
-// PTX has no fence that only releases.
-WARPSET_FN void fence_release() { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+WARPSET_FN void fence_acquire_release() { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 
 // Relaxed: counters are read after the kernel has ended; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value)

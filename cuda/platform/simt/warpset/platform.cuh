@@ -172,9 +172,9 @@ WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected
     return simt::compare_and_swap(address, expected, desired, simt::Order::AcquireRelease, site);
 }
 
-WARPSET_FN void fence_release(Site site = Site::here())
+WARPSET_FN void fence_acquire_release(Site site = Site::here())
 {
-    simt::Request request{simt::Kind::Fence, simt::Order::Release, 0, 1, nullptr, 0, 0, {}, {}, site};
+    simt::Request request{simt::Kind::Fence, simt::Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
     warpset_simt_request(&request);
 }
 
@@ -204,26 +204,14 @@ struct Row {
 };
 
 template <class Chunk, u32 count>
-WARPSET_FN void load_row(const void* address, Row<Chunk, count>& row, simt::Order order, Site site)
+WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Site site = Site::here())
 {
     static_assert(sizeof row <= 16);
     if (reinterpret_cast<u64>(address) % sizeof row != 0)
         simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
-    simt::Request request{simt::Kind::Load, order, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
+    simt::Request request{simt::Kind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
     warpset_simt_request(&request);
     __builtin_memcpy(&row, request.value, sizeof row);
-}
-
-template <class Chunk, u32 count>
-WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Site site = Site::here())
-{
-    load_row(address, row, simt::Order::Relaxed, site);
-}
-
-template <class Chunk, u32 count>
-WARPSET_FN void load_row_acquire(const void* address, Row<Chunk, count>& row, Site site = Site::here())
-{
-    load_row(address, row, simt::Order::Acquire, site);
 }
 
 template <class Chunk, u32 count>

@@ -13,7 +13,13 @@ enum class Flaw {
     PublishedRelaxed,     // the claim does not release
     ReadWithoutAcquire,   // the slot is seen by a relaxed load
     LostWithoutAcquire,   // the claim that is lost does not acquire
-    NextWithoutComparing  // whoever loses a claim goes on to the next slot, also if its own vector has won
+    NextWithoutComparing, // whoever loses a claim goes on to the next slot, also if its own vector has won
+    // All accesses of slots are relaxed, and fences order them, as by a warp:
+    Fenced,               // nothing is wrong
+    FencedBeforeWriting,  // the fence before the claim comes before the row is written
+    FencedAfterClaiming,  // the fence comes after the claim
+    ReadWithoutFence,     // no fence between the look at a slot and the comparison with its row
+    LostWithoutFence      // no fence between a claim that is lost and the comparison
 };
 
 template <Flaw flaw>
@@ -28,10 +34,17 @@ struct Indexed {
     bool holds(u64 row) const { return real.holds(row); }
     bool read_word(u64 row, u32 word, u32& value) const { return real.read_word(row, word, value); }
 
-    static constexpr Order seeing = flaw == Flaw::ReadWithoutAcquire ? Order::Relaxed : Order::Acquire;
-    static constexpr Order claiming = flaw == Flaw::PublishedRelaxed     ? Order::Acquire
+    static constexpr bool fenced = flaw >= Flaw::Fenced;
+    static constexpr Order seeing = fenced || flaw == Flaw::ReadWithoutAcquire ? Order::Relaxed : Order::Acquire;
+    static constexpr Order claiming = fenced                             ? Order::Relaxed
+                                      : flaw == Flaw::PublishedRelaxed     ? Order::Acquire
                                       : flaw == Flaw::LostWithoutAcquire ? Order::Release
                                                                          : Order::AcquireRelease;
+
+    static void fence_if(bool wanted)
+    {
+        if (wanted) warpset::platform::fence_acquire_release();
+    }
 
     warpset::Found find(const warpset::WordVector& vector) const
     {
@@ -39,6 +52,7 @@ struct Indexed {
         for (u32 index = 0; index < real.layout.slots_per_bucket(); ++index) {
             const u64 seen = load(real.slot_at(0, index), seeing);
             if (seen == Real::empty) break;
+            fence_if(fenced && flaw != Flaw::ReadWithoutFence);
             if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) return {warpset::Outcome::Seen, real.row_of(seen)};
         }
         return {warpset::Outcome::Absent, no_reference};
@@ -54,7 +68,9 @@ struct Indexed {
             u64 seen = load(slot, seeing);
             if (seen == Real::empty) {
                 if (lane.row == warpset::no_row) lane.row = real.rows.take();
+                fence_if(flaw == Flaw::FencedBeforeWriting);
                 if (flaw != Flaw::PublishedFirst) real.rows.write(lane.row, vector);
+                fence_if(fenced && flaw != Flaw::FencedBeforeWriting && flaw != Flaw::FencedAfterClaiming);
                 seen = compare_and_swap(slot, Real::empty, real.name(tag, lane.row), claiming);
                 if (seen == Real::empty) {
                     if (flaw == Flaw::PublishedFirst) real.rows.write(lane.row, vector);
@@ -63,6 +79,9 @@ struct Indexed {
                     continue;
                 }
                 if (flaw == Flaw::NextWithoutComparing) continue;
+                fence_if(fenced && flaw != Flaw::LostWithoutFence);
+            } else {
+                fence_if(fenced && flaw != Flaw::ReadWithoutFence);
             }
             if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) found = {warpset::Outcome::Seen, real.row_of(seen)};
         }
