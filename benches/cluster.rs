@@ -15,7 +15,7 @@
 
 use std::time::Instant;
 use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
-use warpset::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
+use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
 use warpset::{Bucket, BucketTable, Device, Words};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -159,6 +159,25 @@ fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
     Ok(median(times.split_off(1)))
 }
 
+/// Device memory of its own. (Memory of a stream-ordered pool, which `CudaStream::alloc` gives, is not copied to another GPU: an
+/// invalid value.)
+struct Plain(u64);
+
+impl Plain {
+    fn new(context: &CudaContext, bytes: usize) -> Result<Self> {
+        context.bind_to_thread()?;
+        // SAFETY: the context is current; it has at least a byte.
+        Ok(Self(unsafe { result::malloc_sync(bytes.max(1)) }?))
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        // SAFETY: allocated above, and no exchange is under way. After an error the context is lost anyway.
+        let _ = unsafe { result::free_sync(self.0) };
+    }
+}
+
 /// Seconds of one exchange of so many bytes, evenly to all others.
 fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -> Result<f64> {
     let (rank, ranks) = (transport.rank(), transport.ranks());
@@ -174,12 +193,10 @@ fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -
             ([start, start + (ranks * each) as u64], Place::Host)
         }
         Some(context) => {
-            let stream = context.new_stream()?;
-            let (out, mut back) = (stream.alloc_zeros::<u8>(ranks * each)?, stream.alloc_zeros::<u8>(ranks * each)?);
-            let addresses = [out.device_ptr(&stream).0, back.device_ptr_mut(&stream).0];
-            stream.synchronize()?;
+            let (out, back) = (Plain::new(context, ranks * each)?, Plain::new(context, ranks * each)?);
+            let addresses = [out.0, back.0];
             on_gpu = Some((out, back));
-            (addresses, Place::Gpu(stream))
+            (addresses, Place::Gpu(context.new_stream()?))
         }
     };
     let regions = |start: u64| -> Vec<Region> {

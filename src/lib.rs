@@ -91,6 +91,7 @@ pub use table::{
 // benches/plots/plots.py makes both.
 #[cfg_attr(doc, doc = include_str!("docs/pictures/trees.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/throughput.link"))]
+#[cfg_attr(doc, doc = include_str!("docs/pictures/widths.link"))]
 #[doc = include_str!("docs/choosing_a_table.md")]
 pub mod choosing_a_table {}
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the README and the chapters: two explanations, and two plots of the CSV files beside it.
+"""Draws the pictures of the README and the chapters: two explanations, and three plots of the CSV files beside it.
 
     python3 benches/plots/plots.py                 writes the pictures
     python3 benches/plots/plots.py --check         fails if a picture is not what this script draws
     python3 benches/plots/plots.py --read FILE...  takes figures of printed tables into the CSV files, then writes the pictures
 
---read knows the tables that `cargo bench --bench roofline` and `cargo bench --bench roots` print, and the table of models in
+--read knows the tables that `cargo bench --bench roofline`, `--bench widths` and `--bench roots` print, and the table of models in
 benches/README.md. It replaces the rows of warpset, of the floor and of the thesis' table that a file has; all other rows stay.
 
 For each picture NAME.svg it writes src/docs/pictures/NAME.link too, which has the picture as a data URI: rustdoc has no other
@@ -17,6 +17,7 @@ It needs Python 3.8 and nothing else, and draws the same bytes everywhere.
 import base64
 import csv
 import math
+import re
 import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -390,6 +391,58 @@ def throughput():
     return picture.svg()
 
 
+# Widths
+
+
+LAYOUTS = {  # name in the CSV: what it is called, colour, mark, dashes
+    "padded": ("bucket table", BLUE, "disc", ""),
+    "dense": ("bucket table, dense slots", RED, "diamond", "5 4"),
+    "indexed": ("indexed table", GREEN, "triangle", "2 3"),
+}
+
+
+def widths():
+    rows = read_csv("widths.csv")
+    words = sorted({int(row["words"]) for row in rows})
+    panels = {"new": "An empty table, each vector offered twice on average", "seen": "All of them again, when they are stored"}
+    left, plot_width, plot_height, top, gap = 54, 780, 210, 112, 62
+    picture = Picture(
+        880,
+        top + 2 * (plot_height + gap) + 6,
+        "Find-or-put: throughput of every width",
+        "Two panels: 10^9 find-or-puts a second against the words of a vector, for the bucket table, with dense slots, and for the"
+        " indexed table. All figures are in benches/plots/widths.csv.",
+    )
+    picture.text(24, 58, "Upwards: 10⁹ find-or-puts of random vectors a second, fill 0.7 at the end. To the right: words of a"
+                 " vector.", 13, SOFT)
+    at = left
+    for label, color, mark, dash in LAYOUTS.values():
+        picture.line([(at, 82), (at + 34, 82)], color, 2, dash)
+        picture.mark(at + 17, 82, mark, color)
+        picture.text(at + 42, 86, label, 12, color)
+        at += 60 + 7.5 * len(label)
+    place_x = lambda width: left + (words.index(width) + 0.5) * plot_width / len(words)
+    for index, (state, label) in enumerate(panels.items()):
+        y0 = top + index * (plot_height + gap) + 14
+        limit = 5 * math.ceil(max(float(row["g_per_s"]) for row in rows if row["state"] == state and row["fill"] == "0.7") / 5)
+        place_y = lambda rate: y0 + plot_height - rate / limit * plot_height
+        picture.text(left, y0 - 8, label, 13.5, bold=True)
+        for rate in range(0, limit + 1, 5):
+            picture.line([(left, place_y(rate)), (left + plot_width, place_y(rate))], FAINT if rate == 0 else GRID)
+            picture.text(left - 6, place_y(rate) + 4, str(rate), 11, SOFT, "end")
+        for width in words:
+            picture.text(place_x(width), y0 + plot_height + 17, str(width), 11, SOFT, "middle")
+        for layout, (_, color, mark, dash) in LAYOUTS.items():
+            points = sorted((int(row["words"]), float(row["g_per_s"])) for row in rows
+                            if (row["layout"], row["state"], row["fill"]) == (layout, state, "0.7"))
+            for before, after in zip(points, points[1:]):
+                if layout != "dense" or words.index(after[0]) - words.index(before[0]) == 1:
+                    picture.line([(place_x(width), place_y(rate)) for width, rate in (before, after)], color, 2, dash)
+            for width, rate in points:
+                picture.mark(place_x(width), place_y(rate), mark, color)
+    return picture.svg()
+
+
 # States a second
 
 
@@ -470,9 +523,14 @@ def explorers():
 
 FIELDS = {
     "throughput.csv": ["panel", "series", "fill", "g_per_s", "kind", "source"],
+    "widths.csv": ["words", "layout", "fill", "state", "g_per_s", "bytes", "kind", "source"],
     "explorers.csv": ["model", "states", "explorer", "million_states_a_second", "kind", "source"],
 }
-KEYS = {"throughput.csv": ["panel", "series", "fill"], "explorers.csv": ["model", "explorer"]}
+KEYS = {
+    "throughput.csv": ["panel", "series", "fill"],
+    "widths.csv": ["words", "layout", "fill", "state"],
+    "explorers.csv": ["model", "explorer"],
+}
 
 
 def read_csv(name):
@@ -504,8 +562,8 @@ def take(name, found):
 def tables(text):
     """The Markdown tables of a text: a heading and rows each. Lines between the rows do not end a table, another heading does."""
     heading, rows = None, []
-    lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else None
-             for line in text.splitlines()]
+    cells = lambda line: [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+    lines = [cells(line) if line.lstrip().startswith("|") else None for line in text.splitlines()]
     for i, line in enumerate(lines):
         if line is None:
             continue
@@ -520,7 +578,7 @@ def tables(text):
 
 
 def take_tables(path):
-    throughput_rows, explorer_rows = [], []
+    throughput_rows, width_rows, explorer_rows = [], [], []
 
     def rate(panel, series, fill, value, command):
         fill = f"{float(fill):g}"
@@ -537,6 +595,12 @@ def take_tables(path):
                 if row[0] == "compact, 54 bits":
                     for series, value in (("warpset", row[3]), ("floor", row[5])):
                         rate("compact, 54-bit keys", series, row[1], value, "roots")
+        elif heading[:4] == ["words", "layout", "bytes", "fill 0.25"]:
+            for row in rows:
+                for fill, both in zip(("0.25", "0.7", "0.9"), row[3:]):
+                    for state, value in zip(("new", "seen"), both.split("\\|")):
+                        width_rows.append(dict(words=row[0], layout=row[1], fill=fill, state=state, g_per_s=value.strip(),
+                                               bytes=row[2], kind="measured", source="cargo bench --bench widths"))
         elif heading[:2] == ["model", "states"] and "million states a second" in heading and "GPUexplore 3.0" in heading:
             for row in rows:
                 explorer_rows.append(dict(
@@ -545,9 +609,11 @@ def take_tables(path):
                     source="benches/README.md, Model checker: one NVIDIA H200"))
     if throughput_rows:
         take("throughput.csv", throughput_rows)
+    if width_rows:
+        take("widths.csv", width_rows)
     if explorer_rows:
         take("explorers.csv", explorer_rows)
-    if not throughput_rows and not explorer_rows:
+    if not throughput_rows and not width_rows and not explorer_rows:
         sys.exit(f"{path}: no table that is known here")
 
 
@@ -558,7 +624,7 @@ def main(arguments):
     elif arguments not in ([], ["--check"]):
         sys.exit(__doc__)
     files = {}
-    for draw in (claim, trees, throughput, explorers):
+    for draw in (claim, trees, throughput, widths, explorers):
         name, svg = draw.__name__, draw()
         files[HERE / f"{name}.svg"] = svg
         files[LINKS / f"{name}.link"] = f"[{name}]: data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}\n"

@@ -674,10 +674,13 @@ pub mod saved_once {
             let more = distinct(width, 1 << 40, count);
             let batch = loaded.find_or_put_many_with(&more, everything()).unwrap();
             assert_eq!(batch.tally.new, count as u64);
-            assert!(loaded.holes().unwrap().is_empty(), "a batch alone closes them");
-            assert!(contents(&loaded).keys().copied().eq(0..2 * count as u64));
-            loaded.truncate(count as u64 / 2).unwrap();
-            assert_eq!(loaded.len().unwrap(), count as u64 / 2);
+            // On a GPU there may be more of them than the batch has vectors.
+            assert_eq!(loaded.holes().unwrap().len(), holes.len().saturating_sub(count), "a batch alone fills them");
+            if holes.len() <= count {
+                assert!(contents(&loaded).keys().copied().eq(0..2 * count as u64));
+                loaded.truncate(count as u64 / 2).unwrap();
+                assert_eq!(loaded.len().unwrap(), count as u64 / 2);
+            }
         }
     }
 

@@ -10,8 +10,8 @@
 //
 // Where chunks have 16 bytes, slots are by default *padded* to whole ones: to a multiple of four words, those behind the vector's
 // being 0. A slot is then claimed by fewer compare-and-swaps, looked at by one request, and compared without remainders. Widths
-// 3, 5, 6 and 7 cost 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, dense, 3, 5, 6 and 7 words at fill 0.25: 10.9, 9.5, 9.7 and
-// 6.7 G/s, where 4 words have 19.6 and 8 words 16.6. Padded they have not been measured.)
+// 3, 5, 6 and 7 cost 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, 3, 5, 6 and 7 words at fill 0.25: dense 10.6, 9.6, 9.5 and
+// 6.7 G/s, padded 17.7, 17.0, 16.9 and 15.7, where 4 words have 19.5 and 8 words 16.5.)
 //
 // The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
 // line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on

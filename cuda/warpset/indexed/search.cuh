@@ -15,8 +15,9 @@
 //
 // Nobody waits for another warp. What lanes of a warp wait for is each other.
 //
-// Tried and dropped, on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: gathering puts until half the lanes
-// have one, with looks that acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
+// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.2 / 9.0 / 7.8 of 8 words, 9.4 / 8.6 / 7.8 of 16, 6.7 /
+// 6.0 / 6.1 of 32, 5.0 / 4.5 / 4.6 of 64. Tried and dropped: gathering puts until half the lanes have one, with looks that
+// acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
 // / 4.2 of 16 words, with one for 32 of them 10.4 / 7.8 / 6.0.
 #pragma once
 
