@@ -23,7 +23,7 @@ const STATES: usize = 120;
 const TAG: u64 = 5 << 40;
 
 struct Simulated {
-    library: Library,
+    code: Library,
     threads: u32,
     most_steps: u64,
 }
@@ -71,7 +71,7 @@ fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
         describe(&mut threads, &mut shared, &mut most_steps);
     }
     assert!(shared <= 256 * 1024 && threads.is_multiple_of(32), "{threads} threads, {shared} bytes");
-    Some(Simulated { library, threads, most_steps })
+    Some(Simulated { code: library, threads, most_steps })
 }
 
 /// What the interpreter says of some states.
@@ -103,7 +103,7 @@ impl Simulated {
             type Expand = unsafe extern "C" fn(*const u32, *const u32, *mut u64, *mut u32, *mut Search, *const KernelLimits, u32);
             // SAFETY: the types are those in run.cpp; references are numbers of the states, the offers have room for `rows` rows.
             unsafe {
-                let expand = self.library.get::<Expand>(b"simulated_expand").unwrap();
+                let expand = self.code.get::<Expand>(b"simulated_expand").unwrap();
                 let (order, offers) = (order.as_mut_ptr(), offers.as_mut_ptr());
                 expand(words.as_ptr(), tables.as_ptr(), order, offers, &mut search, &limits, blocks as u32);
             }
