@@ -140,9 +140,17 @@ fn tables_that_have_grown_and_grow<S: Kind>(device: &Device) {
     assert_eq!(loaded.len().unwrap(), 2 * count as u64);
 }
 
+/// The device, and CPUs of several numbers of threads, if the library has them.
+fn devices(device: &Device) -> Vec<Device> {
+    #[cfg(feature = "cpu")]
+    return vec![device.clone(), Device::cpu_with_threads(1), Device::cpu_with_threads(3)];
+    #[cfg(not(feature = "cpu"))]
+    return vec![device.clone()];
+}
+
 /// To and from CPUs of several numbers of threads; on a GPU also from there to the CPU and back.
 fn tables_go_from_device_to_device<S: Kind>(device: &Device) {
-    let devices = [device.clone(), Device::cpu_with_threads(1), Device::cpu_with_threads(3)];
+    let devices = devices(device);
     for width in some_widths() {
         let count = scaled(1000, 100);
         let words = distinct(width, 0, 2 * count);
@@ -634,7 +642,7 @@ pub mod saved_once {
     fn padded_and_dense_slots(device: &Device) {
         for width in 1..=20 {
             for dense in [false, true] {
-                for (from, to) in [(device, &Device::cpu()), (&Device::cpu(), device)] {
+                for (from, to) in devices(device).iter().flat_map(|other| [(device, other), (other, device)]) {
                     let table = BucketTable::builder(width).capacity(500).dense(dense).build(from).unwrap();
                     let words = distinct(width, 0, 450);
                     table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
