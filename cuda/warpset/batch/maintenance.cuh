@@ -133,18 +133,70 @@ WARPSET_FN u32 nth_bit(u32 mask, u32 n)
     return at;
 }
 
+// Copies the vectors in those of the slots from `from` on whose bit is set in `mask`, one behind another, to `rows`. All lanes of a
+// warp call it, after a Warp::sync since they found these slots complete. They share the words, so that these are written without
+// gaps.
+template <class Table>
+WARPSET_FN void copy_words(const Table& table, u64 from, u32 mask, u32* rows)
+{
+    using Warp = platform::Warp;
+    const u32 width = table.width(), words = platform::population_count(mask) * width;
+    for (u32 at = Warp::lane(); at < words; at += Warp::size) rows[at] = table.word(from + nth_bit(mask, at / width), at % width);
+}
+
+template <class Table>
+WARPSET_FN void copy_vectors(const Table& table, u64 from, u32 mask, u32* rows)
+{
+    copy_words(table, from, mask, rows);
+}
+
+// The same by chunks, if vectors are whole ones. To these the rows are aligned on a GPU, where they lie in a buffer of their own.
+template <class Shape>
+WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask, u32* rows)
+{
+    using Warp = platform::Warp;
+    using Chunk = typename Shape::Main;
+    if constexpr (Warp::size > 1 && Shape::static_width != 0 && Shape::static_width * 4 % sizeof(Chunk) == 0) {
+        constexpr u32 chunks = Shape::static_width * 4 / sizeof(Chunk);
+        const u32 all = platform::population_count(mask) * chunks;
+        for (u32 at = Warp::lane(); at < all; at += Warp::size)
+            reinterpret_cast<Chunk*>(rows)[at] = table.chunk(from + nth_bit(mask, at / chunks), at % chunks);
+    } else {
+        copy_words(table, from, mask, rows);
+    }
+}
+
+// The same of trees: a lane goes through that of a slot once, where each word by itself would take the way down again. It writes
+// four words at a time, if vectors are whole fours.
+template <class RootTable, u32 width, class Strategy>
+WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table, u64 from, u32 mask, u32* rows)
+{
+    using Warp = platform::Warp;
+    const u32 lane = Warp::lane();
+    if (!(mask >> lane & 1)) return;
+    u32* const row = rows + platform::population_count(mask & ((1u << lane) - 1)) * static_cast<u64>(table.width());
+    u32 before[3] = {};
+    table.read_words(from + lane, 0, 1, [&](u32 word, u32 value) {
+        if constexpr (Warp::size > 1 && width != 0 && width % 4 == 0) {
+            if (word % 4 < 3) before[word % 4] = value;
+            else reinterpret_cast<u128*>(row)[word / 4] = {before[0] | static_cast<u64>(before[1]) << 32, before[2] | static_cast<u64>(value) << 32};
+        } else {
+            row[word] = value;
+        }
+    });
+}
+
 // Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
 // order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed.
 //
-// A warp takes several times as many slots as it has lanes, for which it asks the cursor once, as all warps ask the same one. Its
-// lanes share the words of the vectors, so that these are written without gaps. (H200, `cargo bench --bench growth`, 2 words: a
-// growth took 4.4 ms with a question for each 32 slots, and vectors copied one after another; 2.5 to 2.8 so.)
+// A warp takes several times as many slots as it has lanes, for which it asks the cursor once, as all warps ask the same one.
+// (H200, `cargo bench --bench growth`, 2 words: a growth took 4.4 ms with a question for each 32 slots, and vectors copied one
+// after another; 2.5 to 2.8 so.)
 template <class Table>
 WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
 {
     using Warp = platform::Warp;
     constexpr u32 rounds = Warp::size == 1 ? 1 : 8, at_once = rounds * Warp::size;
-    const u32 width = table.width();
     for (u64 start = first + platform::Grid::warp() * at_once; start < last; start += platform::Grid::warps() * at_once) {
         u32 stored[rounds], count = 0;  // in each round: which lanes' slots hold a vector
         WARPSET_UNROLL
@@ -166,9 +218,7 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
             const u32 mask = stored[round], lane = Warp::lane();
             const u64 from = start + round * Warp::size;
             if (references && (mask >> lane & 1)) references[row + platform::population_count(mask & ((1u << lane) - 1))] = from + lane;
-            const u32 words = platform::population_count(mask) * width;
-            for (u32 at = lane; at < words; at += Warp::size)
-                vectors[row * width + at] = table.word(from + nth_bit(mask, at / width), at % width);
+            copy_vectors(table, from, mask, vectors + row * table.width());
             row += platform::population_count(mask);
         }
     }

@@ -311,6 +311,13 @@ struct BucketTable {
         return value;
     }
 
+    // A main chunk of the vector in a slot that this thread, or one that it has synchronised with since, has found complete.
+    WARPSET_FN Main chunk(u64 slot, u32 chunk) const
+    {
+        return with_main(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), chunk, Nothing{},
+                         [](auto* address, auto, auto) { return platform::load_relaxed(address); });
+    }
+
     // The whole vector in a slot, if a vector is one chunk.
     WARPSET_FN bool read_chunk(u64 slot, Main& value) const
     {
