@@ -47,27 +47,6 @@ fn draw(words: &mut [u32], width: usize) {
     });
 }
 
-/// GB/s to the GPU and back.
-fn link(bench: &Bench) -> Result<[f64; 2]> {
-    let mut host = PinnedVec::<u8>::zeroed(&bench.device, 1 << 30)?;
-    let mut device = bench.stream.alloc_zeros::<u8>(1 << 30)?;
-    let mut times = [Vec::new(), Vec::new()];
-    for _ in 0..=REPEATS {
-        for (direction, times) in times.iter_mut().enumerate() {
-            bench.stream.synchronize()?;
-            let start = Instant::now();
-            if direction == 0 {
-                bench.stream.memcpy_htod(&*host, &mut device)?
-            } else {
-                bench.stream.memcpy_dtoh(&device, &mut *host)?
-            }
-            bench.stream.synchronize()?;
-            times.push(start.elapsed().as_secs_f64());
-        }
-    }
-    Ok(times.map(|mut times| (1u64 << 30) as f64 / 1e9 / median(times.split_off(1))))
-}
-
 /// What a batch reports.
 #[derive(Clone, Copy)]
 enum Report {
@@ -117,7 +96,7 @@ fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(26), |text| text.parse())?;
     let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("2,8,32".into());
-    let [to, back] = link(&bench)?;
+    let [to, back] = bench.link(1 << 30, REPEATS)?;
     let cpu = Device::cpu();
     println!("{}, link {to:.1} GB/s to the GPU and {back:.1} back, {cpu}; medians of {REPEATS}, G/s\n", bench.device);
     println!("| words | vectors in | reported | bound | dup 2 | of bound | seen | of bound | found | of bound |");

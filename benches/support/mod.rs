@@ -7,10 +7,11 @@ pub mod thesis;
 pub mod thesis_tree;
 
 use std::sync::Arc;
+use std::time::Instant;
 use warpset::cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
 };
-use warpset::gpu::{Counts, DeviceBatch};
+use warpset::gpu::{Counts, DeviceBatch, PinnedVec};
 use warpset::{BucketTable, Device, Storage, VectorTable};
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -116,6 +117,27 @@ impl Bench {
             Ok(search(&self.stream, batch)?)
         })?;
         Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
+    }
+
+    /// What the link carries, in GB/s to the GPU and back: the medians of so many copies of pinned memory, by the wall clock, after
+    /// one of each that is not counted.
+    pub fn link(&self, bytes: usize, repeats: usize) -> Result<[f64; 2]> {
+        let mut host = PinnedVec::<u8>::zeroed(&self.device, bytes)?;
+        let mut device = self.stream.alloc_zeros::<u8>(bytes)?;
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..=repeats {
+            for (direction, times) in times.iter_mut().enumerate() {
+                self.stream.synchronize()?;
+                let start = Instant::now();
+                match direction {
+                    0 => self.stream.memcpy_htod(&*host, &mut device)?,
+                    _ => self.stream.memcpy_dtoh(&device, &mut *host)?,
+                }
+                self.stream.synchronize()?;
+                times.push(start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(times.map(|mut times| bytes as f64 / 1e9 / median(times.split_off(1))))
     }
 
     /// Where `table`, which holds them all, has each vector.

@@ -41,7 +41,7 @@ use anyhow::{Context, Result};
 use options::{Options, Roots, TableKind};
 use program::Ended;
 use progress::Progress;
-use report::{Pass, Report};
+use report::{Measured, Pass, Report};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -90,9 +90,9 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         passes.push(pass(table, vectors, false)?.0);
     }
     let verification = options.verify.then(|| verify(vectors, &batch, table, &passes));
-    let (gpu_gops, floor_gops) = match options.measures_floor(vectors.count()) {
+    let measured = match options.measures_floor(vectors.count()) {
         true => measure(options, table, vectors, &batch)?,
-        false => (None, None),
+        false => Measured::default(),
     };
     let verified = verification.as_ref().map(Result::is_ok);
     let failure = failure(verification, batch.complete(table).err());
@@ -103,8 +103,7 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
         spec: table.spec(),
         stats: table.stats()?,
         passes,
-        gpu_gops,
-        floor_gops,
+        measured,
         ranks: None,
         verified,
         failure: failure.as_ref().map(|ended| (ended.why.as_str(), ended.code)),
@@ -178,20 +177,21 @@ fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool)
     Ok((Pass { seconds, tally: batch.tally }, batch))
 }
 
-/// The rate on the GPU alone, if it is one, and the placement floor.
-fn measure<S: Kind>(
-    options: &Options,
-    table: &VectorTable<S>,
-    vectors: &Vectors,
-    batch: &Batch,
-) -> Result<(Option<f64>, Option<f64>)> {
+/// The rate on the GPU alone and the link's, if it is one, and the placement floor.
+fn measure<S: Kind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {
-        let measured = on_gpu::measure(table, vectors)?;
-        return Ok((measured.as_ref().map(|rates| rates.gops), measured.and_then(|rates| rates.floor_gops)));
+        let reported = size_of::<Outcome>() + if options.verify { size_of::<Reference>() } else { 0 };
+        let rates = on_gpu::measure(table, vectors, reported)?;
+        return Ok(rates.map_or_else(Measured::default, |rates| Measured {
+            gpu_gops: Some(rates.gops),
+            floor_gops: rates.floor_gops,
+            link_gops: Some(rates.link_gops),
+        }));
     }
     let memory = options.memory.unwrap_or_else(memory::free_memory);
-    Ok((None, floor::placement_floor_gops(table, vectors, batch, options.device.threads(), memory)?))
+    let floor_gops = floor::placement_floor_gops(table, vectors, batch, options.device.threads(), memory)?;
+    Ok(Measured { floor_gops, ..Measured::default() })
 }
 
 fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>, passes: &[Pass]) -> Result<()> {

@@ -15,30 +15,35 @@ use support::{Bench, Floor, median};
 /// Passes; the median counts.
 const PASSES: usize = 3;
 
+/// Bytes that are copied to measure the link.
+const LINK_BYTES: usize = 1 << 28;
+
 /// Rates in 10^9 vectors a second.
 pub struct OnGpu {
     pub gops: f64,
     /// The placement floor; there is one where each vector is in one slot.
     pub floor_gops: Option<f64>,
+    /// What the link allows from end to end: vectors to the GPU, and what is reported of them back, whichever takes longer.
+    pub link_gops: f64,
 }
 
-/// Measures with a second table of the size of `table`. `None` for no vectors, for a table that is too small for them, and where
+/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. `None` for no vectors, for a table that is too small for them, and where
 /// the GPU's memory is too small for a second table, the floor's slots and all vectors.
-pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> Result<Option<OnGpu>> {
+pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
-    let bytes = 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);
+    let bytes = LINK_BYTES as u64 + 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);
     let free = table.device().cuda_context().map_or(Ok((0, 0)), |context| context.mem_get_info())?.0;
     if count == 0 || bytes > free as u64 {
         return Ok(None);
     }
-    let measured = run(table, vectors);
+    let measured = run(table, vectors, reported);
     match measured {
         Err(error) if matches!(error.downcast_ref(), Some(Error::OutOfMemory { .. })) => Ok(None),
         other => other.map_err(|error| anyhow!("{error}")),
     }
 }
 
-fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> support::Result<Option<OnGpu>> {
+fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> support::Result<Option<OnGpu>> {
     let bench = Bench::on(table.device())?;
     let again = make_another(table)?;
     let mut uploaded = bench.upload(vectors.width, &vectors.words)?;
@@ -54,5 +59,7 @@ fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors) -> support::Result<Op
     let gops = |milliseconds: f64| vectors.count() as f64 / milliseconds / 1e6;
     let floor = || Floor::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES);
     let floor = if table.spec().is_tree() || table.spec().is_indexed() { None } else { Some(floor()?) };
-    Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: floor.map(gops) }))
+    let [to, back] = bench.link(LINK_BYTES, PASSES)?;
+    let link_gops = (to / (vectors.width * 4) as f64).min(back / reported as f64);
+    Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: floor.map(gops), link_gops }))
 }

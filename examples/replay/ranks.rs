@@ -2,7 +2,7 @@
 
 use super::in_process::{devices_of, first_error, on_all};
 use super::options::Options;
-use super::report::{Pass, Ranks, Report};
+use super::report::{Measured, Pass, Ranks, Report};
 use super::table::{self, Kind};
 use super::vectors::Vectors;
 use super::verify::{reference_set, verify_later};
@@ -56,8 +56,7 @@ pub fn replay<S: Kind>(devices: &[Device], count: usize, options: &Options, vect
         spec: local.spec(),
         stats,
         passes,
-        gpu_gops: None,
-        floor_gops: None,
+        measured: Measured::default(),
         ranks: Some(numbers),
         verified,
         failure: failure.as_ref().map(|ended| (ended.why.as_str(), ended.code)),

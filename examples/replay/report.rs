@@ -34,6 +34,17 @@ impl Pass {
     }
 }
 
+/// What the first pass is compared with, in 10^9 vectors a second, where it was measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    /// The same with the vectors in device memory.
+    pub gpu_gops: Option<f64>,
+    /// The placement floor; trees have none.
+    pub floor_gops: Option<f64>,
+    /// What the link to the GPU allows from end to end.
+    pub link_gops: Option<f64>,
+}
+
 pub struct Report<'a> {
     pub vectors: &'a Vectors,
     pub kind: TableKind,
@@ -42,10 +53,7 @@ pub struct Report<'a> {
     pub stats: Stats,
     /// The first put the vectors into the empty table.
     pub passes: Vec<Pass>,
-    /// The rate of the first pass with its vectors in device memory, if it was measured.
-    pub gpu_gops: Option<f64>,
-    /// The placement floor of the first pass, if it was measured; trees have none.
-    pub floor_gops: Option<f64>,
+    pub measured: Measured,
     /// Of several ranks.
     pub ranks: Option<Ranks>,
     /// Whether a verification found no difference, if there was one.
@@ -61,12 +69,17 @@ impl Report<'_> {
 
     /// The first pass' rate: of the GPU alone where that was measured, else from end to end.
     fn gops(&self) -> f64 {
-        self.gpu_gops.unwrap_or(self.first().gops())
+        self.measured.gpu_gops.unwrap_or(self.first().gops())
     }
 
     /// Its share of the placement floor.
     fn floor_share(&self) -> Option<f64> {
-        self.floor_gops.map(|floor| self.gops() / floor)
+        self.measured.floor_gops.map(|floor| self.gops() / floor)
+    }
+
+    /// The share of what the link allows, from end to end.
+    fn link_share(&self) -> Option<f64> {
+        self.measured.link_gops.map(|link| self.first().gops() / link)
     }
 
     pub fn json(&self) -> Value {
@@ -84,8 +97,10 @@ impl Report<'_> {
             "seconds": self.first().seconds,
             "gops": self.gops(),
             "gops_end_to_end": self.first().gops(),
-            "floor_gops": self.floor_gops,
+            "floor_gops": self.measured.floor_gops,
             "floor_share": self.floor_share(),
+            "link_gops": self.measured.link_gops,
+            "link_share": self.link_share(),
             "passes": self.passes.iter().map(Pass::json).collect::<Vec<_>>(),
             "slots": stats.slots,
             "bytes": stats.bytes,
@@ -151,8 +166,12 @@ impl Report<'_> {
             );
             rows.push(("ranks", text));
         } else if self.device.is_gpu() {
-            rows.push(("", "end to end: vectors go from host memory to the GPU, and outcomes back".into()));
-            let alone = self.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
+            let share = self.measured.link_gops.zip(self.link_share());
+            let of_link =
+                share.map_or(String::new(), |(link, share)| format!("; {:.0} % of the link's {link:.4} G/s", 100.0 * share));
+            rows.push(("", format!("end to end: vectors go from host memory to the GPU, and outcomes back{of_link}")));
+            let alone =
+                self.measured.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
             rows.push(("on the GPU", alone));
         }
         rows.push(("placement floor", self.floor_text()));
@@ -234,7 +253,7 @@ impl Report<'_> {
     }
 
     fn floor_text(&self) -> String {
-        match (self.floor_gops, self.floor_share()) {
+        match (self.measured.floor_gops, self.floor_share()) {
             _ if self.spec.is_tree() => "n/a: a tree is in no one slot".into(),
             _ if self.spec.is_indexed() => "n/a: a row is found through an index".into(),
             (Some(floor), Some(share)) => format!("{floor:.4} G/s, of which the first pass reaches {:.0} %", 100.0 * share),
