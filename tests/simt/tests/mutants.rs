@@ -637,13 +637,13 @@ const MUTANTS: &[Mutant] = &[
         what: "the second look at a bucket after a lost claim of a slot (by a warp)",
         file: "warpset/compact/search.cuh",
         from: "        slot = look;  // at the bucket again",
-        to: "        advance(table.main);\n        slot = look;  // at the bucket again",
+        to: "        table.main.advance(walk, table.hash, scrambled);\n        slot = look;  // at the bucket again",
     },
     Mutant {
         what: "the bits of a key (by a warp)",
         file: "warpset/compact/search.cuh",
-        from: "slot = !table.hash.has(key) ? nowhere : take(",
-        to: "slot = take(",
+        from: "        if (!table.hash.has(key)) walk.round = too_wide;\n",
+        to: "",
     },
     Mutant {
         what: "the limit of a round (by a warp)",
@@ -654,14 +654,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the stash (by a warp)",
         file: "warpset/compact/search.cuh",
-        from: "            slot = take(table.stash, table.stash.start(table.hash, scrambled)) ? look : nowhere;\n",
-        to: "            slot = nowhere;\n",
-    },
-    Mutant {
-        what: "the numbers of the stash's slots (by a warp)",
-        file: "warpset/compact/search.cuh",
-        from: "return in_stash ? table.main.slots() + Stash::reference",
-        to: "return in_stash ? Stash::reference",
+        from: "        const Found in_stash = table.template search_stash<operation>(scrambled);",
+        to: "        const Found in_stash{operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};",
     },
     Mutant {
         what: "whose bucket a row was of, where two are in flight",
