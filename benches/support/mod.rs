@@ -119,8 +119,8 @@ impl Bench {
         Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
     }
 
-    /// What the link carries, in GB/s to the GPU and back: the medians of so many copies of pinned memory, by the wall clock, after
-    /// one of each that is not counted.
+    /// What the link carries, in GB/s to the GPU and back: the medians of so many copies of pinned memory, by the wall clock,
+    /// after one of each that is not counted.
     pub fn link(&self, bytes: usize, repeats: usize) -> Result<[f64; 2]> {
         let mut host = PinnedVec::<u8>::zeroed(&self.device, bytes)?;
         let mut device = self.stream.alloc_zeros::<u8>(bytes)?;

@@ -27,8 +27,9 @@ pub struct OnGpu {
     pub link_gops: f64,
 }
 
-/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. `None` for no vectors, for a table that is too small for them, and where
-/// the GPU's memory is too small for a second table, the floor's slots and all vectors.
+/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. `None` for no vectors,
+/// for a table that is too small for them, and where the GPU's memory is too small for a second table, the floor's slots and all
+/// vectors.
 pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
     let bytes = LINK_BYTES as u64 + 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);

@@ -133,9 +133,9 @@ WARPSET_FN u32 nth_bit(u32 mask, u32 n)
     return at;
 }
 
-// Copies the vectors in those of the slots from `from` on whose bit is set in `mask`, one behind another, to `rows`. All lanes of a
-// warp call it, after a Warp::sync since they found these slots complete. They share the words, so that these are written without
-// gaps.
+// Copies the vectors in those of the slots from `from` on whose bit is set in `mask`, one behind another, to `rows`. All lanes of
+// a warp call it, after a Warp::sync since they found these slots complete. They share the words, so that these are written
+// without gaps.
 template <class Table>
 WARPSET_FN void copy_words(const Table& table, u64 from, u32 mask, u32* rows)
 {

@@ -6,8 +6,8 @@
 //     key's; it is EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
 //   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
 //
-// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others go on. It reads a bucket of the
-// stash by one request instead of eight, and one walk of either level is kept in wider registers. H200, 54-bit keys in 2^28
+// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others go on. It reads a bucket of
+// the stash by one request instead of eight, and one walk of either level is kept in wider registers. H200, 54-bit keys in 2^28
 // slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent keys at
 // 0.95, of which 30 % end in the stash, 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
 #pragma once
