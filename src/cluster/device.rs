@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::engine::{Answers, DeviceResults, Offer};
-use super::partition::Input;
+use super::partition::{Fresh, Input};
 use super::record::Operation;
 use super::table::Table;
 use crate::core::store::Search;
@@ -90,7 +90,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ) -> Result<Batch> {
         let raw = &self.local.raw;
         let DeviceBatch { vectors, count, outcomes, references, owners, stored_here } = batch;
-        let (wants_references, wants_stored) = (references.is_some(), stored_here.is_some());
+        let wanted = [outcomes.is_some(), references.is_some(), owners.is_some()];
         let stored_capacity = stored_here.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let refused = match raw.device.as_gpu() {
             None => Some(Error::NotOnGpu { operation: name, device: raw.device.to_string() }),
@@ -105,11 +105,13 @@ impl<K: Key, S: Storage> Table<K, S> {
             })()
             .err(),
         };
-        let offer =
-            |input, refused| Offer { operation, search, input, references: wants_references, stored_here: wants_stored, refused };
+        let offer = |input, fresh, refused| {
+            let [outcomes, references, owners] = wanted;
+            Offer { operation, search, input, outcomes, references, owners, fresh, refused }
+        };
         if refused.is_some() {
             let mut answers = Answers::default();
-            self.engine.rounds(raw, &offer(Input::Host(&[]), refused), &mut answers)?;
+            self.engine.rounds(raw, &offer(Input::Host(&[]), Fresh::Unwanted, refused), &mut answers)?;
             unreachable!("a batch that is refused is an error on all ranks");
         }
         // Kept until all is done: the streams of the buffers wait for what is done to them here.
@@ -125,13 +127,12 @@ impl<K: Key, S: Storage> Table<K, S> {
                 outcomes: outcomes_at.unwrap_or(0),
                 references: references_at.unwrap_or(0),
                 owners: owners_at.unwrap_or(0),
-                stored_here: stored_at.unwrap_or(0),
-                stored_capacity,
                 stored: 0,
             }),
             ..Answers::default()
         };
-        self.engine.rounds(raw, &offer(Input::Gpu { address: vectors_at, count }, refused), &mut answers)?;
+        let fresh = stored_at.map_or(Fresh::Unwanted, |address| Fresh::Gpu { address, capacity: stored_capacity });
+        self.engine.rounds(raw, &offer(Input::Gpu { address: vectors_at, count }, fresh, refused), &mut answers)?;
         let stored_here_count = answers.device.map_or(0, |device| device.stored);
         Ok(Batch { tally: answers.tally, total: answers.total, stored_here_count, error: answers.limit, ..Batch::default() })
     }

@@ -1,8 +1,8 @@
 //! The rounds of an operation, whatever the keys: see the chapter of the module.
 
 use super::link::{Link, agree};
-use super::partition::{Fresh, Input, Output, Partition, Rows};
-use super::record::{Operation, Record};
+use super::partition::{Asked, Fresh, Input, Output, Partition, Rows};
+use super::record::{Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
 use crate::core::store::Search;
@@ -23,8 +23,12 @@ pub(super) struct Offer<'a> {
     pub operation: Operation,
     pub search: Search,
     pub input: Input<'a>,
+    /// What is wanted of each vector.
+    pub outcomes: bool,
     pub references: bool,
-    pub stored_here: bool,
+    pub owners: bool,
+    /// And of what is new on this rank.
+    pub fresh: Fresh,
     /// Why nothing is: the batch is none.
     pub refused: Option<Error>,
 }
@@ -57,10 +61,45 @@ pub(super) struct DeviceResults {
     pub outcomes: u64,
     pub references: u64,
     pub owners: u64,
-    /// Of vectors that are new on this rank, with room for so many; and how many there are so far.
-    pub stored_here: u64,
-    pub stored_capacity: u64,
+    /// How many references of vectors that are new on this rank were written, or found no room.
     pub stored: u64,
+}
+
+/// A part of a rank's batch, which is sent in one round.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    round: usize,
+    first: usize,
+    len: usize,
+    /// Of the batch.
+    end: usize,
+}
+
+/// A batch is cut into so many parts at least, of so many vectors at least: one is sorted and sent while another is put.
+const PARTS: usize = 4;
+const PART: usize = 1 << 22;
+
+impl Part {
+    /// The part of the first round, of at most `most` vectors.
+    fn first(end: usize, most: usize) -> Self {
+        Self::from(0, 0, end, most)
+    }
+
+    /// That of the next one.
+    fn next(&self, most: usize) -> Self {
+        Self::from(self.round + 1, self.first + self.len, self.end, most)
+    }
+
+    /// What is left is divided evenly.
+    fn from(round: usize, first: usize, end: usize, most: usize) -> Self {
+        let (left, parts) = (end - first, PARTS.min(end / PART).saturating_sub(round));
+        Self { round, first, len: left.div_ceil(parts.max(left.div_ceil(most)).max(1)), end }
+    }
+}
+
+/// The value; an error is kept, unless there is one.
+fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
+    result.map_err(|error| failed.get_or_insert(error)).ok()
 }
 
 /// What ranks do for more room: the same on all.
@@ -92,94 +131,169 @@ impl Engine {
 
     /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
-        let (width, me) = (raw.width(), self.link.rank());
-        let count = offer.input.count(width);
-        let (mut first, mut failed) = (0, offer.refused.clone());
+        let done = self.all_rounds(raw, offer, answers);
+        if done.is_err() {
+            // Nothing may use the caller's memory any more. Whatever this says, the error that there is says more.
+            let _ = self.partition.rank.settle();
+        }
+        done
+    }
+
+    fn all_rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
+        let asked = self.asked(offer);
+        let mut failed = offer.refused.clone();
+        failed = failed.or(self.partition.begin(asked).err());
+        let count = offer.input.count(raw.width());
+        let mut part = Part::first(if failed.is_some() { 0 } else { count }, self.partition.round);
+        let (mut copies, mut under_way) = ([0; 2], None);
+        self.sort(raw, offer, &part, &mut failed);
         loop {
-            let len = if failed.is_some() { 0 } else { self.partition.round().min(count - first) };
-            let sorted = self.partition.sort(offer.input.part(first, len, width));
-            let record = match sorted.and_then(|rows| Ok(Record { rows, ..self.record(raw)? })) {
-                Ok(record) => record,
-                Err(error) => {
-                    failed = failed.or(Some(error));
-                    self.link.record()
-                }
-            };
-            let mut record = record.tally(answers.tally).failed(failed.as_ref());
-            record.head.with_references = u32::from(offer.references);
+            let mut record = self.numbers(raw, offer, &mut failed);
+            record.rows = keep(self.partition.rows(part.round), &mut failed).unwrap_or(record.rows);
+            let has_more = failed.is_none() && part.first + part.len < part.end;
+            let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
             let records = self.link.tell(offer.operation, record)?;
             agree(&records, failed.take())?;
-            answers.anybody_wants_references |= records.iter().any(|record| record.head.with_references != 0);
+            answers.anybody_wants_references |= records.iter().any(|record| record.wants().references);
             if records.iter().all(|record| record.rows.iter().all(|rows| *rows == 0)) {
-                answers.total = records.iter().map(Record::stored_tally).sum();
                 return Ok(records);
             }
+            let in_turn = records.iter().any(Record::is_in_turn);
+            let is_last = !records.iter().any(Record::has_more);
             let may_grow = offer.operation == Operation::FindOrPut && raw.options.grows && answers.limit.is_none();
-            if let Some(room) = room_for(&records, raw).filter(|_| may_grow) {
+            if let Some(room) = may_grow.then(|| room_for(&records, raw)).flatten() {
                 self.make_room(raw, room, answers)?;
             }
             let rows = Rows {
-                own: me,
-                with_references: records.iter().map(|record| record.head.with_references != 0).collect(),
+                own: self.link.rank(),
+                wants: records.iter().map(Record::wants).collect(),
                 of: records.into_iter().map(|record| record.rows).collect(),
                 sequence: self.link.sequence(),
             };
-            failed = self.round(raw, offer, &rows, first, len, answers)?;
-            first += len;
+            let next = part.next(self.partition.round);
+            self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
+            // The round before: its replies cross while the table works on this one.
+            if let Some((part, rows)) = under_way.replace((part, rows)) {
+                self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
+            }
+            if let Some((part, rows)) = under_way.take_if(|_| in_turn || is_last) {
+                self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
+            }
+            if is_last {
+                break;
+            }
+            part = next;
         }
+        let mut record = self.numbers(raw, offer, &mut failed);
+        if let Some((answered, _fresh)) = keep(self.partition.answered(), &mut failed) {
+            record.answered = answered;
+            #[cfg(feature = "cuda")]
+            if let Some(device) = &mut answers.device {
+                device.stored = _fresh;
+            }
+        }
+        (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
+        let records = self.link.tell(offer.operation, record.failed(failed.as_ref()))?;
+        agree(&records, failed)?;
+        answers.tally = tally_of(&records, self.link.rank(), offer.search);
+        answers.total = (0..records.len()).map(|rank| tally_of(&records, rank, offer.search)).sum();
+        Ok(records)
     }
 
-    /// One round: the vectors of the batch from `first` on, which are sorted. Gives why this rank could not do its part; an error
-    /// is one of the connection.
-    fn round(
+    /// What is asked for in all rounds. With a filter, outcomes are needed to know those of vectors that others represent.
+    fn asked(&self, offer: &Offer<'_>) -> Asked {
+        let outcomes = offer.outcomes || offer.references || self.partition.deduplicates();
+        let wants = Wants { outcomes, references: offer.references };
+        Asked { wants, owners: offer.owners, fresh: offer.fresh }
+    }
+
+    /// Whether a round may begin only after the one before has ended: if tables may grow in between; and if the host takes what
+    /// is stored on a GPU.
+    fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
+        (offer.operation == Operation::FindOrPut && raw.options.grows)
+            || (offer.fresh == Fresh::Host && !self.partition.rank.is_host())
+    }
+
+    /// This rank's record; with the numbers of its table where room may be made by them.
+    fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
+        let may_make_room = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
+        let record = if may_make_room { keep(self.record(raw), failed) } else { None };
+        record.unwrap_or_else(|| self.link.record())
+    }
+
+    /// Begins to sort a part of the batch by owner.
+    fn sort(&mut self, raw: &RawTable, offer: &Offer<'_>, part: &Part, failed: &mut Option<Error>) {
+        let input = offer.input.part(part.first, if failed.is_some() { 0 } else { part.len }, raw.width());
+        keep(self.partition.sort(part.round, input), failed);
+    }
+
+    /// Exchanges the runs of a round, and begins to put them; begins to sort the next one meanwhile. `failed`: why this rank
+    /// could not do its part. An error is one of the connection.
+    fn put(
         &mut self,
         raw: &RawTable,
         offer: &Offer<'_>,
-        rows: &Rows,
-        first: usize,
-        len: usize,
-        answers: &mut Answers,
-    ) -> Result<Option<Error>> {
+        (part, rows): (&Part, &Rows),
+        next: Option<&Part>,
+        fresh: &mut Vec<u64>,
+        failed: &mut Option<Error>,
+    ) -> Result<()> {
         let Self { link, partition } = self;
-        let (search, me) = (offer.search, rows.own);
-        let mut failed: Option<Error> = None;
-        let mut fresh = answers.take_fresh(offer);
-        let mut put = |partition: &mut Partition, rank: usize| {
-            if let (None, Err(error)) = (&failed, partition.search(raw, search, rows, rank, &mut fresh)) {
-                failed = Some(error);
+        let mut search = |partition: &mut Partition, rank: usize, failed: &mut Option<Error>| {
+            if failed.is_none() {
+                keep(partition.search(raw, offer.search, (part.round, rows, rank), fresh), failed);
             }
         };
         // What was promised to the others cannot be kept after an error here: then the connection ends.
-        let regions = partition.runs(rows);
+        let regions = partition.runs(part.round, rows);
         let regions = link.unless_ended(regions)?;
-        // SAFETY: the regions are parts of the partition's memory, which stays. Meanwhile the own run is read, which is sent to
-        // nobody, and its reply written, which is another memory.
-        unsafe { link.exchange(&regions, || put(partition, me))? };
-        let checked = partition.check_runs(rows);
-        link.unless_ended(checked)?;
-        (0..rows.of.len()).filter(|rank| *rank != me).for_each(|rank| put(partition, rank));
-        // SAFETY: as above; nothing is done meanwhile.
-        unsafe { link.exchange(&partition.replies(rows), || ())? };
-        let checked = partition.check_replies(rows);
-        link.unless_ended(checked)?;
-        answers.keep_fresh(fresh);
-        let collected = partition.collect(search, rows, answers.output(first, len));
-        match collected {
-            // Of another rank's failure this one hears with the next record.
-            Ok([hits, rejected, for_nodes]) => {
-                let seen = if search == Search::Find { hits } else { len as u64 - hits - rejected };
-                let new = if search == Search::Find { 0 } else { hits };
-                answers.tally += Tally { new, seen, full: rejected, full_nodes: for_nodes };
+        let meanwhile = || {
+            search(partition, rows.own, failed);
+            if let (Some(next), None) = (next, &failed) {
+                let input = offer.input.part(next.first, next.len, raw.width());
+                keep(partition.sort(next.round, input), failed);
             }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-        let [sent, received] = partition.exchanged(rows);
+        };
+        // SAFETY: the regions are parts of the partition's memory of this round, which stays. Meanwhile the own run is read,
+        // which is sent to nobody; the answers to it are written, which is another memory; and so is the next round's.
+        unsafe { link.exchange(&regions, meanwhile)? };
+        let checked = partition.check_runs(part.round, rows);
+        link.unless_ended(checked)?;
+        (0..rows.ranks()).filter(|rank| *rank != rows.own).for_each(|rank| search(partition, rank, failed));
+        let ended = partition.end_searches(part.round);
+        link.unless_ended(ended)?;
+        let [sent, received] = partition.exchanged(part.round, rows);
         link.traffic.rounds += 1;
-        link.traffic.offered += len as u64;
-        link.traffic.sent += (0..rows.of.len()).filter(|rank| *rank != me).map(|rank| rows.of[me][rank]).sum::<u64>();
+        link.traffic.offered += part.len as u64;
+        link.traffic.sent += (0..rows.ranks()).filter(|rank| *rank != rows.own).map(|rank| rows.to(rank)).sum::<u64>();
         link.traffic.bytes_sent += sent;
         link.traffic.bytes_received += received;
-        Ok(failed)
+        Ok(())
+    }
+
+    /// Exchanges the replies of a round, if any are wanted, and gives the vectors what has become of them. `failed` and errors:
+    /// as of `put`.
+    fn end(
+        &mut self,
+        offer: &Offer<'_>,
+        (part, rows): (&Part, &Rows),
+        answers: &mut Answers,
+        copies: &mut [u64; 2],
+        failed: &mut Option<Error>,
+    ) -> Result<()> {
+        let Self { link, partition } = self;
+        if rows.are_answered() {
+            // SAFETY: as in `put`; nothing is done meanwhile.
+            unsafe { link.exchange(&partition.replies(part.round, rows), || ())? };
+            let checked = partition.check_replies(part.round, rows);
+            link.unless_ended(checked)?;
+        }
+        keep(partition.take_fresh(&mut answers.fresh), failed);
+        // Of another rank's failure this one hears with the next record.
+        let collected = partition.collect(part.round, offer.search, answers.output(part.first, part.len));
+        let [hits, rejected] = keep(collected, failed).unwrap_or_default();
+        *copies = [copies[0] + hits, copies[1] + rejected];
+        Ok(())
     }
 
     /// Puts vectors, and makes room for those that are rejected as long as that helps; then references are those of now.
@@ -201,7 +315,7 @@ impl Engine {
             let positions: Vec<usize> =
                 (0..).zip(&answers.outcomes).filter(|(_, of)| **of == Outcome::Full as u8).map(|(at, _)| at).collect();
             let again: Vec<u32> = positions.iter().flat_map(|at| &words[at * width..(at + 1) * width]).copied().collect();
-            let offer = Offer { input: Input::Host(&again), references: offer.references, refused: None, ..*offer };
+            let offer = Offer { input: Input::Host(&again), refused: None, ..*offer };
             let mut part =
                 Answers { fresh: std::mem::take(&mut answers.fresh), limit: answers.limit.take(), ..Answers::default() };
             part.make(&offer, width);
@@ -211,8 +325,14 @@ impl Engine {
         }
         if answers.moved && answers.anybody_wants_references {
             let input = if offer.references { offer.input } else { Input::Host(&[]) };
-            let offer =
-                Offer { operation: Operation::Locate, search: Search::Find, input, stored_here: false, refused: None, ..*offer };
+            let offer = Offer {
+                operation: Operation::Locate,
+                search: Search::Find,
+                input,
+                fresh: Fresh::Unwanted,
+                refused: None,
+                ..*offer
+            };
             let mut now = Answers::default();
             now.make(&offer, width);
             self.rounds(raw, &offer, &mut now)?;
@@ -254,34 +374,9 @@ impl Answers {
     pub(super) fn make(&mut self, offer: &Offer<'_>, width: usize) {
         if offer.refused.is_none() {
             let count = offer.input.count(width);
-            self.outcomes = vec![0; count];
+            self.outcomes = vec![0; if offer.outcomes { count } else { 0 }];
             if offer.references {
                 (self.references, self.owners) = (vec![0; count], vec![0; count]);
-            }
-        }
-    }
-
-    /// Where references of what is new on this rank go, taken out for a round.
-    fn take_fresh(&mut self, offer: &Offer<'_>) -> Fresh {
-        if !offer.stored_here {
-            return Fresh::Unwanted;
-        }
-        #[cfg(feature = "cuda")]
-        if let Some(DeviceResults { stored_here, stored_capacity, stored, .. }) = self.device {
-            return Fresh::Gpu { address: stored_here, capacity: stored_capacity, count: stored };
-        }
-        Fresh::Host(std::mem::take(&mut self.fresh))
-    }
-
-    fn keep_fresh(&mut self, fresh: Fresh) {
-        match fresh {
-            Fresh::Unwanted => {}
-            Fresh::Host(fresh) => self.fresh = fresh,
-            #[cfg(feature = "cuda")]
-            Fresh::Gpu { count, .. } => {
-                if let Some(device) = &mut self.device {
-                    device.stored = count;
-                }
             }
         }
     }
@@ -297,7 +392,7 @@ impl Answers {
         let range = first..first + len;
         let wants = !self.references.is_empty();
         Output::Host {
-            outcomes: &mut self.outcomes[range.clone()],
+            outcomes: self.outcomes.get_mut(range.clone()).unwrap_or_default(),
             references: wants.then(|| &mut self.references[range.clone()]),
             owners: wants.then(|| &mut self.owners[range.clone()]),
         }

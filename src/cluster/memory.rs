@@ -88,6 +88,26 @@ impl Memory {
     }
 }
 
+/// How many rounds may be under way at a time: one is sorted, one exchanged, and one put or answered.
+pub(crate) const ROUNDS: usize = 3;
+
+/// What is done in order on a GPU: of a round, or (for all rounds) what is put into the table. On a CPU all is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Round(usize),
+    Puts,
+}
+
+impl Line {
+    #[cfg(feature = "cuda")]
+    pub(crate) fn number(self) -> usize {
+        match self {
+            Self::Round(round) => round,
+            Self::Puts => ROUNDS,
+        }
+    }
+}
+
 /// Where a rank works.
 pub(super) enum Rank {
     #[cfg(feature = "cpu")]
@@ -100,6 +120,7 @@ pub(super) enum Rank {
 #[cfg(feature = "cpu")]
 const SHARE: u64 = 1 << 14;
 
+#[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "on a CPU all is done at once"))]
 impl Rank {
     pub(super) fn new(device: &Device) -> Result<Self> {
         match &device.machine {
@@ -131,8 +152,19 @@ impl Rank {
         }
     }
 
-    /// Copies `data` to byte `offset`; it may be changed when the call returns.
-    pub(super) fn write<T: NoUninit>(&self, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
+    /// Copies `data`, which is the caller's and may be pinned, to byte `offset`; it may be changed when the call returns.
+    pub(super) fn write<T: NoUninit>(&self, line: Line, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
+        self.write_own(line, memory, offset, data)?;
+        match self {
+            #[cfg(feature = "cpu")]
+            Self::Cpu { .. } => Ok(()),
+            #[cfg(feature = "cuda")]
+            Self::Gpu(gpu) => gpu.wait(line, "copying to the GPU"),
+        }
+    }
+
+    /// Copies `data`, which is pageable, to byte `offset`; it may be changed when the call returns, which waits for nothing.
+    pub(super) fn write_own<T: NoUninit>(&self, line: Line, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
         memory.check(offset, size_of_val(data) as u64);
         match (self, memory) {
             #[cfg(feature = "cpu")]
@@ -146,17 +178,22 @@ impl Rank {
             }
             #[cfg(feature = "cuda")]
             (Self::Gpu(gpu), Memory::Gpu(memory)) => {
-                // SAFETY: waited for in the next statement, as it may be pinned.
-                unsafe { memory.write_async(offset as usize, data, gpu.stream.cu_stream())? };
-                gpu.wait("copying to the GPU")
+                // SAFETY: pageable, or waited for (`write`).
+                unsafe { memory.write_async(offset as usize, data, gpu.stream(line).cu_stream()) }
             }
             #[cfg(all(feature = "cpu", feature = "cuda"))]
             _ => unreachable!("memory is of its rank"),
         }
     }
 
-    /// Copies what is at byte `offset` to `data`, after all work that was begun.
-    pub(super) fn read<T: AnyBitPattern + NoUninit>(&self, memory: &Memory, offset: u64, data: &mut [T]) -> Result<()> {
+    /// Copies what is at byte `offset` to `data`, after all that was begun on this line.
+    pub(super) fn read<T: AnyBitPattern + NoUninit>(
+        &self,
+        line: Line,
+        memory: &Memory,
+        offset: u64,
+        data: &mut [T],
+    ) -> Result<()> {
         memory.check(offset, size_of_val(data) as u64);
         match (self, memory) {
             #[cfg(feature = "cpu")]
@@ -171,8 +208,8 @@ impl Rank {
             #[cfg(feature = "cuda")]
             (Self::Gpu(gpu), Memory::Gpu(memory)) => {
                 // SAFETY: waited for in the next statement.
-                unsafe { memory.read_async(offset as usize, data, gpu.stream.cu_stream())? };
-                gpu.wait("copying from the GPU")
+                unsafe { memory.read_async(offset as usize, data, gpu.stream(line).cu_stream())? };
+                gpu.wait(line, "copying from the GPU")
             }
             #[cfg(all(feature = "cpu", feature = "cuda"))]
             _ => unreachable!("memory is of its rank"),
@@ -180,7 +217,7 @@ impl Rank {
     }
 
     /// Sets the first bytes.
-    pub(super) fn fill(&self, memory: &mut Memory, bytes: u64, byte: u8) -> Result<()> {
+    pub(super) fn fill(&self, line: Line, memory: &mut Memory, bytes: u64, byte: u8) -> Result<()> {
         memory.check(0, bytes);
         match (self, memory) {
             #[cfg(feature = "cpu")]
@@ -190,20 +227,58 @@ impl Rank {
                 Ok(())
             }
             #[cfg(feature = "cuda")]
-            (Self::Gpu(gpu), Memory::Gpu(memory)) => gpu.fill(memory, bytes, byte),
+            (Self::Gpu(gpu), Memory::Gpu(memory)) => gpu.fill(line, memory, bytes, byte),
             #[cfg(all(feature = "cpu", feature = "cuda"))]
             _ => unreachable!("memory is of its rank"),
         }
     }
 
-    /// A piece of memory for a transport.
-    pub(super) fn region(&self, memory: &Memory, offset: u64, bytes: u64) -> Region {
+    /// Copies a number within memory.
+    #[cfg(feature = "cuda")]
+    pub(super) fn copy_number(&self, line: Line, memory: &mut Memory, from: u64, to: u64) -> Result<()> {
+        memory.check(from, 8);
+        memory.check(to, 8);
+        match (self, memory) {
+            #[cfg(feature = "cpu")]
+            (Self::Cpu { .. }, Memory::Host { address, .. }) => {
+                // SAFETY: as in `write`; the two may be the same.
+                unsafe { std::ptr::copy((*address + from) as *const u8, (*address + to) as *mut u8, 8) };
+                Ok(())
+            }
+            (Self::Gpu(gpu), Memory::Gpu(memory)) => gpu.copy_number(line, memory, from, to),
+            #[cfg(feature = "cpu")]
+            _ => unreachable!("memory is of its rank"),
+        }
+    }
+
+    /// Lets what is begun on a line from now on come after all that was begun on another.
+    pub(super) fn order(&self, line: Line, after: Line) -> Result<()> {
+        match self {
+            #[cfg(feature = "cpu")]
+            Self::Cpu { .. } => Ok(()),
+            #[cfg(feature = "cuda")]
+            Self::Gpu(gpu) => gpu.order(line, after),
+        }
+    }
+
+    /// Waits for all that was begun.
+    pub(super) fn settle(&self) -> Result<()> {
+        match self {
+            #[cfg(feature = "cpu")]
+            Self::Cpu { .. } => Ok(()),
+            #[cfg(feature = "cuda")]
+            Self::Gpu(gpu) => gpu.settle(),
+        }
+    }
+
+    /// A piece of memory for a transport, which uses it in order with a line.
+    pub(super) fn region(&self, line: Line, memory: &Memory, offset: u64, bytes: u64) -> Region {
         memory.check(offset, bytes);
         let place = match self {
             #[cfg(feature = "cpu")]
             Self::Cpu { .. } => Place::Host,
             #[cfg(feature = "cuda")]
-            Self::Gpu(gpu) => Place::Gpu(gpu.stream.clone()),
+            Self::Gpu(gpu) => Place::Gpu(gpu.stream(line).clone()),
         };
         Region { address: memory.address() + offset, bytes: bytes as usize, place }
     }
@@ -214,7 +289,7 @@ impl Rank {
     ///
     /// The memory that the view points to is as large as it says, nobody else uses it meanwhile, and it stays until what was
     /// begun is done.
-    pub(super) unsafe fn partition(&self, kernel: Kernel, view: &PartitionView) -> Result<()> {
+    pub(super) unsafe fn partition(&self, line: Line, kernel: Kernel, view: &PartitionView) -> Result<()> {
         match self {
             #[cfg(feature = "cpu")]
             Self::Cpu { threads } => {
@@ -234,7 +309,7 @@ impl Rank {
             }
             #[cfg(feature = "cuda")]
             // SAFETY: the caller's.
-            Self::Gpu(gpu) => unsafe { gpu.run(kernel, view, view.count) },
+            Self::Gpu(gpu) => unsafe { gpu.run(line, kernel, view, view.count) },
         }
     }
 
@@ -243,7 +318,7 @@ impl Rank {
     /// # Safety
     ///
     /// As [`partition`](Self::partition).
-    pub(super) unsafe fn stamps(&self, kernel: Kernel, view: &StampView) -> Result<()> {
+    pub(super) unsafe fn stamps(&self, line: Line, kernel: Kernel, view: &StampView) -> Result<()> {
         match self {
             #[cfg(feature = "cpu")]
             // SAFETY: the caller's.
@@ -257,17 +332,17 @@ impl Rank {
             },
             #[cfg(feature = "cuda")]
             // SAFETY: the caller's.
-            Self::Gpu(gpu) => unsafe { gpu.run(kernel, view, view.count) },
+            Self::Gpu(gpu) => unsafe { gpu.run(line, kernel, view, view.count) },
         }
     }
 
-    /// On which kernels and copies are enqueued, on a GPU.
+    /// On which kernels and copies of a line are enqueued, on a GPU.
     #[cfg(feature = "cuda")]
-    pub(super) fn stream(&self) -> Option<&std::sync::Arc<cudarc::driver::CudaStream>> {
+    pub(super) fn stream(&self, line: Line) -> Option<&std::sync::Arc<cudarc::driver::CudaStream>> {
         match self {
             #[cfg(feature = "cpu")]
             Self::Cpu { .. } => None,
-            Self::Gpu(gpu) => Some(&gpu.stream),
+            Self::Gpu(gpu) => Some(gpu.stream(line)),
         }
     }
 

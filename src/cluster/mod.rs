@@ -32,26 +32,31 @@
 //! Batches are cut into *rounds*, of a size that all ranks agree on. A rank that has no more vectors takes part with none. In a
 //! round each rank
 //!
-//! 1. finds the owner of each of its vectors, and of equal ones a *representative*, and copies the representatives to one *run*
-//!    for each owner (cuda/warpset/cluster/partition.cuh: a kernel on a GPU, so that a batch in its memory never passes through
-//!    the host);
-//! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, and what its batch
-//!    has come to so far. All know all of this, so all decide alike: whether to go on, and whether to grow first;
+//! 1. finds the owner of each of its vectors, and copies it to one *run* for each owner (cuda/warpset/cluster/partition.cuh: one
+//!    pass of a kernel on a GPU, so that a batch in its memory never passes through the host);
+//! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, what it wants to hear of
+//!    its rows, and whether it has vectors for another round. All know all of this, so all decide alike: whether to go on, and
+//!    whether to grow first;
 //! 3. sends each run to its owner, and puts its own meanwhile;
 //! 4. puts the runs that it gets, each as a batch of its table;
-//! 5. sends each run's outcomes, and the references that were asked for, back to where the run came from;
-//! 6. gives every vector of the round what has become of its representative.
+//! 5. sends outcomes, and references, back to those who want them;
+//! 6. gives every vector of the round what has become of it.
 //!
-//! A round in which nobody has a vector left ends the operation, and tells everybody the sums over all ranks
-//! ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes.
+//! Rounds overlap: while a table puts the vectors of one, those of the next are sorted and sent, and the answers to those of the
+//! one before are sent back. Tables that may grow in between (and GPUs, where the host wants to know what is new) do one round
+//! after the other.
+//!
+//! After the last round all tell what has become of the rows of each rank here, and so know the sums over all ranks
+//! ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes. The
+//! last one is left out if nobody wants outcomes ([`DeviceBatch`]).
 //!
 //! # Why one `New`
 //!
 //! The owner of a vector is a function of nothing but the vector and of numbers that all ranks have in common and that do not
 //! change as long as the cluster is there. So whoever offers the vector, and whenever, offers it to the same table. Of all rows
 //! that bring it there, in whatever runs and rounds, that table says `New` to one (its own promise), and that row was sent by one
-//! rank for one representative. Vectors that it represents besides itself get `Seen`. A vector that is rejected gets `Full` on
-//! its rank for all that were represented, and is stored nowhere, as no other rank would ever store it.
+//! rank for one vector. With [`Builder::deduplicate`] that vector may represent equal ones: they get `Seen`. A vector that is
+//! rejected gets `Full` on its rank, for all that it represents, and is stored nowhere, as no other rank would ever store it.
 //!
 //! Whole vectors: what a rank puts is a row of a run whose first and last line bear the stamp of this round, this sender and this
 //! receiver, and which is as long as the sender has said. Anything else ends the connection before it is put.
@@ -60,13 +65,13 @@
 //!
 //! | from each rank to each other | bytes |
 //! |---|---|
-//! | before each round: the record of 2. above | 360 + 8 for each rank |
-//! | a run of r distinct vectors of w words | 4 w r, and 144 to 271 for stamps and to fill lines |
-//! | its reply | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
+//! | before each round and after the last one: the record of 2. above | 352 + 32 for each rank |
+//! | a run of r vectors of w words | 4 w r, and 144 to 271 for stamps and to fill lines |
+//! | its reply, if outcomes are wanted | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
 //! | nothing, if there is no row | 0 |
 //!
-//! Runs begin at a line of 128 bytes, and are whole lines. Equal vectors of a round cross once, and vectors that the rank itself
-//! owns not at all: of a batch without duplicates, 1 - 1/n of its vectors cross for n ranks.
+//! Runs begin at a line of 128 bytes, and are whole lines. Vectors that the rank itself owns do not cross: 1 - 1/n of all vectors
+//! do for n ranks. With [`Builder::deduplicate`] equal vectors of a round cross once, and outcomes always.
 //!
 //! # Owners
 //!
@@ -80,11 +85,12 @@
 //!
 //! # Memory
 //!
-//! Of each rank besides its table, for rounds of r vectors of w words and n ranks: r (4 w + 33) bytes for what it sends, at most
-//! n r (4 w + 9) for what it gets (as much only if all vectors of all ranks have one owner), and on a GPU r (4 w + 13) for
-//! batches from host memory. That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free
-//! memory, 4 GiB at most. [`Builder::round`] chooses r instead. Nothing is allocated while an operation is under way but the
-//! results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
+//! Of each rank besides its table, for rounds of r vectors of w words and n ranks, of which three may be under way: 3 times
+//! r (17/16 (4 w + 9) + 4) bytes for what it sends and what it is answered, and (n - 1) r (4 w + 9) for what it gets (as much
+//! only if all vectors of all ranks have one owner). On a GPU r (4 w + 13) more for batches from host memory. With
+//! [`Builder::deduplicate`] r 20 to 28 more. That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is
+//! 1/32 of its free memory, 4 GiB at most. [`Builder::round`] chooses r instead. Nothing is allocated while an operation is under
+//! way but the results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth
 //!
@@ -113,17 +119,22 @@ mod builder;
 mod device;
 mod engine;
 mod fetch;
+mod layout;
 mod link;
 mod local;
 mod memory;
+mod messages;
 #[cfg(all(feature = "nccl", unix))]
 mod nccl;
 mod owners;
 mod partition;
+mod puts;
 mod record;
 mod rendezvous;
 mod stats;
 mod table;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
 mod transport;
 mod view;
 
@@ -142,7 +153,7 @@ pub use table::Table;
 pub use transport::{Place, Region, Transport};
 
 #[cfg(feature = "cuda")]
-pub(crate) use memory::{ABI, Kernel};
+pub(crate) use memory::{ABI, Kernel, Line, ROUNDS};
 
 #[cfg(doc)]
 use crate::Error;

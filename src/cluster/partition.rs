@@ -1,54 +1,44 @@
-//! The memory of a rank's rounds, and the steps of a round in it: vectors to runs by owner, runs to replies, replies to vectors.
+//! The memory of a rank's rounds, and what a round begins and ends with in it: vectors to runs by owner, answers to vectors.
+//! Between the two: messages.rs and puts.rs.
 
-use super::memory::{Kernel, Memory, Rank};
+use super::layout::Layout;
+use super::memory::{Kernel, Line, Memory, ROUNDS, Rank};
 use super::owners;
-use super::transport::Region;
-use super::view::{
-    COUNTS_AT, LINE_BYTES, PartitionView, Stamp, StampView, TRAILER_BYTES, message_bytes, reply_content, whole_lines,
-};
-#[cfg(feature = "cpu")]
-use crate::core::batch::HostBatch;
+use super::record::Wants;
+use super::view::{CURSOR_STEP, LINE_BYTES, PartitionView, Stamp};
 use crate::core::store::Search;
-use crate::core::table::RawTable;
-#[cfg(feature = "cuda")]
-use crate::core::view::BatchView;
 use crate::core::view::Counts;
-use crate::{Device, Error, Result};
+use crate::{Device, Result};
 
-/// What every stamp begins with.
-const MAGIC: u64 = 0x7761_7270_7365_7421;
-
-/// What a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Run = 1,
-    Reply = 2,
-}
-
-/// The numbers of one rank: how many rows go from each rank to which. All ranks know all of them.
+/// The numbers of one round: how many rows go from each rank to which. All ranks know all of them.
 pub(super) struct Rows {
     pub own: usize,
     /// By sender, then receiver.
     pub of: Vec<Vec<u64>>,
-    /// By rank: whether it wants references.
-    pub with_references: Vec<bool>,
+    /// By rank: what it wants to hear of its rows.
+    pub wants: Vec<Wants>,
     /// Of the round, which stamps bear.
     pub sequence: u64,
 }
 
 impl Rows {
-    fn ranks(&self) -> usize {
+    pub(super) fn ranks(&self) -> usize {
         self.of.len()
     }
 
     /// Rows that this rank has for another.
-    fn to(&self, rank: usize) -> u64 {
+    pub(super) fn to(&self, rank: usize) -> u64 {
         self.of[self.own][rank]
     }
 
     /// Rows that another rank has for this one.
-    fn from(&self, rank: usize) -> u64 {
+    pub(super) fn from(&self, rank: usize) -> u64 {
         self.of[rank][self.own]
+    }
+
+    /// Whether any rank that has rows wants answers to them.
+    pub(super) fn are_answered(&self) -> bool {
+        self.wants.iter().any(|wants| wants.outcomes)
     }
 }
 
@@ -86,30 +76,35 @@ impl<'a> Input<'a> {
 /// Where the results of a round go, each by position, or nowhere.
 pub(super) enum Output<'a> {
     Host {
+        /// Empty if they are not wanted.
         outcomes: &'a mut [u8],
         references: Option<&'a mut [u64]>,
         owners: Option<&'a mut [u32]>,
     },
     /// Addresses in the memory of the rank's GPU, or 0.
     #[cfg(feature = "cuda")]
-    Gpu {
-        outcomes: u64,
-        references: u64,
-        owners: u64,
-    },
+    Gpu { outcomes: u64, references: u64, owners: u64 },
 }
 
 /// Where references of vectors that are new on this rank go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fresh {
     Unwanted,
-    Host(Vec<u64>),
-    /// In the memory of the rank's GPU: from this address on, of which so many are written, or counted if there is no more room.
+    Host,
+    /// To the memory of the rank's GPU: from this address on, if there is room for so many.
     #[cfg(feature = "cuda")]
     Gpu {
         address: u64,
         capacity: u64,
-        count: u64,
     },
+}
+
+/// What an operation asks for, the same in all of its rounds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub wants: Wants,
+    pub owners: bool,
+    pub fresh: Fresh,
 }
 
 /// One allocation for so many elements of so many bytes.
@@ -128,460 +123,273 @@ impl Array {
     }
 }
 
-/// A run that is to be put, and its reply: addresses in the rank's memory.
-#[derive(Clone, Copy)]
-struct Run {
-    count: u64,
-    vectors: u64,
-    reply: u64,
-    outcomes: u64,
-    /// 0 if they are not wanted.
-    references: u64,
+/// The memory of a round. There is as much of it as rounds are under way at a time.
+pub(super) struct RoundMemory {
+    pub send: Memory,
+    pub receive: Memory,
+    pub replies_out: Memory,
+    pub replies_in: Memory,
+    places: Memory,
+    /// If there is a filter.
+    representatives: Option<Memory>,
+    /// The ranks' cursors, a line each; then two totals, and the number of a wrong message.
+    pub counters: Memory,
+    /// Capacities, runs, answers: by rank.
+    table: Memory,
+    pub stamps: Memory,
+    /// The vectors, and how many.
+    now: (u64, u64),
+    pub layout: Layout,
 }
 
 pub(super) struct Partition {
-    rank: Rank,
-    width: usize,
-    ranks: usize,
+    pub(super) rank: Rank,
+    pub(super) width: usize,
+    pub(super) ranks: usize,
     /// The most vectors of a round.
-    round: usize,
+    pub(super) round: usize,
     hash_mask: u64,
     seeds: Memory,
-    bounds: Memory,
-    /// On a GPU: vectors from the host.
+    /// The least hash that each rank owns; and the same on the device.
+    bounds: Vec<u64>,
+    bounds_there: Memory,
+    /// Equal vectors of a round are found by it, if they are looked for.
+    filter: Option<Memory>,
+    /// On a GPU: vectors from the host. It is free again as soon as a round is sorted.
     vectors: Option<Memory>,
     /// On a GPU: results for the host, of vectors.
     results: Option<[Array; 3]>,
-    slots: Memory,
-    representatives: Array,
-    rows: Array,
-    /// Counts, cursors (a `u64` a rank each), two totals, and the number of a wrong message.
-    counters: Array,
-    /// First rows, runs, replies.
-    table: Array,
-    stamps: Memory,
-    send: Memory,
-    receive: Memory,
-    replies_out: Memory,
-    replies_in: Memory,
-    /// On a GPU: references of what is stored here, if ever asked for.
+    pub(super) memory: Vec<RoundMemory>,
+    /// What has become of each rank's rows in this operation, on the device.
+    pub(super) answered: Memory,
+    /// On a GPU: whose rows were put last, if references of new ones are wanted: the next ones go behind them.
     #[cfg(feature = "cuda")]
-    fresh: Option<Memory>,
-    /// The vectors of the round that is under way, and how many.
-    now: (u64, u64),
-    first_rows: Vec<u64>,
-    send_starts: Vec<u64>,
+    pub(super) last_put: Option<usize>,
+    /// On a GPU: references of what is stored here, if ever asked for by the host.
+    #[cfg(feature = "cuda")]
+    pub(super) fresh: Option<Memory>,
+    pub(super) asked: Asked,
+}
+
+/// Which memory, and which line, a round of this number has.
+pub(super) fn place_of(round: usize) -> usize {
+    round % ROUNDS
+}
+
+pub(super) fn line_of(round: usize) -> Line {
+    Line::Round(place_of(round))
+}
+
+/// Bytes that rounds take for each of their vectors, of so many words, on each of so many ranks: as `Partition::new` allocates
+/// them.
+pub(super) fn bytes_a_vector(width: usize, ranks: usize, deduplicates: bool) -> usize {
+    let row = 4 * width;
+    let filter = if deduplicates { 16 + 4 * ROUNDS } else { 0 };
+    ROUNDS * (ranks * (row + 9) + (row + 9) / 16 + 5) + filter + row + 13
 }
 
 impl Partition {
-    pub(super) fn new(device: &Device, width: usize, ranks: usize, round: usize) -> Result<Self> {
+    pub(super) fn new(device: &Device, width: usize, ranks: usize, round: usize, deduplicates: bool) -> Result<Self> {
         let rank = Rank::new(device)?;
         let (n, r, row) = (ranks as u64, round as u64, 4 * width as u64);
         // Each message's lines besides its rows.
         let extra = 4 * LINE_BYTES * n;
-        let of_host = rank.is_host();
+        let [send, replies_in] = Layout::most_bytes(r, n, row);
         let array = |count, element| Array::new(&rank, count, element);
         let for_host = || -> Result<_> { Ok((rank.allocate(r * row)?, [array(r, 1)?, array(r, 8)?, array(r, 4)?])) };
-        let (vectors, results) = if of_host { (None, None) } else { Some(for_host()?).unzip() };
+        let (vectors, results) = if rank.is_host() { (None, None) } else { Some(for_host()?).unzip() };
+        let memory = || -> Result<RoundMemory> {
+            Ok(RoundMemory {
+                send: rank.allocate(send)?,
+                receive: rank.allocate((n - 1) * r * row + extra)?,
+                replies_out: rank.allocate((n - 1) * r * 9 + extra)?,
+                replies_in: rank.allocate(replies_in)?,
+                places: rank.allocate(4 * r)?,
+                representatives: deduplicates.then(|| rank.allocate(4 * r)).transpose()?,
+                counters: rank.allocate((n * CURSOR_STEP + 3) * 8)?,
+                table: rank.allocate(3 * n * 8)?,
+                stamps: rank.allocate(2 * n * size_of::<Stamp>() as u64)?,
+                now: (0, 0),
+                layout: Layout::default(),
+            })
+        };
         Ok(Self {
             width,
             ranks,
             round,
             hash_mask: u64::MAX,
             seeds: rank.allocate((width as u64 + 1) * 16)?,
-            bounds: rank.allocate(8 * n)?,
+            bounds: Vec::new(),
+            bounds_there: rank.allocate(8 * n)?,
+            filter: deduplicates.then(|| rank.allocate(4 * (2 * r).next_power_of_two())).transpose()?,
             vectors,
             results,
-            slots: rank.allocate(4 * (2 * r).next_power_of_two())?,
-            representatives: array(r, 4)?,
-            rows: array(r, 4)?,
-            counters: array(2 * n + 3, 8)?,
-            table: array(3 * n + 1, 8)?,
-            stamps: rank.allocate(n * size_of::<Stamp>() as u64)?,
-            send: rank.allocate(r * row + extra)?,
-            receive: rank.allocate((n - 1) * r * row + extra)?,
-            replies_out: rank.allocate(n * r * 9 + extra)?,
-            replies_in: rank.allocate(r * 9 + extra)?,
+            memory: (0..ROUNDS).map(|_| memory()).collect::<Result<_>>()?,
+            answered: rank.allocate(n * size_of::<Counts>() as u64)?,
+            #[cfg(feature = "cuda")]
+            last_put: None,
             #[cfg(feature = "cuda")]
             fresh: None,
-            now: (0, 0),
-            first_rows: vec![0; ranks + 1],
-            send_starts: vec![0; ranks],
+            asked: Asked { wants: Wants::default(), owners: false, fresh: Fresh::Unwanted },
             rank,
         })
     }
 
     /// From now on, owners are these. `hash_mask`: all ones, but in tests.
     pub(super) fn set_owners(&mut self, seed: u64, weights: &[u64], hash_mask: u64) -> Result<()> {
-        self.hash_mask = hash_mask;
-        self.rank.write(&mut self.seeds, 0, &owners::seeds(seed, self.width))?;
-        self.rank.write(&mut self.bounds, 0, &owners::bounds(weights))
+        (self.hash_mask, self.bounds) = (hash_mask, owners::bounds(weights));
+        self.rank.write(Line::Puts, &mut self.seeds, 0, &owners::seeds(seed, self.width))?;
+        self.rank.write(Line::Puts, &mut self.bounds_there, 0, &self.bounds)
     }
 
-    pub(super) fn round(&self) -> usize {
-        self.round
+    pub(super) fn deduplicates(&self) -> bool {
+        self.filter.is_some()
     }
 
-    fn view(&self) -> PartitionView {
-        let (n, (vectors, count)) = (self.ranks as u64, self.now);
+    /// Begins an operation.
+    pub(super) fn begin(&mut self, asked: Asked) -> Result<()> {
+        self.asked = asked;
+        #[cfg(feature = "cuda")]
+        {
+            self.last_put = None;
+        }
+        let bytes = (self.ranks * size_of::<Counts>()) as u64;
+        self.rank.fill(Line::Puts, &mut self.answered, bytes, 0)
+    }
+
+    fn view(&self, round: usize) -> PartitionView {
+        let (n, memory) = (self.ranks as u64, &self.memory[place_of(round)]);
+        let (vectors, count) = memory.now;
+        let Asked { wants, owners, .. } = self.asked;
+        let has_places = wants.outcomes || owners || self.deduplicates();
         PartitionView {
             vectors,
             count,
             seeds: self.seeds.address(),
             hash_mask: self.hash_mask,
-            bounds: self.bounds.address(),
-            slots: self.slots.address(),
-            representatives: self.representatives.at(0),
-            rows: self.rows.at(0),
-            counts: self.counters.at(0),
-            cursors: self.counters.at(n),
-            totals: self.counters.at(2 * n),
-            first_rows: self.table.at(0),
-            runs: self.table.at(n + 1),
-            replies: self.table.at(2 * n + 1),
+            bounds: self.bounds_there.address(),
+            slots: self.filter.as_ref().map_or(0, Memory::address),
+            representatives: memory.representatives.as_ref().map_or(0, Memory::address),
+            cursors: memory.counters.address(),
+            totals: memory.counters.address() + 8 * n * CURSOR_STEP,
+            capacities: memory.table.address(),
+            runs: memory.table.address() + 8 * n,
+            answers: memory.table.address() + 16 * n,
+            places: if has_places { memory.places.address() } else { 0 },
+            replies: if wants.outcomes { memory.replies_in.address() } else { 0 },
             width: self.width as u32,
             ranks: self.ranks as u32,
             slot_mask: ((2 * count.max(1)).next_power_of_two() - 1) as u32,
+            with_references: u32::from(wants.references),
             ..PartitionView::default()
         }
     }
 
-    /// Begins a round: finds the owners of these vectors, at most `round` of them, and copies each distinct one to the run of its
-    /// owner. Gives how many rows each run has.
-    pub(super) fn sort(&mut self, input: Input<'_>) -> Result<Vec<u64>> {
-        let (n, count) = (self.ranks, input.count(self.width));
+    /// Begins a round: copies these vectors, at most `round` of them, to the runs of their owners. What it had of the round
+    /// before in the same memory has ended, or is enqueued before.
+    pub(super) fn sort(&mut self, round: usize, input: Input<'_>) -> Result<()> {
+        let (count, line) = (input.count(self.width), line_of(round));
         assert!(count <= self.round);
-        let mut counts = vec![0u64; n];
-        self.now = (0, count as u64);
-        self.first_rows = vec![0; n + 1];
+        self.memory[place_of(round)].now = (0, count as u64);
         if count == 0 {
-            return Ok(counts);
+            return Ok(());
         }
-        self.now.0 = match input {
+        self.memory[place_of(round)].now.0 = match input {
             Input::Host(words) => match &mut self.vectors {
                 None => words.as_ptr() as u64,
                 Some(vectors) => {
-                    self.rank.write(vectors, 0, words)?;
+                    self.rank.write(line, vectors, 0, words)?;
                     vectors.address()
                 }
             },
             #[cfg(feature = "cuda")]
             Input::Gpu { address, .. } => address,
         };
-        let view = self.view();
-        self.rank.fill(&mut self.slots, 4 * (u64::from(view.slot_mask) + 1), 0xFF)?;
-        self.rank.fill(&mut self.counters.memory, (2 * n as u64 + 3) * 8, 0)?;
+        if let Some(filter) = &mut self.filter {
+            let slots = (2 * count as u64).next_power_of_two();
+            self.rank.fill(line, filter, 4 * slots, 0xFF)?;
+            let view = self.view(round);
+            // SAFETY: as in `scatter`; there is twice as much filter as vectors, all of it empty, and the round before is sorted.
+            unsafe { self.rank.partition(line, Kernel::Claim, &view)? };
+        }
+        let layout = Layout::for_any(count as u64, &self.bounds, 4 * self.width as u64, self.asked.wants);
+        self.scatter(round, layout)
+    }
+
+    fn scatter(&mut self, round: usize, layout: Layout) -> Result<()> {
+        let (n, line) = (self.ranks as u64, line_of(round));
+        let memory = &mut self.memory[place_of(round)];
+        let runs = layout.runs.iter().map(|start| memory.send.address() + start + LINE_BYTES);
+        let answers = layout.answers.iter().map(|start| start + LINE_BYTES);
+        let table: Vec<u64> = layout.capacities.iter().copied().chain(runs).chain(answers).collect();
+        memory.layout = layout;
+        self.rank.write_own(line, &mut memory.table, 0, &table)?;
+        self.rank.fill(line, &mut memory.counters, (n * CURSOR_STEP + 3) * 8, 0)?;
+        let view = self.view(round);
         // SAFETY:
-        // - the vectors are `count` rows, and stay until `collect` has returned, or another round begins: `Engine` keeps them
-        //   borrowed;
-        // - there is twice as much filter as vectors, all of it empty; everything else is as large as the view says (`new`), of
-        //   which `count` is at most `round` (asserted).
-        unsafe { self.rank.partition(Kernel::Claim, &view)? };
-        self.rank.read(&self.counters.memory, 0, &mut counts)?;
-        let mut start = 0;
-        for (rank, rows) in counts.iter().enumerate() {
-            self.first_rows[rank + 1] = self.first_rows[rank] + rows;
-            self.send_starts[rank] = start;
-            start += message_bytes(4 * self.width as u64 * rows);
+        // - the vectors are `count` rows, and stay until the line has passed this: `Engine` keeps them borrowed, and waits;
+        // - everything is as large as the view says, of which `count` is at most `round` (`new`, and the assertion in `sort`);
+        //   the runs have room for as many rows as the capacities say (`Layout::most_bytes`).
+        unsafe { self.rank.partition(line, Kernel::Scatter, &view) }
+    }
+
+    /// How many rows each run of a round has, which is sorted then.
+    pub(super) fn rows(&mut self, round: usize) -> Result<Vec<u64>> {
+        let memory = &self.memory[place_of(round)];
+        if memory.now.1 == 0 {
+            return Ok(vec![0; self.ranks]);
         }
-        let runs: Vec<u64> = self.send_starts.iter().map(|start| self.send.address() + start + LINE_BYTES).collect();
-        self.rank.write(&mut self.table.memory, 0, &[&self.first_rows[..], &runs].concat())?;
-        // SAFETY: as above; the runs have room for their rows, of which there are `count` at most, and each line besides (`new`).
-        unsafe { self.rank.partition(Kernel::Scatter, &view)? };
-        Ok(counts)
-    }
-
-    /// The stamps of messages from or to this rank, which lie in `memory` one after another, by the other rank.
-    fn stamps(&self, kind: Kind, rows: &Rows, sent: bool, starts: &[u64], memory: &Memory) -> Vec<Stamp> {
-        let stamp = |rank: usize| {
-            let of_run = (kind == Kind::Run) == sent;
-            let count = if of_run { rows.to(rank) } else { rows.from(rank) };
-            let bytes = match kind {
-                Kind::Run => message_bytes(4 * self.width as u64 * count),
-                Kind::Reply => {
-                    let asks = if sent { rank } else { rows.own };
-                    message_bytes(reply_content(count, rows.with_references[asks]))
-                }
-            };
-            let (from, to) = if sent { (rows.own, rank) } else { (rank, rows.own) };
-            Stamp {
-                magic: MAGIC,
-                sequence: rows.sequence,
-                kind: kind as u32,
-                from: from as u32,
-                to: to as u32,
-                width: self.width as u32,
-                rows: count,
-                // What the rank has for itself goes nowhere.
-                bytes: if rank == rows.own && kind == Kind::Run { 0 } else { bytes },
-                at: memory.address() + starts[rank],
-            }
-        };
-        (0..rows.ranks()).map(stamp).collect()
-    }
-
-    /// Where each of these messages starts, which lie one after another.
-    fn starts(bytes: impl Iterator<Item = u64>) -> Vec<u64> {
-        bytes.scan(0, |start, bytes| Some(std::mem::replace(start, *start + bytes))).collect()
-    }
-
-    fn received_starts(&self, rows: &Rows) -> Vec<u64> {
-        let bytes = |rank| if rank == rows.own { 0 } else { message_bytes(4 * self.width as u64 * rows.from(rank)) };
-        Self::starts((0..rows.ranks()).map(bytes))
-    }
-
-    /// Where the reply to each rank's run is.
-    fn reply_starts(rows: &Rows) -> Vec<u64> {
-        let bytes = |rank: usize| message_bytes(reply_content(rows.from(rank), rows.with_references[rank]));
-        Self::starts((0..rows.ranks()).map(bytes))
-    }
-
-    /// Where the reply of each owner goes. The rank's own stays where it is made.
-    fn answer_starts(rows: &Rows) -> Vec<u64> {
-        let wants = rows.with_references[rows.own];
-        let bytes = |rank| if rank == rows.own { 0 } else { message_bytes(reply_content(rows.to(rank), wants)) };
-        Self::starts((0..rows.ranks()).map(bytes))
-    }
-
-    fn write_stamps(&mut self, stamps: &[Stamp]) -> Result<()> {
-        self.rank.write(&mut self.stamps, 0, stamps)?;
-        let view = StampView { stamps: self.stamps.address(), count: stamps.len() as u64, wrong: 0 };
-        // SAFETY: each message is within its memory: so many bytes from `at` on, a line and a trailer at least.
-        unsafe { self.rank.stamps(Kernel::WriteStamps, &view) }
-    }
-
-    /// An error unless each message that came is the one that these stamps say.
-    fn check_stamps(&mut self, stamps: &[Stamp]) -> Result<()> {
-        let wrong_at = 2 * self.ranks as u64 + 2;
-        self.rank.write(&mut self.stamps, 0, stamps)?;
-        self.rank.write(&mut self.counters.memory, wrong_at * 8, &[0u64])?;
-        let wrong = self.counters.at(wrong_at);
-        let view = StampView { stamps: self.stamps.address(), count: stamps.len() as u64, wrong };
-        // SAFETY: as in `write_stamps`.
-        unsafe { self.rank.stamps(Kernel::CheckStamps, &view)? };
-        let mut wrong = [0u64];
-        self.rank.read(&self.counters.memory, wrong_at * 8, &mut wrong)?;
-        match wrong[0] {
-            0 => Ok(()),
-            number => {
-                let rank = stamps[number as usize - 1].from as usize;
-                Err(Error::Connection {
-                    rank,
-                    reason: "has sent another message than the one that is due, or a part of it".into(),
-                })
-            }
+        let rows = self.read_rows(round)?;
+        if rows.iter().zip(&memory.layout.capacities).all(|(rows, room)| rows <= room) {
+            return Ok(rows);
         }
+        self.scatter(round, Layout::of(rows, 4 * self.width as u64, self.asked.wants))?;
+        self.read_rows(round)
     }
 
-    /// Stamps the runs, and the replies that are to be made. Gives where each run is to be sent from, and where those of others
-    /// go to.
-    pub(super) fn runs(&mut self, rows: &Rows) -> Result<(Vec<Region>, Vec<Region>)> {
-        let sent = self.stamps(Kind::Run, rows, true, &self.send_starts, &self.send);
-        self.write_stamps(&sent)?;
-        let replies = self.stamps(Kind::Reply, rows, true, &Self::reply_starts(rows), &self.replies_out);
-        self.write_stamps(&replies)?;
-        let (received, starts) =
-            (self.stamps(Kind::Run, rows, false, &vec![0; rows.ranks()], &self.receive), self.received_starts(rows));
-        let send = sent.iter().map(|stamp| self.rank.region(&self.send, stamp.at - self.send.address(), stamp.bytes));
-        let receive = received.iter().zip(starts).map(|(stamp, start)| self.rank.region(&self.receive, start, stamp.bytes));
-        Ok((send.collect(), receive.collect()))
+    fn read_rows(&self, round: usize) -> Result<Vec<u64>> {
+        let mut cursors = vec![0u64; self.ranks * CURSOR_STEP as usize];
+        self.rank.read(line_of(round), &self.memory[place_of(round)].counters, 0, &mut cursors)?;
+        Ok(cursors.into_iter().step_by(CURSOR_STEP as usize).collect())
     }
 
-    /// An error unless the runs that came are those that are due.
-    pub(super) fn check_runs(&mut self, rows: &Rows) -> Result<()> {
-        let stamps = self.stamps(Kind::Run, rows, false, &self.received_starts(rows), &self.receive);
-        self.check_stamps(&stamps)
-    }
-
-    /// Searches for the rows of a rank's run, or puts them, and writes the reply. References of the new ones are added to
-    /// `fresh`.
-    pub(super) fn search(&mut self, raw: &RawTable, search: Search, rows: &Rows, rank: usize, fresh: &mut Fresh) -> Result<()> {
-        let count = rows.from(rank);
-        if count == 0 {
-            return Ok(());
-        }
-        let vectors = match rank == rows.own {
-            true => self.send.address() + self.send_starts[rank] + LINE_BYTES,
-            false => self.receive.address() + self.received_starts(rows)[rank] + LINE_BYTES,
-        };
-        let reply = self.replies_out.address() + Self::reply_starts(rows)[rank];
-        let outcomes = reply + LINE_BYTES;
-        let references = if rows.with_references[rank] { outcomes + whole_lines(count) } else { 0 };
-        let run = Run { count, vectors, reply, outcomes, references };
-        match self.rank {
-            #[cfg(feature = "cpu")]
-            Rank::Cpu { .. } => self.search_here(raw, search, run, fresh),
-            #[cfg(feature = "cuda")]
-            Rank::Gpu(_) => self.search_on_gpu(raw, search, run, rank, fresh),
-        }
-    }
-
-    #[cfg(feature = "cpu")]
-    fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, fresh: &mut Fresh) -> Result<()> {
-        let count = run.count as usize;
-        // SAFETY: the run and the reply have room for `count` rows (`runs` has laid them out by the same numbers), in memory that
-        // this rank alone uses: an exchange that may be under way writes to and reads other messages. They are aligned to lines,
-        // and any bits are words, bytes and numbers.
-        let (vectors, outcomes, references) = unsafe {
-            (
-                std::slice::from_raw_parts(run.vectors as *const u32, count * self.width),
-                std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count),
-                (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
-            )
-        };
-        let mut none = Vec::new();
-        let (wanted, fresh) = match fresh {
-            Fresh::Host(fresh) => (search == Search::FindOrPut, fresh),
-            _ => (false, &mut none),
-        };
-        let before = fresh.len();
-        fresh.resize(before + if wanted { count } else { 0 }, 0);
-        let mut batch = HostBatch {
-            outcomes: Some(outcomes),
-            references,
-            new_references: wanted.then(|| &mut fresh[before..]),
-            ..HostBatch::of(vectors)
-        };
-        let counts = raw.search_once(search, &mut batch);
-        let new = counts.as_ref().map_or(0, |counts| counts.new_references);
-        fresh.truncate(before + new as usize);
-        let at = run.reply - self.replies_out.address() + COUNTS_AT;
-        self.rank.write(&mut self.replies_out, at, &[counts?])
-    }
-
-    #[cfg(feature = "cuda")]
-    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize, fresh: &mut Fresh) -> Result<()> {
-        if matches!(fresh, Fresh::Host(_)) && self.fresh.is_none() {
-            self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
-        }
-        // A part of the buffer for each rank: each run's counts begin at 0.
-        let first = 8 * rank as u64 * self.round as u64;
-        let (new_references, new_capacity) = match (&*fresh, &self.fresh) {
-            _ if search == Search::Find => (0, 0),
-            (Fresh::Host(_), Some(memory)) => (memory.address() + first, run.count),
-            // The caller's buffer, behind what it has already.
-            (Fresh::Gpu { address, capacity, count }, _) => {
-                let written = (*count).min(*capacity);
-                (address + 8 * written, (capacity - written).min(run.count))
-            }
-            _ => (0, 0),
-        };
-        let counts_at = run.reply + COUNTS_AT;
-        let batch = BatchView {
-            vectors: run.vectors,
-            count: run.count,
-            outcomes: run.outcomes,
-            references: run.references,
-            new_references,
-            new_capacity,
-            // Zeros so far: `write_stamps`.
-            counts: counts_at,
-            ..BatchView::default()
-        };
-        let stream = self.rank.stream().expect("the rank is on a GPU");
-        // SAFETY: as in `search_here`, in the memory of this GPU, on the stream of this rank; it all stays until the stream has
-        // passed the kernel, as memory that is freed waits for that.
-        unsafe { raw.enqueue_once(search, &batch, stream.cu_stream())? };
-        if new_references == 0 {
-            return Ok(());
-        }
-        let mut counts = [Counts::default()];
-        self.rank.read(&self.replies_out, counts_at - self.replies_out.address(), &mut counts)?;
-        let new = counts[0].new_references;
-        match (fresh, &self.fresh) {
-            (Fresh::Host(fresh), Some(memory)) => {
-                let before = fresh.len();
-                fresh.resize(before + new as usize, 0);
-                self.rank.read(memory, first, &mut fresh[before..])
-            }
-            (Fresh::Gpu { count, .. }, _) => {
-                *count += new;
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Where each reply is to be sent from, and where those to this rank go to.
-    pub(super) fn replies(&self, rows: &Rows) -> (Vec<Region>, Vec<Region>) {
-        let region = |(memory, starts, sent)| {
-            let mut stamps = self.stamps(Kind::Reply, rows, sent, starts, memory);
-            stamps[rows.own].bytes = 0;
-            stamps.iter().map(|stamp| self.rank.region(memory, stamp.at - memory.address(), stamp.bytes)).collect()
-        };
-        let (out, answers) = (Self::reply_starts(rows), Self::answer_starts(rows));
-        (region((&self.replies_out, &out, true)), region((&self.replies_in, &answers, false)))
-    }
-
-    /// An error unless the replies that came are those that are due.
-    pub(super) fn check_replies(&mut self, rows: &Rows) -> Result<()> {
-        let mut stamps = self.stamps(Kind::Reply, rows, false, &Self::answer_starts(rows), &self.replies_in);
-        stamps[rows.own].bytes = 0;
-        self.check_stamps(&stamps)
-    }
-
-    /// Ends a round: writes what has become of each of its vectors. Gives how many were hits (put: new; found: stored), how many
-    /// were rejected, and for how many of those that were sent it was for want of a node.
-    pub(super) fn collect(&mut self, search: Search, rows: &Rows, mut output: Output<'_>) -> Result<[u64; 3]> {
-        let (n, (_, count)) = (self.ranks as u64, self.now);
-        if count == 0 {
-            return Ok([0; 3]);
-        }
-        let (own_reply, answers) = (Self::reply_starts(rows)[rows.own], Self::answer_starts(rows));
-        let reply_of = |rank: usize| match rank == rows.own {
-            true => (&self.replies_out, own_reply),
-            false => (&self.replies_in, answers[rank]),
-        };
-        let replies: Vec<u64> = (0..self.ranks).map(reply_of).map(|(memory, at)| memory.address() + at + LINE_BYTES).collect();
-        self.rank.write(&mut self.table.memory, (2 * n + 1) * 8, &replies)?;
+    /// Ends a round: writes what has become of each of its vectors, as far as that is asked for. Gives how many of those that
+    /// others represent were hits (put: new; found: stored), and how many were rejected.
+    pub(super) fn collect(&mut self, round: usize, search: Search, mut output: Output<'_>) -> Result<[u64; 2]> {
+        let (line, count) = (line_of(round), self.memory[place_of(round)].now.1);
         let (outcomes, references, owners) = match (&mut output, &self.results) {
             (Output::Host { outcomes, references, owners }, None) => (
-                outcomes.as_mut_ptr() as u64,
+                if outcomes.is_empty() { 0 } else { outcomes.as_mut_ptr() as u64 },
                 references.as_mut().map_or(0, |references| references.as_mut_ptr() as u64),
                 owners.as_mut().map_or(0, |owners| owners.as_mut_ptr() as u64),
             ),
-            (Output::Host { references, owners, .. }, Some([of_outcomes, of_references, of_owners])) => (
-                of_outcomes.at(0),
+            (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_references, of_owners])) => (
+                if outcomes.is_empty() { 0 } else { of_outcomes.at(0) },
                 references.as_ref().map_or(0, |_| of_references.at(0)),
                 owners.as_ref().map_or(0, |_| of_owners.at(0)),
             ),
             #[cfg(feature = "cuda")]
             (Output::Gpu { outcomes, references, owners }, _) => (*outcomes, *references, *owners),
         };
-        let with_references = u32::from(rows.with_references[rows.own]);
-        let view = PartitionView { outcomes, references, owners, with_references, ..self.view() };
+        if count == 0 || ([outcomes, references, owners] == [0; 3] && !self.deduplicates()) {
+            return Ok([0; 2]);
+        }
+        let view = PartitionView { outcomes, references, owners, ..self.view(round) };
         let kernel = if search == Search::Find { Kernel::GatherFound } else { Kernel::GatherPut };
-        // SAFETY: as in `sort`, whose vectors these are; the replies have a row for each of them (`replies`, checked by
-        // `check_replies`), the results an element for each vector: slices of the caller's, which are borrowed, or buffers.
-        unsafe { self.rank.partition(kernel, &view)? };
-        let mut totals = [0u64; 2];
-        self.rank.read(&self.counters.memory, 2 * n * 8, &mut totals)?;
+        // SAFETY: as in `scatter`, but that vectors are not read; the replies have a row for each place (`check_replies`), the
+        // results an element for each vector: slices of the caller's, which are borrowed, or buffers, until `Engine` has waited.
+        unsafe { self.rank.partition(line, kernel, &view)? };
         if let (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_places, of_ranks])) = (output, &self.results)
         {
-            self.rank.read(&of_outcomes.memory, 0, outcomes)?;
-            references.map_or(Ok(()), |references| self.rank.read(&of_places.memory, 0, references))?;
-            owners.map_or(Ok(()), |owners| self.rank.read(&of_ranks.memory, 0, owners))?;
+            self.rank.read(line, &of_outcomes.memory, 0, outcomes)?;
+            references.map_or(Ok(()), |references| self.rank.read(line, &of_places.memory, 0, references))?;
+            owners.map_or(Ok(()), |owners| self.rank.read(line, &of_ranks.memory, 0, owners))?;
         }
-        let mut for_nodes = 0;
-        if totals[1] > 0 {
-            for rank in (0..self.ranks).filter(|rank| rows.to(*rank) > 0) {
-                let ((memory, at), mut counts) = (reply_of(rank), [Counts::default()]);
-                self.rank.read(memory, at + COUNTS_AT, &mut counts)?;
-                for_nodes += counts[0].full_nodes;
-            }
+        let mut totals = [0u64; 2];
+        if self.deduplicates() {
+            let at = 8 * self.ranks as u64 * CURSOR_STEP;
+            self.rank.read(line, &self.memory[place_of(round)].counters, at, &mut totals)?;
         }
-        Ok([totals[0], totals[1], for_nodes])
-    }
-
-    /// Bytes of the messages of a round to other ranks, and from them.
-    pub(super) fn exchanged(&self, rows: &Rows) -> [u64; 2] {
-        let others = || (0..self.ranks).filter(|rank| *rank != rows.own);
-        let run = |count| message_bytes(4 * self.width as u64 * count);
-        let reply = |count, rank: usize| message_bytes(reply_content(count, rows.with_references[rank]));
-        let out = others().map(|rank| run(rows.to(rank)) + reply(rows.from(rank), rank)).sum();
-        let back = others().map(|rank| run(rows.from(rank)) + reply(rows.to(rank), rows.own)).sum();
-        [out, back]
+        Ok(totals)
     }
 }
-
-const _: () = assert!(COUNTS_AT as usize + size_of::<Counts>() <= LINE_BYTES as usize && TRAILER_BYTES == 16);

@@ -1,5 +1,6 @@
 //! What every rank tells all others before each round: all decide by the same numbers, and so alike.
 
+use crate::core::store::Search;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
@@ -59,17 +60,17 @@ pub(super) struct Head {
     rank: u32,
     /// 0, or the rank has failed and `text` says how.
     failed: u32,
-    pub with_references: u32,
+    flags: u32,
     /// Of the rank's table.
     pub stored: u64,
     pub slots: u64,
     pub nodes: u64,
     pub node_slots: u64,
-    /// Of the rank's batch so far.
-    pub new: u64,
-    pub seen: u64,
-    pub full: u64,
-    pub full_nodes: u64,
+    /// Vectors of the rank's batch so far. And of those of them that others represented, how many were hits (put: new; found:
+    /// stored), and how many were rejected.
+    pub offered: u64,
+    pub copies_hit: u64,
+    pub copies_full: u64,
     /// What the operation wants to tell besides.
     pub values: [u64; 16],
     text: [u8; 128],
@@ -77,7 +78,26 @@ pub(super) struct Head {
     sum: u64,
 }
 
-const MAGIC: u64 = 0x7761_7270_7265_6331;
+const MAGIC: u64 = 0x7761_7270_7265_6332;
+
+/// What a rank wants to hear of the rows that it sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// Their outcomes; else how many had which.
+    pub outcomes: bool,
+    /// Their references, too.
+    pub references: bool,
+}
+
+/// Bits of `flags`: what the rank wants; whether it has vectors for another round; whether no round may begin before the one
+/// before it has ended.
+const OUTCOMES: u32 = 1;
+const REFERENCES: u32 = 2;
+const MORE: u32 = 4;
+const IN_TURN: u32 = 8;
+
+/// What a rank's table has made of another's rows: hits, rejected ones, and those that were so for want of a node.
+pub(super) type Answered = [u64; 3];
 
 /// One rank's record.
 #[derive(Clone, Debug)]
@@ -85,17 +105,32 @@ pub(super) struct Record {
     pub head: Head,
     /// How many rows the rank has for each.
     pub rows: Vec<u64>,
+    /// What has become of each rank's rows here: in the last record of an operation.
+    pub answered: Vec<Answered>,
 }
 
 impl Record {
     pub(super) fn new(ranks: usize) -> Self {
-        Self { head: Head::zeroed(), rows: vec![0; ranks] }
+        Self { head: Head::zeroed(), rows: vec![0; ranks], answered: vec![[0; 3]; ranks] }
     }
 
-    pub(super) fn tally(mut self, tally: Tally) -> Self {
-        (self.head.new, self.head.seen, self.head.full, self.head.full_nodes) =
-            (tally.new, tally.seen, tally.full, tally.full_nodes);
+    pub(super) fn flags(mut self, wants: Wants, has_more: bool, in_turn: bool) -> Self {
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        self.head.flags =
+            bit(wants.outcomes, OUTCOMES) | bit(wants.references, REFERENCES) | bit(has_more, MORE) | bit(in_turn, IN_TURN);
         self
+    }
+
+    pub(super) fn wants(&self) -> Wants {
+        Wants { outcomes: self.head.flags & OUTCOMES != 0, references: self.head.flags & REFERENCES != 0 }
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        self.head.flags & MORE != 0
+    }
+
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.head.flags & IN_TURN != 0
     }
 
     pub(super) fn values<const N: usize>(mut self, values: [u64; N]) -> Self {
@@ -120,26 +155,23 @@ impl Record {
         (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
     }
 
-    pub(super) fn stored_tally(&self) -> Tally {
-        let Head { new, seen, full, full_nodes, .. } = self.head;
-        Tally { new, seen, full, full_nodes }
-    }
-
     /// As bytes, of the same number for all ranks.
     pub(super) fn into_bytes(self, operation: Operation, sequence: u64, rank: usize) -> Vec<u8> {
         let mut head = self.head;
         (head.magic, head.sequence, head.operation, head.rank) = (MAGIC, sequence, operation as u32, rank as u32);
         head.sum = 0;
-        head.sum = sum(bytemuck::bytes_of(&head), &self.rows);
-        [bytemuck::bytes_of(&head), bytemuck::cast_slice(&self.rows)].concat()
+        let answered: &[u64] = bytemuck::cast_slice(&self.answered);
+        let numbers = [&self.rows[..], answered].concat();
+        head.sum = sum(bytemuck::bytes_of(&head), &numbers);
+        [bytemuck::bytes_of(&head), bytemuck::cast_slice(&numbers)].concat()
     }
 
     /// The record that rank `rank` has sent, while this one was in this operation.
     pub(super) fn from_bytes(bytes: &[u8], operation: Operation, sequence: u64, rank: usize) -> Result<Self> {
-        let (head, rows) = bytes.split_at(size_of::<Head>());
-        let (mut head, rows): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(rows));
+        let (head, numbers) = bytes.split_at(size_of::<Head>());
+        let (mut head, numbers): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));
         let stated = std::mem::take(&mut head.sum);
-        if head.magic != MAGIC || stated != sum(bytemuck::bytes_of(&head), &rows) {
+        if head.magic != MAGIC || stated != sum(bytemuck::bytes_of(&head), &numbers) {
             return Err(Error::Connection { rank, reason: "has sent a record that is damaged, or of another version".into() });
         }
         if head.rank as usize != rank {
@@ -151,7 +183,21 @@ impl Record {
             let (own, other) = (at(operation as u32, sequence), at(head.operation, head.sequence));
             return Err(Error::OutOfStep { rank, own, other });
         }
-        Ok(Self { head, rows })
+        let (rows, answered) = numbers.split_at(numbers.len() / 4);
+        Ok(Self { head, rows: rows.to_vec(), answered: bytemuck::cast_slice(answered).to_vec() })
+    }
+}
+
+/// What has become of the batch of a rank, by the last records of all.
+pub(super) fn tally_of(records: &[Record], rank: usize, search: Search) -> Tally {
+    let sum = |number: usize| records.iter().map(|record| record.answered[rank][number]).sum::<u64>();
+    let (Head { offered, copies_hit, copies_full, .. }, hits) = (records[rank].head, sum(0));
+    match search {
+        Search::Find => Tally { seen: hits + copies_hit, ..Tally::default() },
+        _ => {
+            let full = sum(1) + copies_full;
+            Tally { new: hits, seen: offered - hits - full, full, full_nodes: sum(2) }
+        }
     }
 }
 
@@ -167,18 +213,31 @@ mod tests {
 
     fn bytes() -> Vec<u8> {
         let error = Error::Allocation { bytes: 5, reason: "ä".repeat(200) };
-        let mut record = Record::new(3).tally(Tally { new: 1, seen: 2, full: 3, full_nodes: 1 }).failed(Some(&error));
-        record.rows = vec![7, 8, 9];
+        let wants = Wants { outcomes: true, references: false };
+        let mut record = Record::new(3).flags(wants, true, false).failed(Some(&error));
+        (record.rows, record.answered[2]) = (vec![7, 8, 9], [4, 2, 1]);
         record.into_bytes(Operation::Clear, 41, 2)
     }
 
     #[test]
     fn records_come_as_they_went() {
         let record = Record::from_bytes(&bytes(), Operation::Clear, 41, 2).unwrap();
-        assert_eq!((record.rows.as_slice(), record.stored_tally().offered()), ([7, 8, 9].as_slice(), 6));
+        assert_eq!((&record.rows[..], &record.answered[..]), (&[7, 8, 9][..], &[[0; 3], [0; 3], [4, 2, 1]][..]));
+        let flags = (record.wants().outcomes, record.wants().references, record.has_more(), record.is_in_turn());
+        assert_eq!(flags, (true, false, true, false));
         let text = record.failure().unwrap();
         assert!(text.starts_with("the system refused 5 bytes") && text.ends_with('ä'), "{text}");
         assert_eq!(Record::new(1).failure(), None);
+    }
+
+    #[test]
+    fn tallies_are_of_rows_and_of_those_they_represent() {
+        let mut records = vec![Record::new(2), Record::new(2)];
+        (records[0].answered, records[1].answered) = (vec![[5, 1, 1], [9, 9, 9]], vec![[7, 2, 0], [9, 9, 9]]);
+        (records[0].head.offered, records[0].head.copies_full, records[0].head.copies_hit) = (100, 4, 6);
+        let put = Tally { new: 12, seen: 81, full: 7, full_nodes: 1 };
+        assert_eq!(tally_of(&records, 0, Search::FindOrPut), put);
+        assert_eq!(tally_of(&records, 0, Search::Find), Tally { seen: 18, ..Tally::default() });
     }
 
     #[test]

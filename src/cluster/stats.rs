@@ -83,7 +83,7 @@ pub struct Traffic {
     pub rounds: u64,
     /// Vectors that this rank has offered or looked for.
     pub offered: u64,
-    /// How many of them were sent to another rank: neither equal to another of the round, nor its own.
+    /// How many of them were sent to another rank: not its own, and (if these are looked for) not equal to another of the round.
     pub sent: u64,
     /// Bytes of runs and replies to other ranks, stamps and filling included.
     pub bytes_sent: u64,

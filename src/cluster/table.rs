@@ -4,7 +4,7 @@ use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
 use super::engine::{Answers, Engine, Offer};
 use super::link::{Link, agree};
-use super::partition::Input;
+use super::partition::{Fresh, Input};
 use super::record::Operation;
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
@@ -89,11 +89,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// As [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&mut self, vectors: &[K::Element], request: Request) -> Result<Batch> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
-        let offer = Offer {
-            references: request.references,
-            stored_here: request.stored_here,
-            ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors)
-        };
+        let fresh = if request.stored_here { Fresh::Host } else { Fresh::Unwanted };
+        let offer = Offer { fresh, ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors, request.references) };
         let mut answers = Answers::default();
         self.engine.find_or_put(raw, &vectors, &offer, &mut answers)?;
         let Answers { outcomes, references, owners, fresh, tally, total, limit, .. } = answers;
@@ -130,7 +127,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
-        let offer = Offer { references, ..offer(operation, Search::Find, raw, &vectors) };
+        let offer = offer(operation, Search::Find, raw, &vectors, references);
         let mut answers = Answers::default();
         answers.make(&offer, raw.width());
         self.engine.rounds(raw, &offer, &mut answers)?;
@@ -238,10 +235,10 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 /// What a rank offers by a host batch; why it does not, if its vectors are none.
-fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32]) -> Offer<'a> {
+fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
     let refused = raw.count(words).err();
     let input = Input::Host(if refused.is_none() { words } else { &[] });
-    Offer { operation, search, input, references: false, stored_here: false, refused }
+    Offer { operation, search, input, outcomes: true, references, owners: references, fresh: Fresh::Unwanted, refused }
 }
 
 fn outcome(byte: u8) -> Outcome {

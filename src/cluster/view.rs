@@ -1,5 +1,6 @@
 //! The structs that cross to cuda/warpset/cluster/partition.cuh.
 
+use super::record::Wants;
 use bytemuck::{Pod, Zeroable};
 
 /// `warpset::PartitionView`. Addresses are of the rank's device; 0 where there is none.
@@ -13,11 +14,11 @@ pub(crate) struct PartitionView {
     pub bounds: u64,
     pub slots: u64,
     pub representatives: u64,
-    pub rows: u64,
-    pub counts: u64,
     pub cursors: u64,
-    pub first_rows: u64,
+    pub capacities: u64,
     pub runs: u64,
+    pub answers: u64,
+    pub places: u64,
     pub replies: u64,
     pub outcomes: u64,
     pub references: u64,
@@ -57,8 +58,8 @@ pub(crate) struct StampView {
 pub(crate) const LINE_BYTES: u64 = 128;
 pub(crate) const TRAILER_BYTES: u64 = 16;
 
-/// Where the owner's counts are in a reply, behind its stamp.
-pub(crate) const COUNTS_AT: u64 = 64;
+/// From one rank's cursor to the next one's, in numbers: `cursor_step`.
+pub(crate) const CURSOR_STEP: u64 = LINE_BYTES / 8;
 
 /// Whole lines for so many bytes.
 pub(crate) fn whole_lines(bytes: u64) -> u64 {
@@ -71,6 +72,10 @@ pub(crate) fn message_bytes(content: u64) -> u64 {
 }
 
 /// Bytes of the content of a reply to so many rows.
-pub(crate) fn reply_content(rows: u64, with_references: bool) -> u64 {
-    if with_references { whole_lines(rows) + 8 * rows } else { rows }
+pub(crate) fn reply_content(rows: u64, wants: Wants) -> u64 {
+    match wants {
+        Wants { references: true, .. } => whole_lines(rows) + 8 * rows,
+        Wants { outcomes: true, .. } => rows,
+        _ => 0,
+    }
 }

@@ -45,9 +45,10 @@ fn histories<S: Kind>(device: &Device) {
     let masks = prop::sample::select(vec![u64::MAX, u64::MAX, u64::MAX, 0, 1 << 63]);
     for width in widths {
         for ranks in RANKS {
-            let cases = (history(), rounds.clone(), masks.clone());
-            let ran = TestRunner::new(config.clone())
-                .run(&cases, |(history, round, mask)| run::<S>(device, width, ranks, &history, round, mask));
+            let cases = (history(), rounds.clone(), masks.clone(), any::<bool>());
+            let ran = TestRunner::new(config.clone()).run(&cases, |(history, round, mask, deduplicate)| {
+                run::<S>(device, width, ranks, &history, (round, mask, deduplicate))
+            });
             ran.unwrap_or_else(|failure| panic!("width {width}, {ranks} ranks on {device}: {failure}"));
         }
     }
@@ -58,8 +59,7 @@ fn run<S: Kind>(
     width: usize,
     ranks: usize,
     history: &History,
-    round: usize,
-    mask: u64,
+    (round, mask, deduplicate): (usize, u64, bool),
 ) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     let capacity = match history.luck {
@@ -76,7 +76,8 @@ fn run<S: Kind>(
     // A round of one vector makes as many exchanges as there are vectors.
     let offered = history.steps.len() * 16_500;
     let round = if round < 100 && offered > 0 && history.steps.iter().any(is_large) { 1000 } else { round };
-    let set = Spread::new(device, ranks, |table| Builder::new(table).round(round).hash_mask(mask), table);
+    let builder = |table| Builder::new(table).round(round).hash_mask(mask).deduplicate(deduplicate);
+    let set = Spread::new(device, ranks, builder, table);
     let set = set.map_err(|error| TestCaseError::fail(error.to_string()))?;
     let played = play(&mut Checker::new(&set, &pool), &set, &pool, &history.steps);
     played.map_err(|violation| TestCaseError::fail(violation.to_string()))
@@ -89,9 +90,10 @@ fn is_large(step: &crate::common::histories::Step) -> bool {
 /// All ranks offer the same vectors in the same rounds: one of them is told New for each, and all the same reference.
 fn equal_vectors_at_once<S: Kind>(device: &Device) {
     let (width, count) = (4, scaled(20_000, 500));
-    for ranks in [2, 3, 5] {
+    for (ranks, deduplicate) in [(2, false), (3, true), (5, false), (2, true)] {
         let table = roomy::<S>(width, count as u64 * 2);
-        let set = Spread::new(device, ranks, |table| Builder::new(table).round(count / 3), table).unwrap();
+        let builder = |table| Builder::new(table).round(count / 3).deduplicate(deduplicate);
+        let set = Spread::new(device, ranks, builder, table).unwrap();
         // Each one twice, so that representatives are not alone.
         let words = distinct(width, 0, count).repeat(2);
         let batches = set.all(|_, rank| rank.find_or_put_many_with(&words, Request::new().references(true)).unwrap());
@@ -115,9 +117,10 @@ fn equal_vectors_at_once<S: Kind>(device: &Device) {
 /// One rank's table would be too full: all double, references are those of now, and what was stored is there.
 fn growth_of_all<S: Kind>(device: &Device) {
     let (width, count) = (5, scaled(30_000, 2000));
-    for (ranks, mask) in [(1, u64::MAX), (3, u64::MAX), (2, 0)] {
+    for (ranks, mask, deduplicate) in [(1, u64::MAX, false), (3, u64::MAX, true), (2, 0, false)] {
         let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true);
-        let set = Spread::new(device, ranks, |table| Builder::new(table).round(1000).hash_mask(mask), table).unwrap();
+        let builder = |table| Builder::new(table).round(1000).hash_mask(mask).deduplicate(deduplicate);
+        let set = Spread::new(device, ranks, builder, table).unwrap();
         let (pool, slots) = (Pool::distinct(width, count), set.agreed(|_, rank| rank.local().slots()));
         let mut checker = Checker::new(&set, &pool);
         let _ = checker.offer(&pool.shuffled(2, 3)).or_fail("a batch that makes tables grow");
@@ -129,9 +132,13 @@ fn growth_of_all<S: Kind>(device: &Device) {
 
 /// Vectors that find no slot are Full for all that offer them, and all ranks hear of it.
 fn full_tables<S: Kind>(device: &Device) {
+    [false, true].into_iter().for_each(|deduplicate| full_tables_of::<S>(device, deduplicate));
+}
+
+fn full_tables_of<S: Kind>(device: &Device, deduplicate: bool) {
     let (width, ranks) = (3, 3);
     let table = roomy::<S>(width, 100);
-    let set = Spread::new(device, ranks, |table| Builder::new(table).round(1000), table).unwrap();
+    let set = Spread::new(device, ranks, |table| Builder::new(table).round(1000).deduplicate(deduplicate), table).unwrap();
     let slots: u64 = set.all(|_, rank| rank.local().slots()).into_iter().sum();
     let words = distinct(width, 0, 3 * slots as usize);
     let batches = set.all(|_, rank| rank.find_or_put_many(&words).unwrap());
@@ -393,18 +400,24 @@ fn ranks_whose_growth_fails(device: &Device) {
     assert_eq!((total[0].full, set.agreed(|_, table| table.len().unwrap())), (0, 2000));
 }
 
-/// Equal vectors cross once, own ones not at all, and nothing is sent where nothing is due.
+/// Own vectors do not cross, equal ones once if they are looked for, and nothing is sent where nothing is due.
 fn what_crosses_the_wire(device: &Device) {
+    [false, true].into_iter().for_each(|deduplicate| what_crosses(device, deduplicate));
+}
+
+fn what_crosses(device: &Device, deduplicate: bool) {
     let (width, count) = (8, 4000);
     let words = distinct(width, 0, count);
-    let set = Spread::new(device, 4, small, BucketTable::builder(width).capacity(8000)).unwrap();
+    let builder = |table| small(table).deduplicate(deduplicate);
+    let set = Spread::new(device, 4, builder, BucketTable::builder(width).capacity(8000)).unwrap();
     let traffic = set.all(|rank, table| {
         let batch = table.find_or_put_many(&if rank == 2 { words.repeat(3) } else { Vec::new() }).unwrap();
         assert_eq!(batch.total.new, count as u64);
         table.traffic()
     });
     let own = set.all(|_, table| table.local().len().unwrap())[2];
-    assert_eq!((traffic[2].offered, traffic[2].sent), (3 * count as u64, count as u64 - own));
+    let times = if deduplicate { 1 } else { 3 };
+    assert_eq!((traffic[2].offered, traffic[2].sent), (3 * count as u64, times * (count as u64 - own)));
     let payload = 4 * width as u64 * traffic[2].sent;
     assert!((payload..payload + 3 * 271).contains(&traffic[2].bytes_sent), "{traffic:?}");
     assert_eq!(set.agreed(|rank, table| table.sum([1, rank as u64, u64::MAX]).unwrap()), [4, 6, 0u64.wrapping_sub(4)]);

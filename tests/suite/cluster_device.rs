@@ -16,11 +16,10 @@ tests_of_all_kinds![
 /// The same offers from the host and in device memory, to a set of several ranks on this GPU.
 fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
-    for (width, ranks) in [(2, 1), (3, 2), (8, 3), (16, 5)] {
+    for (width, ranks, deduplicate) in [(1, 2, false), (2, 1, false), (3, 2, true), (4, 2, false), (8, 3, false), (16, 5, true)] {
         let count = scaled(100_000, 1000);
-        let set = || {
-            Spread::new(device, ranks, |table| Builder::new(table).round(count / 3), roomy::<S>(width, 4 * count as u64)).unwrap()
-        };
+        let builder = |table| Builder::new(table).round(count / 3).deduplicate(deduplicate);
+        let set = || Spread::new(device, ranks, builder, roomy::<S>(width, 4 * count as u64)).unwrap();
         let (by_host, by_device) = (set(), set());
         // Each rank's begins in the middle of the one before, and each vector is offered twice.
         let offer = |rank: usize| distinct(width, (rank * count / 2) as u64, count).repeat(2);

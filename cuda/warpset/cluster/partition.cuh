@@ -1,22 +1,25 @@
-// One round of a cluster on one rank: which rank owns each vector, each distinct vector once in the run of its owner, and the
-// owners' answers back to where their vectors were offered. src/cluster/mod.rs has the protocol.
+// One round of a cluster on one rank: each vector in the run of the rank that owns it, and the owners' answers back to where
+// their vectors were offered. src/cluster/mod.rs has the protocol.
 //
 // Owner. The hash of the whole vector (core/hash.cuh), under seeds of the cluster's own, divides [0, 2^64) among the ranks: r
 // owns bounds[r] <= hash < bounds[r + 1]. The seeds are drawn apart from those of any table, so the owner tells nothing of the
 // bucket: what a rank owns spreads over all of its buckets.
 //
-// Representatives. Of equal vectors in a round one is sent, their representative. A filter of slots, each empty or the position
-// of a vector in the batch, finds it by claiming: walk from the slot of the hash to the first that is empty, and claim it by one
-// compare-and-swap, or to one whose vector is equal.
+// Runs. One pass reads each vector once and writes it once. A warp takes a tile of neighbouring vectors, asks the cursor of each
+// rank once for consecutive rows of its run, and orders its vectors by ballots. So a tile writes whole lines, but for its first
+// and last, and what it asks for later, the answers to its rows, are neighbours as well. A run has room for what a rank may
+// expect of so many vectors, and some more. Where equal vectors make it longer, all are counted and those beyond are not
+// written: then the host makes as much room as was counted, and the pass is done again.
+//
+// Representatives. With a filter, of equal vectors in a round one is sent, their representative. A filter of slots, each empty or
+// the position of a vector in the batch, finds it by claiming: walk from the slot of the hash to the first that is empty, and
+// claim it by one compare-and-swap, or to one whose vector is equal.
 //
 //   1. A slot goes from empty to a position once, and never changes.
 //   2. Equal vectors walk the same slots, and pass a slot only over a different vector, which stays there. So they all end at the
 //      same slot: whoever has claimed it is the representative of all, and its own.
 //   3. There are twice as many slots as vectors, so each walk ends, and nobody waits for anybody.
 //   4. Relaxed order is enough: through a position only the batch is read, which nobody writes.
-//
-// Rows. A second pass gives the representatives of a rank consecutive rows of its run, in tiles of neighbouring vectors, which
-// ask the rank's cursor once. So a tile writes whole lines, but for its first and last.
 #pragma once
 
 #include "warpset/core/hash.cuh"
@@ -28,30 +31,33 @@ namespace warpset {
 // Messages are whole lines: one for the header, the rows, and at the end of the last line the trailer.
 constexpr u32 message_line_bytes = 128, message_trailer_bytes = 16;
 
-// A free slot of the filter; the row of a vector that is not sent, because another represents it.
+// A free slot of the filter; the owner of a vector that is not sent, because another represents it.
 constexpr u32 no_position = ~0u;
+
+// From one rank's cursor to the next one's: a line each, so that atomics on them do not wait for each other.
+constexpr u32 cursor_step = message_line_bytes / sizeof(u64);
 
 // Mirrored by `PartitionView` in src/cluster/view.rs. Addresses are of the rank's device.
 struct PartitionView {
-    const u32* vectors;    // count x width words
-    u64 count;             // less than 2^31
-    const u128* seeds;     // width + 1
-    u64 hash_mask;         // all ones, but in tests of bad luck
-    const u64* bounds;     // one a rank: the least hash that it owns; bounds[0] = 0
-    u32* slots;            // of the filter: slot_mask + 1, at least 2 x count; no_position before `claim`
-    u32* representatives;  // count: the position of the vector that is sent
-    u32* rows;             // count, of representatives: after `claim` the owner, after `scatter` the row, counted over all runs
-    u64* counts;           // one a rank, 0 before `claim`: rows of its run
-    u64* cursors;          // one a rank, 0 before `scatter`
-    const u64* first_rows; // ranks + 1: rows of the runs before
-    const u64* runs;       // one a rank: the address of its first row
-    const u64* replies;    // one a rank: the address of its reply's first line of outcomes
-    u8* outcomes;          // count, or null
-    u64* references;       // count, or null; 0 for a vector that is not stored
-    u32* owners;           // count, or null: the rank that has the vector, or would have
-    u64* totals;           // two, added to: hits (find-or-put: New; find: Seen), and those rejected
+    const u32* vectors;     // count x width words
+    u64 count;              // less than 2^31
+    const u128* seeds;      // width + 1
+    u64 hash_mask;          // all ones, but in tests of bad luck
+    const u64* bounds;      // one a rank: the least hash that it owns; bounds[0] = 0
+    u32* slots;             // of the filter: slot_mask + 1, at least 2 x count; no_position before `claim`
+    u32* representatives;   // count, or null if there is no filter: the position of the vector that is sent
+    u64* cursors;           // one a rank, cursor_step apart, 0 before `scatter`; afterwards the rows of its run
+    const u64* capacities;  // one a rank: how many rows its run has room for
+    const u64* runs;        // one a rank: the address of its first row
+    const u64* answers;     // one a rank, ascending: where the first answer to its run is, in bytes from `replies` on
+    u32* places;            // count, or null: after `scatter`, of each vector that is sent, where the answer to it is
+    const u8* replies;      // or null: nobody has asked for answers
+    u8* outcomes;           // count, or null
+    u64* references;        // count, or null; 0 for a vector that is not stored
+    u32* owners;            // count, or null: the rank that has the vector, or would have
+    u64* totals;            // two, added to, of vectors that another represents: hits (find-or-put: New; find: Seen), and rejected
     u32 width, ranks, slot_mask;
-    u32 with_references;   // whether replies have references behind their outcomes
+    u32 with_references;    // whether replies have references behind their outcomes
 };
 
 // The last i with firsts[i] <= value, for `count` ascending numbers of which the first is not above it.
@@ -69,18 +75,61 @@ WARPSET_FN u32 last_not_above(const u64* firsts, u32 count, u64 value)
 // Bytes of `bytes` in whole lines.
 WARPSET_FN u64 whole_lines(u64 bytes) { return (bytes + message_line_bytes - 1) / message_line_bytes * message_line_bytes; }
 
+// A vector in registers, between its one read and its one write. Both are by the largest pieces that its size is a multiple of,
+// to which the addresses are aligned.
+template <u32 words>
+struct HeldVector {
+    u32 held[words];
+
+    WARPSET_FN u32 word(u32 index) const { return held[index]; }
+    WARPSET_FN u64 pair(u32 index) const { return held[index] | static_cast<u64>(held[index + 1]) << 32; }
+
+    // Bytes of a piece.
+    static constexpr u32 alignment = words % 4 == 0 ? 16 : words % 2 == 0 ? 8 : 4;
+
+    WARPSET_FN void read(const u32* from)
+    {
+        WARPSET_UNROLL
+        for (u32 index = 0; index < words; index += alignment / 4) {
+            if constexpr (alignment == 16) {
+                const u128 piece = platform::load_input(reinterpret_cast<const u128*>(from + index));
+                held[index] = static_cast<u32>(piece.low), held[index + 1] = static_cast<u32>(piece.low >> 32);
+                held[index + 2] = static_cast<u32>(piece.high), held[index + 3] = static_cast<u32>(piece.high >> 32);
+            } else if constexpr (alignment == 8) {
+                const u64 piece = platform::load_input(reinterpret_cast<const u64*>(from + index));
+                held[index] = static_cast<u32>(piece), held[index + 1] = static_cast<u32>(piece >> 32);
+            } else {
+                held[index] = platform::load_input(from + index);
+            }
+        }
+    }
+
+    WARPSET_FN void write(u32* to) const
+    {
+        WARPSET_UNROLL
+        for (u32 index = 0; index < words; index += alignment / 4) {
+            if constexpr (alignment == 16) *reinterpret_cast<u128*>(to + index) = {pair(index), pair(index + 2)};
+            else if constexpr (alignment == 8) *reinterpret_cast<u64*>(to + index) = pair(index);
+            else to[index] = held[index];
+        }
+    }
+};
+
+// None: a vector of any width stays where it is.
+template <>
+struct HeldVector<0> {};
+
 struct Partition {
     using Warp = platform::Warp;
 
-    // Vectors that a warp takes at a time: several for each lane, for which it asks a counter of all warps once.
+    // Vectors that a warp takes at a time: several for each lane, for which it asks a cursor of all warps once.
     static constexpr u32 rounds = Warp::size == 1 ? 256 : 8, tile = rounds * Warp::size;
 
-    // Finds representatives and owners, and counts the rows of each run.
+    // Finds representatives.
     WARPSET_FN static void claim(const PartitionView& view)
     {
         for (u64 start = platform::Grid::warp() * tile; start < view.count; start += platform::Grid::warps() * tile) {
             u64 hashes[rounds];
-            u32 owners[rounds];
             WARPSET_UNROLL
             for (u32 round = 0; round < rounds; ++round) {
                 const u64 at = start + round * Warp::size + Warp::lane();
@@ -91,55 +140,24 @@ struct Partition {
             WARPSET_UNROLL
             for (u32 round = 0; round < rounds; ++round) {
                 const u64 at = start + round * Warp::size + Warp::lane();
-                owners[round] = no_position;
                 if (at >= view.count) continue;
-                const u32 position = static_cast<u32>(at), found = representative(view, position, static_cast<u32>(hashes[round]));
-                if (found == position) owners[round] = last_not_above(view.bounds, view.ranks, hashes[round]);
-                view.representatives[at] = found;
-                view.rows[at] = owners[round];
+                view.representatives[at] = representative(view, static_cast<u32>(at), static_cast<u32>(hashes[round]));
             }
             Warp::sync();
-            for (u32 owner = 0; owner < view.ranks; ++owner) {
-                const u32 count = count_of(owners, owner);
-                // Relaxed: the sum is read after the kernel has ended.
-                if (count != 0 && Warp::lane() == 0) platform::add_relaxed(view.counts + owner, count);
-            }
         }
     }
 
-    // Copies each representative to a row of its owner's run.
+    // Copies each vector that is sent to a row of its owner's run.
     WARPSET_FN static void scatter(const PartitionView& view)
     {
-        for (u64 start = platform::Grid::warp() * tile; start < view.count; start += platform::Grid::warps() * tile) {
-            u32 owners[rounds], rows[rounds];
-            WARPSET_UNROLL
-            for (u32 round = 0; round < rounds; ++round) {
-                const u64 at = start + round * Warp::size + Warp::lane();
-                owners[round] = at < view.count ? view.rows[at] : no_position;
-            }
-            for (u32 owner = 0; owner < view.ranks; ++owner) {
-                const u32 count = count_of(owners, owner);
-                if (count == 0) continue;
-                u64 row = 0;
-                // Relaxed: only the uniqueness of the rows matters.
-                if (Warp::lane() == 0) row = platform::fetch_add_relaxed(view.cursors + owner, count);
-                row = Warp::shuffle(row, 0);
-                WARPSET_UNROLL
-                for (u32 round = 0; round < rounds; ++round) {
-                    const u32 mask = Warp::ballot(owners[round] == owner);
-                    if (owners[round] == owner)
-                        rows[round] = static_cast<u32>(row) + platform::population_count(mask & ((1u << Warp::lane()) - 1));
-                    row += platform::population_count(mask);
-                }
-            }
-            WARPSET_UNROLL
-            for (u32 round = 0; round < rounds; ++round) {
-                const u64 first = start + round * Warp::size, at = first + Warp::lane();
-                const bool is_sent = owners[round] != no_position;
-                if (is_sent) view.rows[at] = static_cast<u32>(view.first_rows[owners[round]]) + rows[round];
-                copy(view, first, is_sent ? view.runs[owners[round]] + 4ull * view.width * rows[round] : 0);
-            }
+        if constexpr (Warp::size > 1) {
+            const u64 address = reinterpret_cast<u64>(view.vectors);
+            if (view.width == 1) return scatter_as<1, 16>(view);
+            if (view.width == 2 && address % 8 == 0) return scatter_as<2, 16>(view);
+            if (view.width == 4 && address % 16 == 0) return scatter_as<4, 16>(view);
+            if (view.width == 8 && address % 16 == 0) return scatter_as<8, 8>(view);
         }
+        scatter_as<0, rounds>(view);
     }
 
     // Gives every vector what has become of its representative. Of equal vectors only the representative is New.
@@ -147,23 +165,37 @@ struct Partition {
     {
         u64 hits = 0, rejected = 0;
         for (u64 start = platform::Grid::warp() * tile; start < view.count; start += platform::Grid::warps() * tile) {
+            u32 sent[rounds], places[rounds];
+            Outcome outcomes[rounds];
+            WARPSET_UNROLL
             for (u32 round = 0; round < rounds; ++round) {
                 const u64 at = start + round * Warp::size + Warp::lane();
-                Outcome outcome = Outcome::Unwritten;
-                if (at < view.count) {
-                    const u32 sent = view.representatives[at], row = view.rows[sent];
-                    const u32 owner = last_not_above(view.first_rows, view.ranks, row);
-                    const u64 in_run = row - view.first_rows[owner], count = view.first_rows[owner + 1] - view.first_rows[owner];
-                    const u8* reply = reinterpret_cast<const u8*>(view.replies[owner]);
-                    outcome = static_cast<Outcome>(reply[in_run]);
-                    if (outcome == Outcome::New && sent != at) outcome = Outcome::Seen;
-                    if (view.outcomes) view.outcomes[at] = static_cast<u8>(outcome);
-                    if (view.references)
-                        view.references[at] = view.with_references ? reinterpret_cast<const u64*>(reply + whole_lines(count))[in_run] : 0;
-                    if (view.owners) view.owners[at] = owner;
+                if (at >= view.count) continue;
+                sent[round] = view.representatives ? view.representatives[at] : static_cast<u32>(at);
+                places[round] = view.places[sent[round]];
+            }
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) {
+                const u64 at = start + round * Warp::size + Warp::lane();
+                outcomes[round] = Outcome::Unwritten;
+                if (at < view.count && view.replies) outcomes[round] = static_cast<Outcome>(view.replies[places[round]]);
+            }
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) {
+                const u64 at = start + round * Warp::size + Warp::lane();
+                const bool is_there = at < view.count;
+                if (view.representatives) {
+                    const bool is_represented = is_there && sent[round] != at;
+                    if (is_represented && outcomes[round] == Outcome::New) outcomes[round] = Outcome::Seen;
+                    hits += platform::population_count(Warp::ballot(is_represented && outcomes[round] == hit));
+                    rejected += platform::population_count(Warp::ballot(is_represented && outcomes[round] == Outcome::Full));
                 }
-                hits += platform::population_count(Warp::ballot(outcome == hit));
-                rejected += platform::population_count(Warp::ballot(outcome == Outcome::Full));
+                if (!is_there) continue;
+                if (view.outcomes) view.outcomes[at] = static_cast<u8>(outcomes[round]);
+                if (!view.references && !view.owners) continue;
+                const u32 owner = last_not_above(view.answers, view.ranks, places[round]);
+                if (view.owners) view.owners[at] = owner;
+                if (view.references) view.references[at] = view.with_references ? reference(view, owner, places[round]) : 0;
             }
         }
         if (Warp::lane() != 0) return;
@@ -174,6 +206,76 @@ struct Partition {
 
 private:
     WARPSET_FN static WordVector vector(const PartitionView& view, u64 at) { return {view.vectors + at * view.width}; }
+
+    // `words`: of a vector, all of which are held in registers; 0 for any width.
+    template <u32 words, u32 rounds>
+    WARPSET_FN static void scatter_as(const PartitionView& view)
+    {
+        constexpr u32 tile = rounds * Warp::size;
+        for (u64 start = platform::Grid::warp() * tile; start < view.count; start += platform::Grid::warps() * tile) {
+            HeldVector<words> vectors[rounds];
+            u32 owners[rounds], rows[rounds];
+            if constexpr (words > 0) {
+                WARPSET_UNROLL
+                for (u32 round = 0; round < rounds; ++round) {
+                    const u64 at = start + round * Warp::size + Warp::lane();
+                    if (at < view.count) vectors[round].read(view.vectors + at * words);
+                }
+            }
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) {
+                const u64 at = start + round * Warp::size + Warp::lane();
+                owners[round] = no_position;
+                if (at >= view.count || (view.representatives && view.representatives[at] != at)) continue;
+                u64 hash;
+                if constexpr (words > 0) hash = hash_vector(view.seeds, words, view.hash_mask, vectors[round]);
+                else hash = hash_vector(view.seeds, view.width, view.hash_mask, vector(view, at));
+                owners[round] = last_not_above(view.bounds, view.ranks, hash);
+            }
+            Warp::sync();
+            for (u32 owner = 0; owner < view.ranks; ++owner) reserve<rounds>(view, owner, owners, rows);
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) {
+                const u64 first = start + round * Warp::size, at = first + Warp::lane();
+                u64 to = 0;
+                if (owners[round] != no_position) {
+                    if (view.places) view.places[at] = static_cast<u32>(view.answers[owners[round]]) + rows[round];
+                    // Of a run that is too long the host hears by its cursor.
+                    if (rows[round] < view.capacities[owners[round]]) to = view.runs[owners[round]] + 4ull * view.width * rows[round];
+                }
+                if constexpr (words == 0) copy(view, first, to);
+                else if (to != 0) vectors[round].write(reinterpret_cast<u32*>(to));
+            }
+        }
+    }
+
+    // Rows of an owner's run for those vectors of the tile that it owns. All lanes call it, converged.
+    template <u32 rounds>
+    WARPSET_FN static void reserve(const PartitionView& view, u32 owner, const u32 (&owners)[rounds], u32 (&rows)[rounds])
+    {
+        u32 count = 0;
+        WARPSET_UNROLL
+        for (u32 round = 0; round < rounds; ++round) {
+            const u32 mask = Warp::ballot(owners[round] == owner);
+            if (owners[round] == owner) rows[round] = count + platform::population_count(mask & ((1u << Warp::lane()) - 1));
+            count += platform::population_count(mask);
+        }
+        if (count == 0) return;
+        u64 first = 0;
+        // Relaxed: only the uniqueness of the rows matters.
+        if (Warp::lane() == 0) first = platform::fetch_add_relaxed(view.cursors + owner * cursor_step, count);
+        first = Warp::shuffle(first, 0);
+        WARPSET_UNROLL
+        for (u32 round = 0; round < rounds; ++round)
+            if (owners[round] == owner) rows[round] += static_cast<u32>(first);
+    }
+
+    // The reference that an owner gives in its answer at `place`.
+    WARPSET_FN static u64 reference(const PartitionView& view, u32 owner, u32 place)
+    {
+        const u64 first = view.answers[owner], rows = view.cursors[owner * cursor_step];
+        return reinterpret_cast<const u64*>(view.replies + first + whole_lines(rows))[place - first];
+    }
 
     // The walk of the vector at `position`, whose hash starts it.
     WARPSET_FN static u32 representative(const PartitionView& view, u32 position, u32 hash)
@@ -193,15 +295,6 @@ private:
         for (u32 word = 0; word < view.width; ++word)
             if (one.word(word) != other.word(word)) return false;
         return true;
-    }
-
-    // How many vectors of the tile go to an owner. All lanes call it, converged.
-    WARPSET_FN static u32 count_of(const u32 (&owners)[rounds], u32 owner)
-    {
-        u32 count = 0;
-        WARPSET_UNROLL
-        for (u32 round = 0; round < rounds; ++round) count += platform::population_count(Warp::ballot(owners[round] == owner));
-        return count;
     }
 
     // Copies the vectors from `first` on, one for each lane, to the address that the lane passes, if it is not 0. The lanes share
@@ -236,7 +329,7 @@ WARPSET_FN u64 trailer_of(const Stamp& stamp) { return ~stamp.magic ^ (static_ca
 
 constexpr u32 stamp_words = 6;  // of 8 bytes, those before `at`
 
-// Writes header and trailer of each message. The rest of the header's line is zeros: of a reply, the owner's counts follow there.
+// Writes header and trailer of each message. The rest of the header's line is zeros.
 WARPSET_FN void write_stamps(const StampView& view)
 {
     const auto share = platform::Grid::share(view.count);

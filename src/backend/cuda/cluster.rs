@@ -4,15 +4,16 @@ use super::memory::DeviceMemory;
 use super::nvrtc::Job;
 use super::store::argument;
 use super::{Gpu, cuda, pass, undisturbed};
-use crate::cluster::{ABI, Kernel};
+use crate::cluster::{ABI, Kernel, Line, ROUNDS};
 use crate::{Error, Result};
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 use std::sync::Arc;
 
-/// A rank's kernels, and the stream that they are enqueued on.
+/// A rank's kernels, and the streams that they are enqueued on.
 pub(crate) struct ClusterGpu {
     pub gpu: Arc<Gpu>,
-    pub stream: Arc<CudaStream>,
+    /// By line. Those of rounds go first where both want the GPU: their kernels are short, and others wait for what they do.
+    streams: [Arc<CudaStream>; ROUNDS + 1],
     kernels: [CudaFunction; Kernel::ALL.len()],
 }
 
@@ -31,36 +32,66 @@ impl ClusterGpu {
             kernels.push(module.load_function(kernel.name()).map_err(cuda("finding a kernel"))?);
         }
         let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
-        Ok(Self { gpu: gpu.clone(), stream: gpu.new_stream()?, kernels })
+        let mut streams = Vec::new();
+        for line in 0..=ROUNDS {
+            streams.push(if line < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
+        }
+        let streams = streams.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        Ok(Self { gpu: gpu.clone(), streams, kernels })
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<DeviceMemory> {
         DeviceMemory::new(&self.gpu, bytes)
     }
 
+    pub(crate) fn stream(&self, line: Line) -> &Arc<CudaStream> {
+        &self.streams[line.number()]
+    }
+
     /// Enqueues a kernel of one argument for so many items, of which a thread takes several.
     ///
     /// # Safety
     ///
-    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the stream has
+    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the line has
     /// passed the kernel.
-    pub(crate) unsafe fn run<T>(&self, kernel: Kernel, view: &T, items: u64) -> Result<()> {
+    pub(crate) unsafe fn run<T>(&self, line: Line, kernel: Kernel, view: &T, items: u64) -> Result<()> {
         let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
         // SAFETY: the kernel's one argument; the rest is the caller's.
-        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, self.stream.cu_stream(), &mut [argument(view)]) }
+        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, self.stream(line).cu_stream(), &mut [argument(view)]) }
     }
 
-    pub(crate) fn fill(&self, memory: &DeviceMemory, bytes: u64, byte: u8) -> Result<()> {
+    pub(crate) fn fill(&self, line: Line, memory: &DeviceMemory, bytes: u64, byte: u8) -> Result<()> {
         assert!(bytes <= memory.bytes() as u64, "a fill stays within its memory");
         pass("filling memory")?;
         self.gpu.bind()?;
         // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
-        unsafe { result::memset_d8_async(memory.address(), byte, bytes as usize, self.stream.cu_stream()) }
+        unsafe { result::memset_d8_async(memory.address(), byte, bytes as usize, self.stream(line).cu_stream()) }
             .map_err(cuda("filling memory"))
     }
 
-    pub(crate) fn wait(&self, what: &'static str) -> Result<()> {
-        self.gpu.wait(&self.stream, what)
+    /// Copies 8 bytes within memory, from one byte on to another.
+    pub(crate) fn copy_number(&self, line: Line, memory: &DeviceMemory, from: u64, to: u64) -> Result<()> {
+        assert!(from.max(to) + 8 <= memory.bytes() as u64, "a copy stays within its memory");
+        pass("copying a number")?;
+        self.gpu.bind()?;
+        let (to, from) = (memory.address() + to, memory.address() + from);
+        // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
+        unsafe { result::memcpy_dtod_async(to, from, 8, self.stream(line).cu_stream()) }.map_err(cuda("copying a number"))
+    }
+
+    /// Lets what is enqueued on a line from now on come after all that was enqueued on another.
+    pub(crate) fn order(&self, line: Line, after: Line) -> Result<()> {
+        self.gpu.let_wait(std::slice::from_ref(self.stream(line)), self.stream(after))
+    }
+
+    pub(crate) fn wait(&self, line: Line, what: &'static str) -> Result<()> {
+        self.gpu.wait(self.stream(line), what)
+    }
+
+    /// Waits for all lines, also if one has met an error.
+    pub(crate) fn settle(&self) -> Result<()> {
+        let waited = self.streams.each_ref().map(|stream| self.gpu.wait(stream, "waiting for a round"));
+        waited.into_iter().collect()
     }
 }
 

@@ -279,6 +279,17 @@ impl Gpu {
         undisturbed(&self.context, || self.context.new_stream()).map_err(cuda("making a stream"))
     }
 
+    /// A stream whose kernels go before those of others, as far as the GPU can choose.
+    pub(crate) fn new_urgent_stream(&self) -> Result<Arc<CudaStream>> {
+        pass("making a stream")?;
+        let make = || {
+            self.context.bind_to_thread()?;
+            let (_, most_urgent) = result::stream::get_priority_range()?;
+            self.context.new_stream_with_priority(most_urgent)
+        };
+        undisturbed(&self.context, make).map_err(cuda("making a stream"))
+    }
+
     /// 16-byte compare-and-swap came with compute capability 9.0.
     pub(crate) fn chunk_bytes(&self) -> u32 {
         if self.info.compute_capability.0 >= 9 { 16 } else { 8 }

@@ -7,9 +7,9 @@ namespace {
 
 struct Argument {
     PartitionView view;
-    u64* first_rows;
+    u64* capacities;
     u64* runs;
-    u64* replies;
+    u64* answers;
     u8* send;
     u8* reply;
 };
@@ -29,32 +29,32 @@ void warpset_simt_partition_claim(const void* argument) { Partition::claim(as_ar
 void warpset_simt_partition_scatter(const void* argument) { Partition::scatter(as_argument(argument).view); }
 void warpset_simt_partition_gather(const void* argument) { Partition::gather(as_argument(argument).view, Outcome::New); }
 
-// Where runs begin.
+// Runs of as many rows as were counted, in other memory.
 void warpset_simt_partition_lay_out(const void* of)
 {
     const Argument& argument = as_argument(of);
-    u64 at = reinterpret_cast<u64>(argument.send), row = 0;
+    u64 at = reinterpret_cast<u64>(argument.send), answers = 0;
     for (u32 rank = 0; rank < argument.view.ranks; ++rank) {
-        argument.first_rows[rank] = row;
+        u64& rows = argument.view.cursors[rank * cursor_step];
+        argument.capacities[rank] = rows;
         argument.runs[rank] = at;
-        row += argument.view.counts[rank];
-        at += argument.view.counts[rank] * argument.view.width * 4;
+        argument.answers[rank] = answers + message_line_bytes;
+        at += (rows * argument.view.width * 4 + 15) / 16 * 16;
+        answers += message_line_bytes + whole_lines(rows) + whole_lines(8 * rows);
+        rows = 0;
     }
-    argument.first_rows[argument.view.ranks] = row;
 }
 
 // What the owners answer: outcomes, and references that are their rows.
 void warpset_simt_partition_answer(const void* of)
 {
     const Argument& argument = as_argument(of);
-    u8* at = argument.reply;
     for (u32 rank = 0; rank < argument.view.ranks; ++rank) {
-        const u64 first = argument.first_rows[rank], count = argument.first_rows[rank + 1] - first;
-        argument.replies[rank] = reinterpret_cast<u64>(at);
-        for (u64 row = 0; row < count; ++row) at[row] = static_cast<u8>(outcome_of(first + row));
+        u8* at = argument.reply + argument.answers[rank];
+        const u64 count = argument.view.cursors[rank * cursor_step];
+        for (u64 row = 0; row < count; ++row) at[row] = static_cast<u8>(outcome_of(row));
         at += whole_lines(count);
-        for (u64 row = 0; row < count; ++row) reinterpret_cast<u64*>(at)[row] = first + row + 1;
-        at += whole_lines(8 * count);
+        for (u64 row = 0; row < count; ++row) reinterpret_cast<u64*>(at)[row] = row + 1;
     }
 }
 }

@@ -1,5 +1,5 @@
-//! A rank of a cluster sorts its vectors by owner (cuda/warpset/cluster/partition.cuh): warps claim representatives, scatter them
-//! to runs, and gather what owners answer.
+//! A rank of a cluster sorts its vectors by owner (cuda/warpset/cluster/partition.cuh): warps claim representatives, or there are
+//! none; they scatter vectors to runs, which may have too little room at first; and gather what owners answer.
 
 use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, WARP};
@@ -29,11 +29,11 @@ struct Argument {
     bounds: u64,
     slots: u64,
     representatives: u64,
-    rows: u64,
-    counts: u64,
     cursors: u64,
-    first_rows: u64,
+    capacities: u64,
     runs: u64,
+    answers: u64,
+    places: u64,
     replies: u64,
     outcomes: u64,
     references: u64,
@@ -43,12 +43,15 @@ struct Argument {
     ranks: u32,
     slot_mask: u32,
     with_references: u32,
-    to_first_rows: u64,
+    to_capacities: u64,
     to_runs: u64,
-    to_replies: u64,
+    to_answers: u64,
     send: u64,
     reply: u64,
 }
+
+/// `cursor_step`.
+const CURSOR_STEP: usize = 16;
 
 const VIEW_BYTES: u64 = size_of::<Argument>() as u64 - 40;
 
@@ -79,7 +82,8 @@ impl Program for Partition {
 
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
-        let (width, ranks) = (rng.random_range(1..=5usize), rng.random_range(1..=4usize));
+        let width = *[1, 2, 3, 4, 5, 8].get(rng.random_range(0..6usize)).expect("there are six");
+        let (ranks, is_filtered) = (rng.random_range(1..=4usize), rng.random_bool(0.5));
         // Up to more than a warp takes at a time; few distinct ones, or as many as there are.
         let count = if rng.random_bool(0.1) { rng.random_range(1..=300usize) } else { rng.random_range(1..=70) };
         let kinds = if rng.random_bool(0.5) { 1 + count / 8 } else { 4 * count };
@@ -96,26 +100,33 @@ impl Program for Partition {
         let bounds: Vec<u64> = (0..ranks as u64).map(|rank| rank * (u64::MAX / ranks as u64)).collect();
         let slots = (2 * count).next_power_of_two();
         let mut shared = |name: &str, bytes: usize| memory.allocate(name, Use::Shared, bytes.max(1)) as u64;
-        let (representatives, rows) = (shared("representatives", 4 * count), shared("rows", 4 * count));
+        let places = shared("places", 4 * count);
+        let representatives = if is_filtered { shared("representatives", 4 * count) } else { 0 };
         let (outcomes, references, owners) =
             (shared("outcomes", count), shared("references", 8 * count), shared("owners", 4 * count));
-        let (first_rows, runs, replies) =
-            (shared("first rows", 8 * (ranks + 1)), shared("runs", 8 * ranks), shared("replies", 8 * ranks));
-        let (send, reply) = (shared("send", 4 * width * count), shared("reply", 9 * count + 512 * ranks));
+        let (send, reply) =
+            (shared("send", (4 * width * count).next_multiple_of(16) + 16 * ranks), shared("reply", 9 * count + 512 * ranks));
+        // Room for some of the rows, or none; the layout is another one later.
+        let capacities: Vec<u64> = (0..ranks).map(|_| rng.random_range(0..=count as u64)).collect();
+        let runs: Vec<u64> =
+            capacities.iter().map(|rows| shared("a first run", (4 * width * *rows as usize).next_multiple_of(16))).collect();
+        let answers = vec![0u64; ranks];
+        let [capacities, runs, answers] = [("capacities", capacities), ("runs", runs), ("answers", answers)]
+            .map(|(name, numbers)| memory.allocate_with(name, Use::Shared, &numbers) as u64);
         let view = Argument {
             vectors: memory.allocate_with("vectors", Use::Constant, &vectors.concat()) as u64,
             count: count as u64,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds) as u64,
             hash_mask,
             bounds: memory.allocate_with("bounds", Use::Constant, &bounds) as u64,
-            slots: memory.allocate_with("slots", Use::Shared, &vec![u32::MAX; slots]) as u64,
+            slots: if is_filtered { memory.allocate_with("slots", Use::Shared, &vec![u32::MAX; slots]) as u64 } else { 0 },
             representatives,
-            rows,
-            counts: memory.allocate_with("counts", Use::Shared, &vec![0u64; ranks]) as u64,
-            cursors: memory.allocate_with("cursors", Use::Shared, &vec![0u64; ranks]) as u64,
-            first_rows,
+            cursors: memory.allocate_with("cursors", Use::Shared, &vec![0u64; CURSOR_STEP * ranks]) as u64,
+            capacities,
             runs,
-            replies,
+            answers,
+            places,
+            replies: reply,
             outcomes,
             references,
             owners,
@@ -124,9 +135,9 @@ impl Program for Partition {
             ranks: ranks as u32,
             slot_mask: slots as u32 - 1,
             with_references: 1,
-            to_first_rows: first_rows,
+            to_capacities: capacities,
             to_runs: runs,
-            to_replies: replies,
+            to_answers: answers,
             send,
             reply,
         };
@@ -135,13 +146,16 @@ impl Program for Partition {
             vec![Grid { blocks, threads, scratch_bytes: 0, kernel, argument: argument(&*view) }]
         };
         let warps = rng.random_range(1..=3);
-        let launches = vec![
-            grid(warpset_simt_partition_claim, warps, WARP),
+        let mut launches = vec![
+            grid(warpset_simt_partition_scatter, warps, WARP),
             grid(warpset_simt_partition_lay_out, 1, 1),
             grid(warpset_simt_partition_scatter, warps, WARP),
             grid(warpset_simt_partition_answer, 1, 1),
             grid(warpset_simt_partition_gather, warps, WARP),
         ];
+        if is_filtered {
+            launches.insert(0, grid(warpset_simt_partition_claim, warps, WARP));
+        }
         self.case = Some((vectors, view));
         launches
     }
@@ -150,45 +164,56 @@ impl Program for Partition {
         let (vectors, view) = self.case.as_ref().expect("a case was set up");
         let (count, width, ranks) = (vectors.len(), view.width as usize, view.ranks as usize);
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
-        let representatives = memory.at(view.representatives as *const u32, count);
-        let rows = memory.at(view.rows as *const u32, count);
-        let first_rows = memory.at(view.first_rows as *const u64, ranks + 1);
+        let representatives = match view.representatives {
+            0 => (0..count as u32).collect(),
+            address => memory.at(address as *const u32, count).to_vec(),
+        };
+        let places = memory.at(view.places as *const u32, count);
+        let cursors = memory.at(view.cursors as *const u64, CURSOR_STEP * ranks);
+        let (runs, answers) = (memory.at(view.runs as *const u64, ranks), memory.at(view.answers as *const u64, ranks));
         let (outcomes, references) =
             (memory.at(view.outcomes as *const u8, count), memory.at(view.references as *const u64, count));
         let (owners, totals) = (memory.at(view.owners as *const u32, count), memory.at(view.totals as *const u64, 2));
         let distinct: HashSet<&Vec<u32>> = vectors.iter().collect();
-        if first_rows[ranks] != distinct.len() as u64 {
-            return no("rows", format!("{} are sent of {} distinct vectors", first_rows[ranks], distinct.len()));
+        let (sent, due): (u64, _) = (cursors.iter().sum(), if view.representatives == 0 { count } else { distinct.len() });
+        if sent != due as u64 {
+            return no("rows", format!("{sent} are sent of {due} vectors"));
         }
-        let sent = memory.at(view.send as *const u32, distinct.len() * width);
-        let (mut sent_for, mut met) = (HashMap::new(), HashSet::new());
+        let (mut sent_for, mut sent_to, mut met) = (HashMap::new(), HashMap::new(), HashSet::new());
         let (mut new, mut full) = (0, 0);
         for (at, vector) in vectors.iter().enumerate() {
             let representative = representatives[at] as usize;
             if representative >= count || vectors[representative] != *vector {
                 return no("representative", format!("{representative} represents {at}, which is another vector"));
             }
-            if *sent_for.entry(vector).or_insert(representative) != representative {
+            if view.representatives != 0 && *sent_for.entry(vector).or_insert(representative) != representative {
                 return no("representative", format!("{vector:?} has two"));
             }
-            let row = rows[representative] as usize;
-            let owner = (0..ranks).rfind(|rank| first_rows[*rank] <= row as u64 && first_rows[*rank] < first_rows[rank + 1]);
-            if row >= distinct.len() || sent[row * width..][..width] != vector[..] {
-                return no("run", format!("row {row} is not vector {at}"));
+            let (place, owner) = (u64::from(places[representative]), owners[at] as usize);
+            let row = place.wrapping_sub(*answers.get(owner).unwrap_or(&u64::MAX));
+            if owner >= ranks || row >= cursors[owner * CURSOR_STEP] {
+                return no("run", format!("vector {at} is at {place}, of rank {owner}, of {answers:?}"));
             }
-            if representative == at && !met.insert(row) {
-                return no("run", format!("row {row} has two vectors"));
+            let words = memory.at((runs[owner] + row * 4 * width as u64) as *const u32, width);
+            if words != &vector[..] {
+                return no("run", format!("row {row} of rank {owner} is {words:?}, not vector {at}"));
             }
-            if owners[at] as usize != owner.unwrap_or(ranks) || references[at] != row as u64 + 1 {
-                return no("answer", format!("vector {at}: rank {}, reference {}", owners[at], references[at]));
+            if representative == at && !met.insert((owner, row)) {
+                return no("run", format!("row {row} of rank {owner} has two vectors"));
+            }
+            if *sent_to.entry(vector).or_insert(owner) != owner {
+                return no("owner", format!("{vector:?} has two"));
+            }
+            if references[at] != row + 1 {
+                return no("answer", format!("vector {at}: rank {owner}, reference {}", references[at]));
             }
             let said = 1 + (row % 3) as u8;
             let expected = if said == 1 && representative != at { 2 } else { said };
             if outcomes[at] != expected {
                 return no("answer", format!("vector {at}: {}, not {expected}", outcomes[at]));
             }
-            new += u64::from(expected == 1);
-            full += u64::from(expected == 3);
+            new += u64::from(representative != at && expected == 1);
+            full += u64::from(representative != at && expected == 3);
         }
         if *totals != [new, full] {
             return no("totals", format!("{totals:?}, not {:?}", [new, full]));

@@ -1,0 +1,84 @@
+//! Where the runs of a round, and the answers to them, lie in the memory of the rank that offers them.
+//!
+//! How long runs are is known only when the vectors are in them. So each has room for what its owner may expect of so many
+//! vectors, and some more. Where that is too little, because equal vectors are many, all are laid out again by their lengths.
+
+use super::record::Wants;
+use super::view::{LINE_BYTES, message_bytes, reply_content};
+
+/// Rows of a run beyond what is expected: this part of it, and so many. Of n vectors without equal ones, deviations are below
+/// sqrt(n): six of them are less than that.
+const SPARE_PART: u64 = 16;
+const SPARE_ROWS: u64 = 1024;
+
+/// By owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Rows that the run has room for.
+    pub capacities: Vec<u64>,
+    /// Where its message begins: bytes from the first one's begin on.
+    pub runs: Vec<u64>,
+    /// Where the message of the answers to it begins.
+    pub answers: Vec<u64>,
+}
+
+impl Layout {
+    /// For runs of at most so many rows.
+    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants) -> Self {
+        let runs = starts(capacities.iter().map(|rows| message_bytes(row_bytes * rows)));
+        let answers = starts(capacities.iter().map(|rows| message_bytes(reply_content(*rows, wants)) + LINE_BYTES));
+        Self { capacities, runs, answers }
+    }
+
+    /// For so many vectors of which none is known yet. `bounds`: the least hash that each rank owns.
+    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants) -> Self {
+        let ends = bounds.iter().skip(1).map(|bound| u128::from(*bound)).chain([1 << 64]);
+        let capacity = |(bound, end): (&u64, u128)| {
+            let expected = ((u128::from(count) * (end - u128::from(*bound))) >> 64) as u64;
+            count.min(expected + expected / SPARE_PART + SPARE_ROWS)
+        };
+        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants)
+    }
+
+    /// Bytes that the runs of at most so many vectors take, and the answers to them, however they are laid out.
+    pub(super) fn most_bytes(round: u64, ranks: u64, row_bytes: u64) -> [u64; 2] {
+        let rows = (ranks * round).min(round + round / SPARE_PART + SPARE_ROWS * ranks);
+        [rows * row_bytes + 3 * LINE_BYTES * ranks, rows * 9 + 4 * LINE_BYTES * ranks]
+    }
+}
+
+/// Where each of these messages starts, which lie one after another.
+pub(super) fn starts(bytes: impl Iterator<Item = u64>) -> Vec<u64> {
+    bytes.scan(0, |start, bytes| Some(std::mem::replace(start, *start + bytes))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::owners;
+
+    #[test]
+    fn whatever_is_laid_out_is_within_its_memory() {
+        let all = Wants { outcomes: true, references: true };
+        for (ranks, weights) in [(1, vec![1]), (2, vec![1, 1]), (3, vec![1, 5, 1000]), (40, vec![7; 40])] {
+            let bounds = owners::bounds(&weights);
+            for count in [0, 1, 5, 127, 128, 1000, 1025, 40_000, 1 << 20] {
+                let most = Layout::most_bytes(count, ranks, 12);
+                let expected = Layout::for_any(count, &bounds, 12, all);
+                let mut one_has_all = vec![0; ranks as usize];
+                one_has_all[0] = count;
+                let even = vec![count / ranks; ranks as usize];
+                for layout in [expected.clone(), Layout::of(one_has_all, 12, all), Layout::of(even, 12, all)] {
+                    let (last, rows) = (ranks as usize - 1, &layout.capacities);
+                    let run_end = layout.runs[last] + message_bytes(12 * rows[last]);
+                    let answer_end = layout.answers[last] + LINE_BYTES + message_bytes(reply_content(rows[last], all));
+                    assert!(run_end <= most[0] && answer_end <= most[1], "{count} to {weights:?}: {layout:?} in {most:?}");
+                    let starts = layout.runs.iter().chain(&layout.answers);
+                    assert!(starts.into_iter().all(|start| start.is_multiple_of(LINE_BYTES)));
+                }
+                assert!(expected.capacities.iter().sum::<u64>() >= count.min(1), "{expected:?}");
+                assert!(expected.capacities.iter().all(|rows| *rows <= count));
+            }
+        }
+    }
+}
