@@ -1,5 +1,6 @@
 //! What a batch reports.
 
+use super::record::NUMBERS;
 use crate::{Error, Outcome, Result, Tally};
 
 /// Where a vector of a cluster is stored: on which rank, and where in that rank's table.
@@ -33,6 +34,7 @@ pub struct Reference {
 pub struct Request {
     pub(super) references: bool,
     pub(super) stored_here: bool,
+    pub(super) numbers: [u64; NUMBERS],
 }
 
 impl Request {
@@ -52,6 +54,14 @@ impl Request {
         self.stored_here = wanted;
         self
     }
+
+    /// The sums over all ranks of what each passes, at most 16 numbers, in [`Batch::sums`]: as [`Table::sum`](super::Table::sum),
+    /// without an exchange of its own.
+    pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
+        const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
+        self.numbers[..N].copy_from_slice(&own);
+        self
+    }
 }
 
 /// The results of a rank's batch.
@@ -66,6 +76,8 @@ pub struct Batch {
     pub tally: Tally,
     /// The same of all ranks' batches together: `total.new` is how much larger the set is.
     pub total: Tally,
+    /// The sums of what all ranks have passed to [`Request::sum`], wrapped around where they are too large; the same on all.
+    pub sums: [u64; NUMBERS],
     /// The outcome of each vector, by position.
     pub outcomes: Vec<Outcome>,
     /// Where each vector is stored, by position (`None` where its outcome is [`Outcome::Full`]); empty unless asked for.

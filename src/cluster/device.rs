@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::engine::{Answers, DeviceResults, Offer};
 use super::partition::{Fresh, Input};
-use super::record::Operation;
+use super::record::{NUMBERS, Operation};
 use super::table::Table;
 use crate::core::store::Search;
 use crate::gpu::{Buffer, BufferMut, check_buffer};
@@ -20,12 +20,13 @@ pub struct DeviceBatch<'a, E = u32> {
     references: Option<&'a mut dyn BufferMut<u64>>,
     owners: Option<&'a mut dyn BufferMut<u32>>,
     stored_here: Option<&'a mut dyn BufferMut<u64>>,
+    numbers: [u64; NUMBERS],
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors, one after another, words or keys.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
-        Self { vectors, count, outcomes: None, references: None, owners: None, stored_here: None }
+        Self { vectors, count, outcomes: None, references: None, owners: None, stored_here: None, numbers: [0; NUMBERS] }
     }
 
     /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
@@ -51,6 +52,14 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// and not written. There are no more than this rank's table has free slots.
     pub fn stored_here(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
         self.stored_here = Some(bits);
+        self
+    }
+
+    /// The sums over all ranks of what each passes, at most 16 numbers, in [`Batch::sums`]: as [`Table::sum`], without an
+    /// exchange of its own.
+    pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
+        const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
+        self.numbers[..N].copy_from_slice(&own);
         self
     }
 }
@@ -89,7 +98,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<Batch> {
         let raw = &self.local.raw;
-        let DeviceBatch { vectors, count, outcomes, references, owners, stored_here } = batch;
+        let DeviceBatch { vectors, count, outcomes, references, owners, stored_here, numbers } = batch;
         let wanted = [outcomes.is_some(), references.is_some(), owners.is_some()];
         let stored_capacity = stored_here.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let refused = match raw.device.as_gpu() {
@@ -107,7 +116,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         };
         let offer = |input, fresh, refused| {
             let [outcomes, references, owners] = wanted;
-            Offer { operation, search, input, outcomes, references, owners, fresh, refused }
+            Offer { operation, search, input, outcomes, references, owners, fresh, numbers, refused }
         };
         if refused.is_some() {
             let mut answers = Answers::default();
@@ -134,6 +143,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let fresh = stored_at.map_or(Fresh::Unwanted, |address| Fresh::Gpu { address, capacity: stored_capacity });
         self.engine.rounds(raw, &offer(Input::Gpu { address: vectors_at, count }, fresh, refused), &mut answers)?;
         let stored_here_count = answers.device.map_or(0, |device| device.stored);
-        Ok(Batch { tally: answers.tally, total: answers.total, stored_here_count, error: answers.limit, ..Batch::default() })
+        let Answers { tally, total, sums, limit, .. } = answers;
+        Ok(Batch { tally, total, sums, stored_here_count, error: limit, ..Batch::default() })
     }
 }

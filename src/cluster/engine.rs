@@ -2,7 +2,7 @@
 
 use super::link::{Link, agree};
 use super::partition::{Asked, Fresh, Input, Output, Partition, Rows};
-use super::record::{Operation, Record, Wants, tally_of};
+use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
 use crate::core::store::Search;
@@ -29,6 +29,8 @@ pub(super) struct Offer<'a> {
     pub owners: bool,
     /// And of what is new on this rank.
     pub fresh: Fresh,
+    /// What is summed over all ranks besides.
+    pub numbers: [u64; NUMBERS],
     /// Why nothing is: the batch is none.
     pub refused: Option<Error>,
 }
@@ -43,6 +45,7 @@ pub(super) struct Answers {
     pub fresh: Vec<u64>,
     pub tally: Tally,
     pub total: Tally,
+    pub sums: [u64; NUMBERS],
     /// Why a rank could not make room: then nobody tries again.
     pub limit: Option<Error>,
     /// Whether vectors have moved, so that references from before are stale.
@@ -102,6 +105,11 @@ fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
 }
 
+/// Of all ranks' numbers. They wrap around where a sum is too large.
+pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
+    std::array::from_fn(|at| records.iter().fold(0, |sum: u64, record| sum.wrapping_add(record.head.values[at])))
+}
+
 /// What ranks do for more room: the same on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
@@ -149,11 +157,14 @@ impl Engine {
         self.sort(raw, offer, &part, &mut failed);
         loop {
             let mut record = self.numbers(raw, offer, &mut failed);
-            record.rows = keep(self.partition.rows(part.round), &mut failed).unwrap_or(record.rows);
+            if failed.is_none() {
+                record.rows = keep(self.partition.rows(part.round), &mut failed).unwrap_or(record.rows);
+            }
             let has_more = failed.is_none() && part.first + part.len < part.end;
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
-            let records = self.link.tell(offer.operation, record)?;
+            let records = self.link.tell(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
+            answers.sums = sums(&records);
             answers.anybody_wants_references |= records.iter().any(|record| record.wants().references);
             if records.iter().all(|record| record.rows.iter().all(|rows| *rows == 0)) {
                 return Ok(records);

@@ -340,6 +340,8 @@ impl Partition {
             return Ok(vec![0; self.ranks]);
         }
         let rows = self.read_rows(round)?;
+        let sent: u64 = rows.iter().sum();
+        assert!(sent <= memory.now.1, "{sent} rows were counted of {} vectors: please report this as a bug", memory.now.1);
         if rows.iter().zip(&memory.layout.capacities).all(|(rows, room)| rows <= room) {
             return Ok(rows);
         }

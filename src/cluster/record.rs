@@ -50,6 +50,9 @@ impl Operation {
     }
 }
 
+/// Numbers that a record has room for.
+pub(super) const NUMBERS: usize = 16;
+
 /// The part that has the same length for any number of ranks.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -72,7 +75,7 @@ pub(super) struct Head {
     pub copies_hit: u64,
     pub copies_full: u64,
     /// What the operation wants to tell besides.
-    pub values: [u64; 16],
+    pub values: [u64; NUMBERS],
     text: [u8; 128],
     /// Of all other words, the rows included.
     sum: u64,

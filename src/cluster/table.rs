@@ -2,10 +2,10 @@
 
 use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
-use super::engine::{Answers, Engine, Offer};
+use super::engine::{Answers, Engine, Offer, sums};
 use super::link::{Link, agree};
 use super::partition::{Fresh, Input};
-use super::record::Operation;
+use super::record::{NUMBERS, Operation, Record};
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
 use crate::core::store::Search;
@@ -90,13 +90,18 @@ impl<K: Key, S: Storage> Table<K, S> {
     pub fn find_or_put_many_with(&mut self, vectors: &[K::Element], request: Request) -> Result<Batch> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
         let fresh = if request.stored_here { Fresh::Host } else { Fresh::Unwanted };
-        let offer = Offer { fresh, ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors, request.references) };
+        let offer = Offer {
+            fresh,
+            numbers: request.numbers,
+            ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors, request.references)
+        };
         let mut answers = Answers::default();
         self.engine.find_or_put(raw, &vectors, &offer, &mut answers)?;
-        let Answers { outcomes, references, owners, fresh, tally, total, limit, .. } = answers;
+        let Answers { outcomes, references, owners, fresh, tally, total, sums, limit, .. } = answers;
         Ok(Batch {
             tally,
             total,
+            sums,
             outcomes: outcomes.into_iter().map(outcome).collect(),
             references: places(&references, &owners),
             stored_here_count: fresh.len() as u64,
@@ -219,18 +224,22 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// [`Error::Connection`], [`Error::OutOfStep`].
     pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
-        const { assert!(N <= 16, "a record has room for 16 numbers") };
-        let all = self.gather(Operation::Sum, Ok(own))?;
-        Ok(std::array::from_fn(|at| all.iter().fold(0, |sum: u64, of_rank| sum.wrapping_add(of_rank[at]))))
+        const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
+        Ok(sums(&self.tell(Operation::Sum, Ok(own))?))
     }
 
     /// Numbers of all ranks, by rank.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
+        let records = self.tell(operation, own)?;
+        Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
+    }
+
+    fn tell<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<Record>> {
         let (values, failed) = own.map_or_else(|error| ([0; N], Some(error)), |values| (values, None));
         let record = self.engine.link.record().values(values).failed(failed.as_ref());
         let records = self.engine.link.tell(operation, record)?;
         agree(&records, failed)?;
-        Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
+        Ok(records)
     }
 }
 
@@ -238,7 +247,17 @@ impl<K: Key, S: Storage> Table<K, S> {
 fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
     let refused = raw.count(words).err();
     let input = Input::Host(if refused.is_none() { words } else { &[] });
-    Offer { operation, search, input, outcomes: true, references, owners: references, fresh: Fresh::Unwanted, refused }
+    Offer {
+        operation,
+        search,
+        input,
+        outcomes: true,
+        references,
+        owners: references,
+        fresh: Fresh::Unwanted,
+        numbers: [0; NUMBERS],
+        refused,
+    }
 }
 
 fn outcome(byte: u8) -> Outcome {

@@ -29,6 +29,7 @@ fn tallies_need_no_replies() {
                             references: false,
                             owners: false,
                             fresh: Fresh::Host,
+                            numbers: [rank as u64 + 1; 16],
                             refused: None,
                         };
                         let (mut put, mut found) = (Answers::default(), Answers::default());
@@ -38,6 +39,7 @@ fn tallies_need_no_replies() {
                             answers.make(offer, WIDTH);
                             set.engine.rounds(raw, offer, answers).unwrap();
                         }
+                        assert_eq!(put.sums, [(ranks * (ranks + 1) / 2) as u64; 16]);
                         assert_eq!(put.outcomes.len(), if with_outcomes { 5000 } else { 0 });
                         assert!(put.outcomes.iter().all(|outcome| *outcome != 0));
                         let sent = set.traffic().bytes_sent;

@@ -320,7 +320,8 @@ impl RawTable {
         self.ready()?.search(search, batch, &mut Progress::none())
     }
 
-    /// The same in the memory of the table's GPU: enqueues it. References are of the table's generation.
+    /// The same in the memory of the table's GPU, beside what is done on other streams: enqueues it. References are of the table's
+    /// generation.
     ///
     /// # Safety
     ///
@@ -337,7 +338,7 @@ impl RawTable {
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
         // SAFETY: the caller's.
-        unsafe { store.enqueue(search, &batch, stream) }
+        unsafe { store.enqueue_beside_others(search, &batch, stream) }
     }
 
     /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. If that cannot be told,

@@ -421,6 +421,9 @@ fn what_crosses(device: &Device, deduplicate: bool) {
     let payload = 4 * width as u64 * traffic[2].sent;
     assert!((payload..payload + 3 * 271).contains(&traffic[2].bytes_sent), "{traffic:?}");
     assert_eq!(set.agreed(|rank, table| table.sum([1, rank as u64, u64::MAX]).unwrap()), [4, 6, 0u64.wrapping_sub(4)]);
+    let request = |rank: usize| Request::new().sum([1, rank as u64, u64::MAX]);
+    let sums = set.agreed(|rank, table| table.find_or_put_many_with(&words[..width * rank], request(rank)).unwrap().sums);
+    assert_eq!((&sums[..3], &sums[3..]), (&[4, 6, 0u64.wrapping_sub(4)][..], &[0; 13][..]));
     assert!(traffic[2].bytes_sent.is_multiple_of(128) && traffic[2].bytes_received.is_multiple_of(128));
     assert_eq!((traffic[0].offered, traffic[0].sent, traffic[0].rounds), (0, 0, 1));
     assert_eq!(

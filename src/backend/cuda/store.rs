@@ -53,6 +53,9 @@ fn view_argument(view: &View) -> *mut c_void {
 /// Where memory is short, tables are read in pieces of no fewer slots than this.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
+/// Of `enqueue_beside_others`.
+const WAVES_BESIDE_OTHERS: u32 = 4;
+
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
@@ -190,17 +193,34 @@ impl CudaStore {
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, false) }
+        unsafe { self.enqueue_with(search, batch, stream, (1, false)) }
     }
 
-    /// The same; it `may_wait` for the GPU where it needs memory for rows.
-    unsafe fn enqueue_with(&self, search: Search, batch: &BatchView, stream: sys::CUstream, may_wait: bool) -> Result<()> {
+    /// The same in shorter blocks, several times as many as fit the GPU: so other streams' kernels, which are more urgent, find
+    /// room before all of this is done.
+    ///
+    /// # Safety
+    ///
+    /// As [`enqueue`](Self::enqueue).
+    pub(crate) unsafe fn enqueue_beside_others(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.enqueue_with(search, batch, stream, (WAVES_BESIDE_OTHERS, false)) }
+    }
+
+    /// The same, in so many waves of blocks; it `may_wait` for the GPU where it needs memory for rows.
+    unsafe fn enqueue_with(
+        &self,
+        search: Search,
+        batch: &BatchView,
+        stream: sys::CUstream,
+        (waves, may_wait): (u32, bool),
+    ) -> Result<()> {
         // Until the batch is enqueued.
         let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, may_wait)? };
         let launch = |workspace| {
             let batch = BatchView { workspace, ..*batch };
             // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
-            unsafe { self.launch_search(search, &batch, stream) }
+            unsafe { self.launch_search(search, &batch, stream, if workspace == 0 { waves } else { 1 }) }
         };
         match &self.workspace {
             Some(workspace) => workspace.lend(&self.gpu, stream, launch),
@@ -211,7 +231,7 @@ impl CudaStore {
     /// # Safety
     ///
     /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
-    unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+    unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream, waves: u32) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
@@ -226,7 +246,7 @@ impl CudaStore {
             let count = MAX_BATCH.min(batch.count - first);
             let part = batch.part(first, count, self.spec);
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
-            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident) as u32;
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * u64::from(waves)) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they
             // were loaded); the rest is the caller's.
@@ -248,7 +268,7 @@ impl CudaStore {
         };
         // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
         staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
-            self.enqueue_with(search, batch, stream, true)
+            self.enqueue_with(search, batch, stream, (1, true))
         })
     }
 

@@ -47,8 +47,10 @@ pub struct Nccl {
 // `&mut self`.
 unsafe impl Send for Nccl {}
 
-/// Between two looks at what is waited for.
+/// Between two looks at what is waited for, after a time in which other threads may run but this one does not sleep: a sleep
+/// takes longer than most exchanges.
 const PAUSE: Duration = Duration::from_micros(20);
+const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
     /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place; its time-out is
@@ -72,7 +74,7 @@ impl Nccl {
             rank: 0,
             reason: format!("has given {} bytes, which are no id of NCCL", given.len()),
         })?;
-        let stream = gpu.new_stream()?;
+        let stream = gpu.new_urgent_stream()?;
         let event = || gpu.context().new_event(None).map_err(cuda("making an event"));
         let mut made = Self {
             nccl,
@@ -119,7 +121,7 @@ impl Nccl {
 
     /// Waits until a call that has answered so is done.
     fn settle(&mut self, answer: c_int, what: &str) -> Result<()> {
-        let deadline = Instant::now() + self.timeout;
+        let began = Instant::now();
         let mut state = answer;
         while state == IN_PROGRESS && !self.comm.is_null() {
             // SAFETY: the communicator was made by `init`; the answer has memory.
@@ -127,16 +129,21 @@ impl Nccl {
             if asked != SUCCESS {
                 state = asked;
             } else if state == IN_PROGRESS {
-                self.look_at(deadline, what)?;
+                self.look_at(began, what)?;
             }
         }
         check(self.nccl, state, self.comm, self.rank, what).map_err(|error| self.end(error))
     }
 
-    /// Pauses; an error after the deadline.
-    fn look_at(&mut self, deadline: Instant, what: &str) -> Result<()> {
-        if Instant::now() < deadline {
-            std::thread::sleep(PAUSE);
+    /// Pauses; an error after the time-out.
+    fn look_at(&mut self, began: Instant, what: &str) -> Result<()> {
+        let waited = began.elapsed();
+        if waited < self.timeout {
+            if waited < AWAKE {
+                std::thread::yield_now()
+            } else {
+                std::thread::sleep(PAUSE)
+            }
             return Ok(());
         }
         let reason = format!("has waited {:?} for the other ranks, while {what}", self.timeout);
@@ -145,7 +152,7 @@ impl Nccl {
 
     /// Waits until the stream has come to the event `done`, or the communicator to an error.
     fn wait_for_stream(&mut self) -> Result<()> {
-        let deadline = Instant::now() + self.timeout;
+        let began = Instant::now();
         loop {
             // SAFETY: the event lives.
             match unsafe { sys::cuEventQuery(self.done.cu_event()) } {
@@ -164,7 +171,7 @@ impl Nccl {
                 let error = check(self.nccl, state, self.comm, self.rank, "exchanging").expect_err("it is no success");
                 return Err(self.end(error));
             }
-            self.look_at(deadline, "exchanging")?;
+            self.look_at(began, "exchanging")?;
         }
     }
 

@@ -13,7 +13,7 @@ use super::{KernelLimits, NONE, Search, room_for, source_of_rank, source_of_walk
 use crate::checks::Violation;
 use crate::codegen::{ensure_fits, tables};
 use crate::engine::{Found, Limits};
-use crate::ranks::{Round, Table, Worker};
+use crate::ranks::{Round, Table, Told, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
@@ -112,9 +112,9 @@ impl<'a> OnGpu<'a> {
     }
 
     /// Offers the first rows of the offers.
-    fn put<S: Storage>(&mut self, table: &mut Table<S>) -> Result<Tally> {
+    fn put<S: Storage>(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
         let mut stored = self.order.slice_mut(self.stored as usize..);
-        let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut stored);
+        let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut stored).sum(own);
         let batch = table.find_or_put_device(&self.stream, batch)?;
         self.stored += batch.stored_here_count;
         ensure!(
@@ -123,7 +123,7 @@ impl<'a> OnGpu<'a> {
             self.stored,
             table.local().slots()
         );
-        Ok(batch.total)
+        Ok((batch.total, std::array::from_fn(|at| batch.sums[at])))
     }
 
     /// What is wrong with a state that the kernel has found.
@@ -153,7 +153,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             self.stream.memcpy_htod(states, &mut self.offers.slice_mut(..states.len()))?;
         }
         self.offered = states.len() as u64 / self.width();
-        self.put(table)
+        Ok(self.put(table, Told::default())?.0)
     }
 
     fn begin_level(&mut self) {
@@ -225,8 +225,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         Ok(Round { transitions: search.transitions, deadlocks: search.deadlocks, overflows: search.overflows, found })
     }
 
-    fn offer(&mut self, table: &mut Table<S>) -> Result<Tally> {
-        self.put(table)
+    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
+        self.put(table, own)
     }
 
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool> {

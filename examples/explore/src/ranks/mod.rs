@@ -14,7 +14,7 @@ mod worker;
 
 pub use numbers::Numbers;
 pub use on_threads::OnThreads;
-pub use search::Table;
+pub use search::{Table, Told};
 pub use seats::{Plan, Seats};
 #[cfg(any(feature = "cuda", test))]
 pub use worker::Round;

@@ -1,6 +1,6 @@
 //! A rank whose states lie in the host's memory and are expanded by threads, whatever its table's device.
 
-use super::search::Table;
+use super::search::{Table, Told};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
 use crate::engine::{Found, Limits};
@@ -33,13 +33,13 @@ impl<'a, X: Successors> OnThreads<'a, X> {
     }
 
     /// Offers states to all ranks, and adds to the next level what is stored here.
-    fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
-        let batch = table.find_or_put_many_with(states, Request::new().stored_here(true))?;
+    fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32], own: Told) -> Result<(Tally, Told)> {
+        let batch = table.find_or_put_many_with(states, Request::new().stored_here(true).sum(own))?;
         self.next.0.extend(table.local().get_many(&batch.stored_here)?);
         if self.kept.is_some() {
             self.next.1.extend(batch.stored_here);
         }
-        Ok(batch.total)
+        Ok((batch.total, std::array::from_fn(|at| batch.sums[at])))
     }
 }
 
@@ -49,7 +49,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
     }
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
-        self.put(table, states)
+        Ok(self.put(table, states, Told::default())?.0)
     }
 
     fn begin_level(&mut self) {
@@ -73,9 +73,9 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         Ok(round)
     }
 
-    fn offer(&mut self, table: &mut Table<S>) -> Result<Tally> {
+    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
         let offered = std::mem::take(&mut self.offered);
-        let put = self.put(table, &offered);
+        let put = self.put(table, &offered, own);
         self.offered = offered;
         put
     }

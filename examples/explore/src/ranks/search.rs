@@ -1,8 +1,9 @@
 //! What one rank does of a search, while all others do the same.
 //!
 //! All ranks take the same steps: each expands a part of what it has of the level, offers the successors to all, and keeps what
-//! its own table has stored meanwhile for the next level. Between rounds they add up what they have counted, and so decide alike:
-//! whether to go on, to grow, or to stop. So counts, levels, and what is found at which level are those of one rank.
+//! its own table has stored meanwhile for the next level. With what they offer they tell what they have counted, which is added
+//! up, and so decide alike: whether to go on, to grow, or to stop. So counts, levels, and what is found at which level are those
+//! of one rank. How large the next level is they know by what was new in this one: a level of one round costs one offer.
 //!
 //! Nobody waits for a rank that has failed: between two collective calls it keeps its error, and tells of it with the next sums.
 //! One that cannot even do that drops its table, which ends the connection for the others (`Member::with`).
@@ -29,6 +30,9 @@ pub struct Member<S, W> {
     pub worker: W,
     initial: Vec<u32>,
 }
+
+/// Numbers that all ranks tell with an offer; and their sums.
+pub type Told = [u64; 14];
 
 /// What all ranks say together between rounds.
 struct Sums {
@@ -159,12 +163,11 @@ fn run<S: Storage, W: Worker<S>>(
     worker.clear(keep);
     let first = if table.rank() == 0 { initial } else { &[] };
     search.counts.states = worker.put_first(table, first)?.new;
+    worker.begin_level();
+    let mut sums = search.agree(table, worker)?;
     let end = 'levels: loop {
-        worker.begin_level();
-        let mut round = Round::default();
-        let mut has_begun = false;
+        let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
-            let sums = search.agree(table, worker, &round)?;
             let counts = &mut search.counts;
             if table.rank() == 0 && has_begun {
                 // Ranks are told by nobody to end so.
@@ -204,21 +207,25 @@ fn run<S: Storage, W: Worker<S>>(
                 // If they must not, they may be filled until they reject states.
                 search.grow(table, worker, &sums)?;
             }
-            round = search.expand(table, worker);
+            let mut round = search.expand(table, worker);
             loop {
-                let put = worker.offer(table)?;
+                let own = search.own(table, worker, &round);
+                let (put, told) = worker.offer(table, own)?;
                 search.counts.states += put.new;
+                states_of_next += put.new;
+                sums = search.hear(table, worker, &std::mem::take(&mut round), told)?;
                 if put.full == 0 {
                     break;
                 }
-                // What this round has counted is added up where the next one begins, or here if there is none.
-                let sums = search.agree(table, worker, &Round::default())?;
                 if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
-                    search.agree(table, worker, &round)?;
+                    search.agree(table, worker)?;
                     break 'levels End::Memory;
                 }
             }
         }
+        worker.begin_level();
+        // The rest is as it was told last.
+        sums = Sums { remaining: states_of_next, violations: 0, faults: 0, ..sums };
     };
     let Search { counts, found, list_bytes, .. } = search;
     Ok(Exploration { counts, end, found, list_bytes })
@@ -234,8 +241,15 @@ struct Search {
 }
 
 impl Search {
-    /// Adds up what the ranks have counted in a round, and where they are. What they have found, if anything, is told to all.
-    fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, round: &Round) -> Result<Sums> {
+    /// Adds up where the ranks are, where they offer nothing.
+    fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W) -> Result<Sums> {
+        let round = Round::default();
+        let told = table.sum(self.own(table, worker, &round))?;
+        self.hear(table, worker, &round, told)
+    }
+
+    /// What this rank tells of a round.
+    fn own<S: Storage, W: Worker<S>>(&self, table: &Table<S>, worker: &W, round: &Round) -> Told {
         let own = [
             worker.remaining(),
             worker.list_bytes(),
@@ -249,7 +263,16 @@ impl Search {
             u64::from(self.state.failed.is_some()),
             u64::from(self.state.is_stuck),
         ];
-        let [
+        Stops::own(self.limits).with(own)
+    }
+
+    /// Takes the sums of what all ranks have told of a round. What they have found, if anything, is told to all.
+    fn hear<S: Storage, W: Worker<S>>(
+        &mut self,
+        table: &mut Table<S>,
+        worker: &mut W,
+        round: &Round,
+        [
             interrupted,
             timed_out,
             nanoseconds,
@@ -264,7 +287,8 @@ impl Search {
             overflows,
             failures,
             stuck,
-        ] = table.sum::<14>(Stops::own(self.limits).with(own))?;
+        ]: Told,
+    ) -> Result<Sums> {
         if failures > 0 {
             return Err(self.state.failed.take().unwrap_or_else(|| OfAnother.into()));
         }

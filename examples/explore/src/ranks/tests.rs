@@ -180,8 +180,8 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
             _ => self.inner.expand(table, level, limits),
         }
     }
-    fn offer(&mut self, table: &mut Table<S>) -> Result<warpset::Tally> {
-        self.inner.offer(table)
+    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(warpset::Tally, Told)> {
+        self.inner.offer(table, own)
     }
     fn prepare_growth(&mut self, _: &Table<S>) -> Result<bool> {
         Ok(self.trouble != Some(Trouble::Unready))

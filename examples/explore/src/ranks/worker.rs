@@ -1,6 +1,6 @@
 //! What a rank does with the states that it owns: on threads, or on its GPU.
 
-use super::search::Table;
+use super::search::{Table, Told};
 use crate::checks::Violation;
 use crate::engine::{Found, Limits};
 use anyhow::Result;
@@ -38,8 +38,8 @@ pub trait Worker<S: Storage>: Send {
     fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round>;
 
     /// Offers all ranks the successors of the last round, as [`put_first`](Self::put_first) does. If some found no room, it may
-    /// be called once more: the others are found, then.
-    fn offer(&mut self, table: &mut Table<S>) -> Result<Tally>;
+    /// be called once more: the others are found, then. Gives the sums of what all ranks say besides, too.
+    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)>;
 
     /// Before the table grows: keeps what it must to know its states afterwards. False if there is no memory for that.
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool>;
