@@ -188,8 +188,8 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
                 [Some(*id), *receiver].into_iter().flatten().any(|id| model.transitions[id].process == who)
             }
             Some(Step::Rule(rule)) => {
-                let parts = &model.network.as_ref().unwrap().rules[*rule].parts;
-                parts.iter().any(|(component, _)| model.processes.len() + *component as usize == who)
+                let mut movers = model.network.as_ref().unwrap().movers(*rule);
+                movers.any(|component| model.processes.len() + component == who)
             }
         };
         let mut successors = Vec::new();
