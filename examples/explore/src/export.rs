@@ -88,7 +88,7 @@ pub struct Exporter<'a, S: Storage> {
 impl<'a, S: Storage> Exporter<'a, S> {
     pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, form: Form, output: Output) -> Result<Self> {
         let initial = interpreted.interpreter.model().initial_state();
-        let threads = Threads { table, source: interpreted, initial, recorder: None, automaton: None, found: None };
+        let threads = Threads::new(table, interpreted, initial);
         Ok(Self { threads, file: Writer::new(form)?, output: Some(output), exported: None })
     }
 }

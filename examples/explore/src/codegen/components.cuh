@@ -1,5 +1,5 @@
-// Components of a network: the same code for all, which reads them from tables. What the words of these are is told by network.rs,
-// which writes them.
+// Components of a network: the same code for all, which reads them from tables. What the words of these are is told by
+// network.rs, which writes them.
 
 namespace explore {
 

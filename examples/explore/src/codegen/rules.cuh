@@ -1,5 +1,5 @@
-// Steps of a network by rules, behind components.cuh: the same code for all. Before this text comes where rules are in the tables.
-// Steps come in the order that ir/network.rs gives.
+// Steps of a network by rules, behind components.cuh: the same code for all. Before this text comes where rules are in the
+// tables. Steps come in the order that ir/network.rs gives.
 
 namespace explore {
 

@@ -163,8 +163,8 @@ pub fn network() -> (tempfile::TempDir, Text, Checks) {
 pub fn state_space() -> (tempfile::TempDir, Text, Checks) {
     let folder = tempfile::tempdir().unwrap();
     let line = |at: u32| {
-        let (from, label) = (at % 300, if at % 7 == 0 { at % 300 } else { at });
-        let gate = if label % 200 == 0 { "FEW" } else { "STEP" };
+        let (from, label) = (at % 300, if at.is_multiple_of(7) { at % 300 } else { at });
+        let gate = if label.is_multiple_of(200) { "FEW" } else { "STEP" };
         format!("({from}, \"{gate} !{label}\", {})\n", (at * 17 + at / 300) % 311)
     };
     let path = folder.path().join("space.aut");

@@ -37,7 +37,8 @@ pub struct Network {
 /// By which rules steps are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rules {
-    /// There is one component, and each label of its table is a rule by itself: rule, label and label of the table are one number.
+    /// There is one component, and each label of its table is a rule by itself: rule, label and label of the table are one
+    /// number.
     OfLabels {
         /// Transitions that a state has, at most.
         most_steps: u64,
