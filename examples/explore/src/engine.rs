@@ -4,6 +4,7 @@
 //! a piece, offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one
 //! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
+use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
 use crate::checks::Violation;
 use crate::export::Exported;
 use crate::interpreter::Interpreter;
@@ -236,8 +237,16 @@ struct Piece {
     deadlocks: u64,
     overflows: u64,
     violation: Option<(Vec<u32>, Violation)>,
-    /// States that were expanded.
+    /// States that were expanded: all of the piece, or none if the search was stopped.
     expanded: usize,
+}
+
+/// Where a search begins.
+pub enum Begin<'b> {
+    /// In the initial state, with an empty table.
+    Initial(&'b [u32]),
+    /// Where another one was.
+    Resumed(Resumed),
 }
 
 /// Memory of a thread.
@@ -252,17 +261,25 @@ struct Workspace<X: Successors> {
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
     /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is
     /// wanted: they are valid if the table has not grown.
-    pub fn run(&self, initial: &[u32], mut levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
+    pub fn run(&self, initial: &[u32], levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
+        self.search(Begin::Initial(initial), levels, None)
+    }
+
+    /// Explores from there on. Where the search is, is kept meanwhile in files, if it is to be.
+    pub fn search(
+        &self,
+        begin: Begin,
+        mut levels: Option<&mut Vec<Vec<Reference>>>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some();
-        let mut counts = Counts::default();
-        let mut found: Option<Found> = None;
         let (mut kept_bytes, mut list_bytes) = (0, 0);
-        let mut level = Level::default();
-        self.record(initial)?;
-        let mut rejected = self.put(initial, &mut level, wants_references)?;
-        let mut next = Level::default();
-        ensure!(rejected.is_empty(), "the table is not empty");
-        counts.states = 1;
+        // What is begun already needs no count.
+        let mut is_begun = matches!(begin, Begin::Resumed(_));
+        let (mut counts, mut found, mut level, mut next) = self.begin(begin, wants_references)?;
+        let mut rejected = Vec::new();
+        // Of the level, which states before `done` were not expanded, and whether nothing of what was offered is lost.
+        let (mut done, mut skipped, mut is_whole) = (0, Vec::new(), true);
         let end = 'levels: loop {
             if let Some(levels) = &mut levels {
                 levels.push(level.references.clone());
@@ -272,11 +289,18 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 break End::Levels;
             }
             let size = level.words.len() / self.source.width();
-            counts.levels += 1;
-            counts.widest_level = counts.widest_level.max(size as u64);
+            if !std::mem::take(&mut is_begun) {
+                counts.levels += 1;
+                counts.widest_level = counts.widest_level.max(size as u64);
+            }
             counts.waiting = size as u64;
-            let (mut done, mut has_fault) = (0, false);
+            let mut has_fault = false;
+            done = 0;
             while done < size {
+                if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
+                    let left = done..size;
+                    self.keep(checkpoints, counts, found.as_ref(), std::slice::from_ref(&left), [&level, &next], &[]);
+                }
                 if counts.states >= self.limits.states {
                     break 'levels End::States;
                 }
@@ -288,7 +312,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 let round = done..(done + self.round(&counts)?).min(size);
                 let mut lists_fit = true;
                 let mut new = Vec::new();
-                for piece in self.expand(&level, round.clone(), wants_references)? {
+                let mut expanded = 0;
+                for (states, piece) in self.expand(&level, round.clone(), wants_references)? {
                     counts.states += piece.new.words.len() as u64 / self.source.width() as u64;
                     counts.transitions += piece.transitions;
                     counts.deadlocks += piece.deadlocks;
@@ -300,12 +325,17 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                             found = Some(other);
                         }
                     }
-                    done += piece.expanded;
+                    expanded += piece.expanded;
+                    if piece.expanded == 0 {
+                        skipped.push(states);
+                    }
                     lists_fit = lists_fit && add(&mut rejected, &piece.rejected);
                     new.push(piece.new);
                 }
                 lists_fit = lists_fit && next.take(&new);
-                counts.waiting = (size - done) as u64;
+                is_whole = lists_fit;
+                counts.waiting = (size - done - expanded) as u64;
+                done = round.end;
                 let goes_on = (self.observer)(&counts);
                 // What has been counted and found is kept; what is rejected is lost.
                 if !lists_fit {
@@ -314,7 +344,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 if !goes_on {
                     break 'levels End::Observer;
                 }
-                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
+                if let Some(stop) = (self.limits.stop)().filter(|_| !skipped.is_empty()) {
                     break 'levels End::Stopped(stop);
                 }
                 while !rejected.is_empty() {
@@ -337,11 +367,59 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             std::mem::swap(&mut level, &mut next);
             next.clear();
         };
-        Ok(Exploration { counts, end, found, list_bytes })
+        let exploration = Exploration { counts, end, found, list_bytes };
+        if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
+            skipped.push(done..level.words.len() / self.source.width());
+            match is_whole {
+                true => self.keep(checkpoints, counts, exploration.found.as_ref(), &skipped, [&level, &next], &rejected),
+                false => checkpoints.fail(&counts, "there was no memory for all states of its level"),
+            }
+        }
+        Ok(exploration)
     }
 
-    /// Expands some states of a level.
-    fn expand(&self, level: &Level, states: std::ops::Range<usize>, wants_references: bool) -> Result<Vec<Piece>> {
+    /// Counts, what was found, the level and what is there of the next one.
+    fn begin(&self, begin: Begin, wants_references: bool) -> Result<(Counts, Option<Found>, Level, Level)> {
+        let (mut level, mut next) = (Level::default(), Level::default());
+        match begin {
+            Begin::Initial(initial) => {
+                self.record(initial)?;
+                let rejected = self.put(initial, &mut level, wants_references)?;
+                ensure!(rejected.is_empty(), "the table is not empty");
+                Ok((Counts { states: 1, ..Counts::default() }, None, level, next))
+            }
+            Begin::Resumed(resumed) => {
+                (level.words, next.words) = (resumed.level, resumed.next);
+                if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
+                    bail!("there is no memory for the references of its states");
+                }
+                Ok((resumed.counts, resumed.found, level, next))
+            }
+        }
+    }
+
+    /// Writes a checkpoint: `states` of the level were not expanded.
+    fn keep(
+        &self,
+        checkpoints: &Checkpoints,
+        counts: Counts,
+        found: Option<&Found>,
+        states: &[std::ops::Range<usize>],
+        [level, next]: [&Level; 2],
+        offered: &[u32],
+    ) {
+        let width = self.source.width();
+        let level: Vec<&[u32]> = states.iter().map(|part| &level.words[part.start * width..part.end * width]).collect();
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next.words, offered });
+    }
+
+    /// Expands some states of a level: those of each piece, and what has come of it.
+    fn expand(
+        &self,
+        level: &Level,
+        states: std::ops::Range<usize>,
+        wants_references: bool,
+    ) -> Result<Vec<(std::ops::Range<usize>, Piece)>> {
         let width = self.source.width();
         let size = if self.table.device().is_gpu() { PIECE_FOR_GPU } else { PIECE };
         let starts: Vec<usize> = states.clone().step_by(size).collect();
@@ -356,9 +434,10 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             let end = (start + size).min(states.end);
             let references = level.references.get(start..end).unwrap_or_default();
             if (self.limits.stop)().is_some() {
-                return Ok(Piece::default());
+                return Ok((start..end, Piece::default()));
             }
-            self.piece(&level.words[start * width..end * width], references, workspace, wants_references)
+            let piece = self.piece(&level.words[start * width..end * width], references, workspace, wants_references)?;
+            Ok((start..end, piece))
         };
         starts.into_par_iter().map_init(workspace, piece).collect()
     }
@@ -465,15 +544,15 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         if !grow_within(self.table, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
             return Ok(Growth::Refused);
         }
-        if wants_references {
-            for level in waiting {
-                let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
-                level.references = places.into_iter().flatten().collect();
-                ensure!(
-                    level.references.len() * self.source.width() == level.words.len(),
-                    "the table has lost states as it grew"
-                );
-            }
+        if wants_references { self.locate(waiting) } else { Ok(Growth::Done) }
+    }
+
+    /// Finds the states of lists in a table that has grown, or was loaded.
+    fn locate(&self, lists: [&mut Level; 2]) -> Result<Growth> {
+        for level in lists {
+            let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
+            level.references = places.into_iter().flatten().collect();
+            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table has lost states as it grew");
         }
         Ok(Growth::Done)
     }

@@ -26,6 +26,7 @@ use crate::successors::{Expansion, Interpreted};
 use crate::threads::Threads;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -87,7 +88,7 @@ pub struct Exporter<'a, S: Storage> {
 impl<'a, S: Storage> Exporter<'a, S> {
     pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, form: Form, output: Output) -> Result<Self> {
         let initial = interpreted.interpreter.model().initial_state();
-        let threads = Threads { table, source: interpreted, initial, recorder: None, automaton: None, found: None };
+        let threads = Threads::new(table, interpreted, initial);
         Ok(Self { threads, file: Writer::new(form)?, output: Some(output), exported: None })
     }
 }
@@ -314,10 +315,10 @@ impl<S: Storage> Exporter<'_, S> {
 }
 
 /// What a step is called.
-fn text_of(model: &Model, step: Option<Step>) -> String {
+fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
     match step {
-        Some(Step::Rule(rule)) => label(model, rule).to_string(),
-        Some(step) => describe_step(model, step),
+        Some(Step::Rule(rule)) => label(model, rule).into(),
+        Some(step) => describe_step(model, step).into(),
         None => HIDDEN.into(),
     }
 }
@@ -326,7 +327,7 @@ fn text_of(model: &Model, step: Option<Step>) -> String {
 enum Writer {
     Aut {
         lines: BufWriter<File>,
-        /// By step, its label as it is written.
+        /// By step, its label as it is written; not by rules of a network.
         labels: HashMap<Option<Step>, String>,
     },
     Npz {
@@ -352,11 +353,21 @@ impl Writer {
         })
     }
 
-    /// A transition of the state that is written. `text` makes its label, of the first one by each step.
-    fn transition(&mut self, source: usize, target: u32, text: impl FnOnce() -> String, step: Option<Step>) -> Result<()> {
+    /// A transition of the state that is written. `text` makes its label, if it is not kept.
+    fn transition<'t>(
+        &mut self,
+        source: usize,
+        target: u32,
+        text: impl FnOnce() -> Cow<'t, str>,
+        step: Option<Step>,
+    ) -> Result<()> {
         match self {
             Self::Aut { lines, labels } => {
-                let label = labels.entry(step).or_insert_with(|| written(&text()));
+                if let Some(Step::Rule(_)) = step {
+                    // A network may have as many labels as transitions, and it has their texts.
+                    return writeln!(lines, "({source}, {}, {target})", written(&text())).context(NO_ROOM);
+                }
+                let label = labels.entry(step).or_insert_with(|| written(&text()).into_owned());
                 writeln!(lines, "({source}, {label}, {target})").context(NO_ROOM)
             }
             Self::Npz { targets, transitions, .. } => {
@@ -431,12 +442,12 @@ impl Write for Counted<'_> {
 }
 
 /// A label as AUT has it: words as they are, everything else in quotes, and nothing but ASCII on one line.
-fn written(label: &str) -> String {
+fn written(label: &str) -> Cow<'_, str> {
     let is_word =
         label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_word || label == "*" {
         return label.into();
     }
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() };
-    format!("\"{}\"", label.chars().map(plain).collect::<String>())
+    format!("\"{}\"", label.chars().map(plain).collect::<String>()).into()
 }

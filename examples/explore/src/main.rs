@@ -8,6 +8,7 @@
 
 mod assembly;
 mod buffer;
+mod checkpoint;
 mod checks;
 mod codegen;
 mod diagnostic;
@@ -59,6 +60,7 @@ mod program;
 mod stopping;
 
 use anyhow::{Context, Error, Result, ensure};
+use checkpoint::{Checkpoints, Opened, Resumed};
 use checks::{Checks, Role, Violation};
 use clap::Parser as _;
 use diagnostic::{Located, Severity};
@@ -123,6 +125,10 @@ impl Outputs {
         let export = open("--export", &options.export)?;
         let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
+        if let Some(path) = &options.checkpoint {
+            let all = [&trace, &record, &emit, &export, &emit_buchi].into_iter().flatten();
+            checkpoint::ensure_can_be_written(path, all, model)?;
+        }
         let outputs = Self { trace, record, emit, export, emit_buchi };
         let all = outputs.all();
         for (number, output) in all.iter().enumerate() {
@@ -193,9 +199,31 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         Some(seats) => seats.size(options, &model.layout)?,
         None => first_table::size(options, &model.layout, &device)?,
     };
+    let identity = checkpoint::identity(options, model, &checks);
+    let is_about_runs = asked.is_some() || possible.is_some();
+    ensure!(identity.is_none() || !is_about_runs, "{}", checkpoint::NOT_OF_RUNS);
+    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
+    let table = match (&identity, &opened) {
+        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table)?,
+        _ => options.table.of(words),
+    };
+    let begun = opened.as_ref().map_or(0, Opened::levels);
+    let checkpoints = identity.and_then(|identity| Checkpoints::of(options, identity, table, begun));
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
-    let task = Task { options, model, checks: &checks, question, possible, warnings, outputs, device: &device, seats };
-    match options.table.of(words) {
+    let task = Task {
+        options,
+        model,
+        checks: &checks,
+        question,
+        possible,
+        warnings,
+        outputs,
+        device: &device,
+        seats,
+        checkpoints,
+        opened,
+    };
+    match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
         _ => task.explore(VectorTable::<Bucket>::builder(words), size, time),
@@ -256,6 +284,9 @@ struct Task<'a> {
     device: &'a Device,
     /// Of several ranks.
     seats: Option<Seats>,
+    checkpoints: Option<Checkpoints>,
+    /// The search to go on with.
+    opened: Option<Opened>,
 }
 
 impl Task<'_> {
@@ -272,7 +303,11 @@ impl Task<'_> {
             let outputs = self.outputs;
             return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
         }
-        let table = builder.capacity(size.slots).build(device)?;
+        let limit = limits(options, device).bytes;
+        let (table, resumed) = match self.opened {
+            Some(opened) => opened.load(device, &interpreted, limit).map(|(table, resumed)| (table, Some(resumed)))?,
+            None => (builder.capacity(size.slots).build(device)?, None),
+        };
         time.table += start.elapsed();
         let mut run = Run {
             options,
@@ -282,6 +317,8 @@ impl Task<'_> {
             possible,
             warnings: self.warnings,
             outputs: self.outputs,
+            checkpoints: self.checkpoints.as_ref(),
+            resumed,
         };
         if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
             let mut exporter = Exporter::new(&table, &interpreted, Form::of(path)?, output)?;
@@ -294,6 +331,7 @@ impl Task<'_> {
                 let progress = Progress::new(options.progress);
                 progress.working("compiling for the GPU");
                 let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, question.and_then(Question::to_watch))?;
+                engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
                 run.with(&mut engine, None, &|| "compiled for the GPU".into(), time)
@@ -334,16 +372,24 @@ struct Run<'a, S: Storage> {
     possible: Option<&'a Possible>,
     warnings: &'a Warnings,
     outputs: Outputs,
+    checkpoints: Option<&'a Checkpoints>,
+    resumed: Option<Resumed>,
 }
 
 impl<S: Storage> Run<'_, S> {
     /// By threads of this machine, whatever the table's device.
-    fn on_threads<X: Successors>(self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+    fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
         let automaton = self.question.and_then(Question::to_watch);
-        let mut threads = Threads { table: self.table, source, initial, recorder: recorder.as_ref(), automaton, found: None };
+        let mut threads = Threads {
+            recorder: recorder.as_ref(),
+            automaton,
+            checkpoints: self.checkpoints,
+            resumed: self.resumed.take(),
+            ..Threads::new(self.table, source, initial)
+        };
         self.with(&mut threads, recorder.as_ref(), engine, time)
     }
 
@@ -355,7 +401,7 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted, question, possible, warnings, outputs } = self;
+        let Self { options, table, interpreted, question, possible, warnings, outputs, checkpoints, .. } = self;
         let device = table.device();
         let limits = limits(options, device);
         let start = Instant::now();
@@ -381,6 +427,7 @@ impl<S: Storage> Run<'_, S> {
             stats,
             measurements,
             ranks: None,
+            checkpoints,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -400,6 +447,7 @@ struct Ending<'a> {
     stats: warpset::Stats,
     measurements: Option<report::Measurements>,
     ranks: Option<ranks::Numbers>,
+    checkpoints: Option<&'a Checkpoints>,
     exploration: &'a engine::Exploration,
 }
 
@@ -414,7 +462,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, measurements, ranks, exploration, .. } = self;
+        let Self { spec, stats, measurements, ranks, checkpoints, exploration, .. } = self;
         let Interpreted { interpreter, checks } = interpreted;
         let model = interpreter.model();
         let conclusion = match question {
@@ -468,6 +516,7 @@ impl Ending<'_> {
             warnings,
             recorded,
             exported,
+            checkpoint: checkpoints.map(Checkpoints::report),
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())

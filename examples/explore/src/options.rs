@@ -28,6 +28,9 @@ It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file
   explore crossing.exp --ltl 'G F gate == 0' --fair weak    formulas over its conditions, of runs fair to every component
   explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
 
+  explore large.dve --checkpoint FILE --timeout 8h          keeps the search in a file, now and then and when it ends
+  explore large.dve --resume FILE                           goes on with it, with the same result as in one go
+
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
 C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
 object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
@@ -190,6 +193,50 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
     pub memory: Option<u64>,
 
+    /// Keeps the search in this file, so that --resume can go on with it: now and then, and when a limit, --timeout or Ctrl-C
+    /// ends it. The file is complete whenever the program is killed; each checkpoint replaces the one before. It has the table,
+    /// as large as that is, and the states that wait.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "emit", "emit_buchi"],
+        help_heading = "Checkpoints"
+    )]
+    pub checkpoint: Option<PathBuf>,
+
+    /// How much time is between two checkpoints.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "10m",
+        value_parser = parse_time,
+        requires = "checkpoint",
+        help_heading = "Checkpoints"
+    )]
+    pub checkpoint_every: Duration,
+
+    /// Writes a checkpoint whenever so many levels have begun since the last one, too.
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        value_parser = clap::value_parser!(u64).range(1..),
+        requires = "checkpoint",
+        help_heading = "Checkpoints"
+    )]
+    pub checkpoint_levels: Option<u64>,
+
+    /// Goes on with the search that a checkpoint has, of the same model and for the same conditions, as if it had not ended: by
+    /// any engine, on any device. Its table is the one in the file, of the same kind.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "emit", "emit_buchi", "capacity", "nodes"
+        ],
+        help_heading = "Checkpoints"
+    )]
+    pub resume: Option<PathBuf>,
+
     /// Stops when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
     pub timeout: Option<Duration>,
@@ -288,6 +335,8 @@ impl Options {
             ensure!(!records, "ranks record nothing: --record is for a search in one table");
             ensure!(self.export.is_none(), "ranks number no states: --export is for a search in one table");
             ensure!(!self.cycles, "ranks measure no cycles: --cycles is for --engine gpu in one table");
+            let keeps = self.checkpoint.is_some() || self.resume.is_some();
+            ensure!(!keeps, "ranks keep no checkpoints: --checkpoint and --resume are for a search in one table");
         }
         if self.export.is_some() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);

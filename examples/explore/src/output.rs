@@ -52,6 +52,13 @@ impl Output {
         Ok(())
     }
 
+    /// An error if a file that is to be replaced later is this one.
+    pub fn ensure_is_not_file(&self, option: &str, path: &Path) -> Result<()> {
+        let is_same = same_file::Handle::from_path(path).is_ok_and(|file| self.identity.as_ref() == Some(&file));
+        ensure!(!is_same, "{} and {option}: {} and {} are the same file", self.option, self.path.display(), path.display());
+        Ok(())
+    }
+
     /// An error if both are one file.
     pub fn ensure_differs_from(&self, other: &Self) -> Result<()> {
         let is_same = self.identity.is_some() && self.identity == other.identity;

@@ -244,15 +244,14 @@ fn moves_json(model: &Model, step: Step) -> Vec<Value> {
 
 /// What a rule of the network is called.
 pub fn label(model: &Model, rule: RuleId) -> &str {
-    model.network.as_ref().map_or("", |network| &network.labels[network.rules[rule].label])
+    model.network.as_ref().map_or("", |network| network.labels.get(network.label_of(rule)))
 }
 
 /// The components that a rule moves.
 fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
     let network = model.network.iter();
     network.flat_map(move |network| {
-        let parts = network.rules[rule].parts.iter();
-        parts.map(|(component, _)| &*model.variables[network.components[*component as usize].variable].name)
+        network.movers(rule).map(|component| &*model.variables[network.components[component].variable].name)
     })
 }
 

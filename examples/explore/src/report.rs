@@ -41,6 +41,8 @@ pub struct Report<'a> {
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
     pub exported: Option<Exported>,
+    /// What has come of checkpoints, if they were asked for: text and JSON.
+    pub checkpoint: Option<(String, Value)>,
 }
 
 /// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
@@ -200,6 +202,7 @@ impl Report<'_> {
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
+        report["checkpoint"] = json!(self.checkpoint.as_ref().map(|(_, json)| json));
         report["error"] = Value::Null;
         report["exit_code"] = self.exit_code().into();
         report
@@ -233,6 +236,9 @@ impl Report<'_> {
         }
         if let Some(Exported { bytes }) = self.exported {
             rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
+        }
+        if let Some((text, _)) = &self.checkpoint {
+            rows.push(("checkpoint", text.clone()));
         }
         if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
             let more =

@@ -1,6 +1,7 @@
 //! The engine on threads of this machine, whatever the table's device.
 
-use crate::engine::{Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer};
+use crate::checkpoint::{Checkpoints, Resumed};
+use crate::engine::{Begin, Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possible};
@@ -23,9 +24,17 @@ pub struct Threads<'a, S, X> {
     pub automaton: Option<&'a Automaton>,
     /// What a search on the way has found.
     pub found: Option<Residue>,
+    /// Where searches that nothing is asked about are kept, and where one goes on.
+    pub checkpoints: Option<&'a Checkpoints>,
+    pub resumed: Option<Resumed>,
 }
 
 impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
+    /// From the initial state on, and with nothing besides.
+    pub fn new(table: &'a VectorTable<S>, source: &'a X, initial: Vec<u32>) -> Self {
+        Self { table, source, initial, recorder: None, automaton: None, found: None, checkpoints: None, resumed: None }
+    }
+
     fn search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> Search<'b, S, X>
     where
         'a: 'b,
@@ -36,9 +45,10 @@ impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
 
 impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
-        let Self { table, source, recorder, .. } = *self;
+        let Self { table, source, recorder, checkpoints, .. } = *self;
         let Some(automaton) = self.automaton.filter(|_| !limits.keep_going) else {
-            return Engine { table, source, limits, recorder, observer }.run(&self.initial, None);
+            let begin = self.resumed.take().map_or(Begin::Initial(&self.initial), Begin::Resumed);
+            return Engine { table, source, limits, recorder, observer }.search(begin, None, checkpoints);
         };
         let search = self.search(automaton, limits);
         let watch = Mutex::new(Watch::default());

@@ -4,6 +4,7 @@
 //! grow. Where there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what
 //! `replay` reads where that example of the library is not built.
 
+mod checkpoints;
 mod languages;
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]
@@ -43,7 +44,9 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 20] = [
+const EVERYWHERE: [OfPlace; 22] = [
+    ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
+    ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("fairness_and_possibility_have_their_verdicts", fairness_and_possibility_have_their_verdicts),
     ("formulas_have_their_verdicts", formulas_have_their_verdicts),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
@@ -71,6 +74,8 @@ const ON_GPUS: [OfPlace; 2] =
     [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
 
 const ONCE: &[(&str, fn())] = &[
+    ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
+    ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
     ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
     ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),

@@ -143,7 +143,7 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
 
 /// `step` and `choices`.
 fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
-    let of_components = model.network.iter().flat_map(|network| &network.leading).map(|leading| leading.most_steps);
+    let of_components = model.network.iter().flat_map(|network| network.most_steps_led());
     let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).collect();
     let first_component = model.processes.len();
     writeln!(to, "constexpr u32 units = {}, first_component = {first_component};\n", choices.len()).unwrap();

@@ -2,13 +2,15 @@
 //! transition or a rule, so components may have millions of transitions.
 
 use crate::ir::Model;
-use crate::ir::network::Network;
+use crate::ir::network::{Listed, Network, Rules};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What reads the tables.
-const STEPS: &str = include_str!("network.cuh");
+/// What reads the tables: components, and steps by rules or without.
+const COMPONENTS: &str = include_str!("components.cuh");
+const BY_RULES: &str = include_str!("rules.cuh");
+const ALONE: &str = include_str!("alone.cuh");
 
 /// What stands for it where there is no network.
 const NOTHING: &str = "namespace explore {
@@ -43,12 +45,19 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
 
 /// Where the parts of the tables begin.
 struct Plan {
-    rules: usize,
-    rules_of_labels: usize,
-    /// By component: rows, labels and targets, which are one for all components of a table; led labels, led rules.
-    components: Vec<[usize; 5]>,
-    parts: usize,
+    /// By component: rows, labels and targets, which are one for all components of a table.
+    components: Vec<[usize; 3]>,
+    rules: Option<RulesPlan>,
     words: usize,
+}
+
+/// Where rules are that are in a list.
+struct RulesPlan {
+    rules: usize,
+    of_labels: usize,
+    parts: usize,
+    /// By component: led labels, led rules.
+    led: Vec<[usize; 2]>,
 }
 
 impl Plan {
@@ -59,33 +68,34 @@ impl Plan {
             end += count;
             begin
         };
-        let rules = next(2 * network.rules.len());
-        let rules_of_labels = next(network.labels.len() + 1);
-        next(network.rules.len());
-        let parts = next(network.rules.iter().map(|rule| 2 * rule.parts.len()).sum());
-        let mut components: Vec<[usize; 5]> = Vec::with_capacity(network.components.len());
+        let mut components: Vec<[usize; 3]> = Vec::with_capacity(network.components.len());
         for (id, component) in network.components.iter().enumerate() {
             let same = network.components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
-            let [rows, labels, targets] = match same {
-                Some(same) => [components[same][0], components[same][1], components[same][2]],
-                None => {
-                    let table = &component.table;
-                    [next(table.offsets.len()), next(table.labels.len()), next(table.targets.len())]
-                }
-            };
-            let leading = &network.leading[id];
-            components.push([rows, labels, targets, next(leading.offsets.len()), next(leading.rules.len())]);
+            let table = &component.table;
+            let anew = || [next(table.offsets.len()), next(table.labels.len()), next(table.targets.len())];
+            components.push(same.map_or_else(anew, |same| components[same]));
         }
-        Self { rules, rules_of_labels, components, parts, words: end }
+        let rules = match &network.rules {
+            Rules::OfLabels { .. } => None,
+            Rules::Listed(Listed { rules: all, leading, .. }) => {
+                let rules = next(2 * all.len());
+                let of_labels = next(network.labels.len() + 1);
+                next(all.len());
+                let parts = next(all.iter().map(|rule| 2 * rule.parts.len()).sum());
+                let led = leading.iter().map(|leading| [next(leading.offsets.len()), next(leading.rules.len())]).collect();
+                Some(RulesPlan { rules, of_labels, parts, led })
+            }
+        };
+        Self { components, rules, words: end }
     }
 }
 
 /// The words of the tables; none if there is no network.
 ///
 /// Components come first, with 8 words each: the word, the lowest bit and the mask of its state in a packed state; then the
-/// places of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then two words for each rule:
-/// the place of its parts and how many; by label the places of its rules, which come next; the parts, two words each; and what
-/// the components' places are of.
+/// places of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then what these places are of,
+/// but rules. If there are rules in a list, two words for each: the place of its parts and how many; by label the places of its
+/// rules, which come next; the parts, two words each; and the rules that components lead.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
     let plan = Plan::of(network);
@@ -96,36 +106,45 @@ pub fn tables(model: &Model) -> Vec<u32> {
         let place = field.map_or([0, 0, 0], |field| [field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits)]);
         put(id * COMPONENT_WORDS, &place);
         put(id * COMPONENT_WORDS + place.len(), &places.map(|place| place as u32));
-        let (table, leading) = (&component.table, &network.leading[id]);
-        let parts = [&table.offsets, &table.labels, &table.targets, &leading.offsets, &leading.rules];
-        parts.into_iter().zip(places).for_each(|(values, at)| put(*at, values));
+        let table = &component.table;
+        [&table.offsets, &table.labels, &table.targets].into_iter().zip(places).for_each(|(values, at)| put(*at, values));
+    }
+    if let (Rules::Listed(listed), Some(plan)) = (&network.rules, &plan.rules) {
+        put_rules(listed, plan, &mut put);
+    }
+    words
+}
+
+fn put_rules(Listed { rules, leading, of_labels }: &Listed, plan: &RulesPlan, put: &mut impl FnMut(usize, &[u32])) {
+    for (id, (leading, places)) in leading.iter().zip(&plan.led).enumerate() {
+        put(id * COMPONENT_WORDS + COMPONENT_WORDS - places.len(), &places.map(|place| place as u32));
+        [&leading.offsets, &leading.rules].into_iter().zip(places).for_each(|(values, at)| put(*at, values));
     }
     let mut parts = plan.parts;
-    for (id, rule) in network.rules.iter().enumerate() {
+    for (id, rule) in rules.iter().enumerate() {
         put(plan.rules + 2 * id, &[parts as u32, rule.parts.len() as u32]);
         for (component, label) in &rule.parts {
             put(parts, &[*component, *label]);
             parts += 2;
         }
     }
-    let mut rules = plan.rules_of_labels + network.labels.len() + 1;
-    for (label, of_label) in network.rules_of.iter().enumerate() {
-        put(plan.rules_of_labels + label, &[rules as u32]);
+    let mut next = plan.of_labels + of_labels.len() + 1;
+    for (label, of_label) in of_labels.iter().enumerate() {
+        put(plan.of_labels + label, &[next as u32]);
         for rule in of_label {
-            put(rules, &[*rule as u32]);
-            rules += 1;
+            put(next, &[*rule as u32]);
+            next += 1;
         }
     }
-    put(plan.rules_of_labels + network.labels.len(), &[rules as u32]);
-    words
+    put(plan.of_labels + of_labels.len(), &[next as u32]);
 }
 
 /// What steps of a network are found by, in namespace `explore`; or what there is instead.
 pub fn text(model: &Model) -> String {
     let Some(network) = &model.network else { return NOTHING.into() };
-    let Plan { rules, rules_of_labels, .. } = Plan::of(network);
-    let mut text = String::from("namespace explore {\n\n// Places in the tables.\n");
-    writeln!(text, "constexpr u32 rules_at = {rules}, rules_of_labels_at = {rules_of_labels};").unwrap();
+    let Some(RulesPlan { rules, of_labels, .. }) = Plan::of(network).rules else { return format!("{COMPONENTS}\n{ALONE}\n") };
+    let mut text = format!("{COMPONENTS}\nnamespace explore {{\n\n// Places in the tables.\n");
+    writeln!(text, "constexpr u32 rules_at = {rules}, rules_of_labels_at = {of_labels};").unwrap();
     text.push_str("EXPLORE_FN u32 place_of_rule(u32 rule) { return rules_at + 2 * rule; }\n\n}  // namespace explore\n\n");
-    text + STEPS + "\n"
+    text + BY_RULES + "\n"
 }

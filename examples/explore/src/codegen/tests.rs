@@ -159,6 +159,37 @@ pub fn network() -> (tempfile::TempDir, Text, Checks) {
     (folder, text, checks)
 }
 
+/// A state space by itself with a label for each transition, but for some that have one twice, also in one state.
+pub fn state_space() -> (tempfile::TempDir, Text, Checks) {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |at: u32| {
+        let (from, label) = (at % 300, if at.is_multiple_of(7) { at % 300 } else { at });
+        let gate = if label.is_multiple_of(200) { "FEW" } else { "STEP" };
+        format!("({from}, \"{gate} !{label}\", {})\n", (at * 17 + at / 300) % 311)
+    };
+    let path = folder.path().join("space.aut");
+    let lines: String = (0..2000).map(line).collect();
+    std::fs::write(&path, format!("des (5, 2001, 311)\n{lines}(310, LAST, 5)\n")).unwrap();
+    let text = read_file(&path);
+    let mut checks = Checks { deadlocks: true, ..Checks::of_model(text.model()) };
+    for condition in ["not enabled(\"STEP !7\")", "not enabled(LAST) or space != 310", "space != 7 or enabled(FEW)"] {
+        let source = Source { name: "condition".into(), text: condition.into() };
+        checks.add(Role::Invariant, condition.into(), text.condition(&source).unwrap_or_else(|error| panic!("{error}")).0);
+    }
+    (folder, text, checks)
+}
+
+#[test]
+fn compiled_code_of_state_spaces_does_what_the_interpreter_does() {
+    let (_folder, text, checks) = state_space();
+    let generated = super::generate(text.model(), &[]);
+    assert!(generated.len() < 20_000, "{} bytes for 1,700 labels", generated.len());
+    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
+    if let Some(compiled) = compile(&interpreted) {
+        compare_reachable(&interpreted, &compiled);
+    }
+}
+
 #[test]
 fn compiled_code_of_networks_does_what_the_interpreter_does() {
     let (_folder, text, checks) = network();
@@ -369,7 +400,9 @@ fn nvrtc_takes_the_kernels() {
     let models = files.chain([product, large(super::parts::FEW + 100, 2, "sync c!x;").model]);
     let models = models.map(|model| (Checks::of_model(&model), model));
     let (_folder, network, checks) = network();
-    let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network))];
+    let (_space_folder, space, space_checks) = state_space();
+    let of_space = (space_checks, space.model().clone());
+    let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network)), of_space];
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;

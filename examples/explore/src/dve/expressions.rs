@@ -14,6 +14,9 @@ use std::sync::LazyLock;
 /// Brackets in brackets, at most: they are walked by recursion.
 const MAX_NESTING: usize = 64;
 
+/// Labels of a gate that a condition asks for, at most: each is a part of the condition.
+const MOST_LABELS: usize = 1 << 16;
+
 /// Precedence as in C, the loosest first, with `imply` below all; everything is left-associative.
 static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
     let left = |rule| Op::infix(rule, Assoc::Left);
@@ -159,16 +162,24 @@ impl Scope<'_> {
         let written = pair.into_inner().next().expect("a label is asked for");
         let text = written.as_str().trim_end();
         let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        let labels = &self.names.labels;
-        let of_gate = |label: &&str| label.strip_prefix(text).is_some_and(|rest| rest.starts_with(['!', '?', '(', ' ', '\t']));
-        let mut all: Vec<&str> = labels.names();
-        match labels.get(text) {
-            Some(_) => all = vec![text],
-            None => all.retain(of_gate),
+        // There may be as many as a state space has transitions, and mostly nobody asks for one: they are not indexed.
+        let labels = || self.names.labels.iter();
+        let of_gate = |label: &str| label.strip_prefix(text).is_some_and(|rest| rest.starts_with(['!', '?', '(', ' ', '\t']));
+        let mut all: Vec<usize> = labels().position(|label| label == text).into_iter().collect();
+        if all.is_empty() {
+            let numbered = labels().enumerate().filter(|(_, label)| of_gate(label)).map(|(number, _)| number);
+            all = numbered.take(MOST_LABELS + 1).collect();
         }
-        let all = all.into_iter().filter_map(|label| labels.get(label)).map(|label| Expression::Enabled(*label)).collect();
-        Expression::joined(all, Binary::Or, at)
-            .ok_or_else(|| parsing::unknown("label of a step", text, span(&written), &labels.names()))
+        if all.len() > MOST_LABELS {
+            let message = format!("the gate `{text}` has more than {MOST_LABELS} labels");
+            return Err(Diagnostic::new(span(&written), message, "ask for some of its labels"));
+        }
+        let all = all.into_iter().map(Expression::Enabled).collect();
+        Expression::joined(all, Binary::Or, at).ok_or_else(|| {
+            let mut names: Vec<&str> = labels().take(MOST_LABELS).collect();
+            names.sort_unstable();
+            parsing::unknown("label of a step", text, span(&written), &names)
+        })
     }
 
     /// `P.state`, or a variable of another process.

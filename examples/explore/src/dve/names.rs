@@ -1,9 +1,9 @@
 //! What the names of a model stand for.
 
 use crate::buffer::Buffer;
-use crate::ir::network::LabelId;
-use crate::ir::{ChannelId, LocationId, ProcessId, Type, Variable, VariableId};
+use crate::ir::{ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
 pub use crate::parsing::Declared;
+use std::sync::Arc;
 
 /// All names of a model. Variables and constants, channels, processes and states have a name space each.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Names {
     /// By process.
     pub states: Vec<Declared<LocationId>>,
     /// Of the steps of a network, which conditions ask for.
-    pub labels: Declared<LabelId>,
+    pub labels: Arc<Texts>,
 }
 
 /// What a name in an expression stands for.

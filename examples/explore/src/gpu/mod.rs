@@ -5,6 +5,7 @@
 //! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
 //! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
 
+mod checkpoint;
 mod cycles;
 mod rank;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod table_alone;
 
 pub use rank::OnGpu;
 
+use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, grow_within};
@@ -158,6 +160,9 @@ pub struct Engine<'a, S: Storage> {
     found: Option<cycles::OnGpu>,
     /// The last exploration, until its path is looked for.
     last: Option<(Progress, Exploration)>,
+    /// Where the search is kept, and where it goes on.
+    checkpoints: Option<&'a Checkpoints>,
+    resumed: Option<Resumed>,
 }
 
 /// The text, compiled for tables of one spec.
@@ -183,8 +188,14 @@ struct Progress {
 
 impl<S: Storage> Explorer for Engine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
-        let mut progress = self.begin(None)?;
-        let exploration = self.search(&mut progress, limits, observer)?;
+        let (mut progress, found) = match self.resumed.take() {
+            Some(resumed) => (self.begin_again(&resumed)?, resumed.found),
+            None => (self.begin(None)?, None),
+        };
+        let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
+        if let Some(checkpoints) = self.checkpoints.filter(|_| can_go_on(&exploration)) {
+            self.keep(checkpoints, &progress, exploration.found.as_ref())?;
+        }
         self.last = Some((progress, exploration.clone()));
         Ok(exploration)
     }
@@ -261,7 +272,20 @@ impl<'a, S: Storage> Engine<'a, S> {
         let mut tables = tables(interpreted.interpreter.model());
         tables.resize(tables.len().max(1), 0);
         let tables = stream.clone_htod(&tables)?;
-        Ok(Self { table, interpreted, text, timed, tables, kernel, stream, automaton, found: None, last: None })
+        Ok(Self {
+            table,
+            interpreted,
+            text,
+            timed,
+            tables,
+            kernel,
+            stream,
+            automaton,
+            found: None,
+            last: None,
+            checkpoints: None,
+            resumed: None,
+        })
     }
 
     /// The search for accepting cycles by threads, over the table on the GPU.
@@ -277,8 +301,14 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 
     /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
-    fn search(&mut self, progress: &mut Progress, limits: Limits, observer: &Observer) -> Result<Exploration> {
-        let mut found: Option<Found> = None;
+    fn search(
+        &mut self,
+        progress: &mut Progress,
+        limits: Limits,
+        observer: &Observer,
+        mut found: Option<Found>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
         let mut may_grow = true;
         let mut watch = Watch::default();
         let watched = self.automaton.filter(|_| !limits.keep_going);
@@ -336,6 +366,10 @@ impl<'a, S: Storage> Engine<'a, S> {
             }
             if let Some(stop) = (limits.stop)() {
                 return done(End::Stopped(stop), found);
+            }
+            // A level that is not done is done again in a larger table first.
+            if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {
+                self.keep(checkpoints, progress, found.as_ref())?;
             }
             if offers.full != 0 || offers.new_references >= enough {
                 match self.grow(progress, &search, &offers, limits.bytes)? {
@@ -406,7 +440,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             self.table.clear()?;
             let slots = self.table.slots();
             let mut progress = self.begin(Some(level + 1))?;
-            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true)?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
             explored_again(exploration.end)?;
             // A table that was large enough before may be so by chance: places depend on the order of what is put.
             if self.table.slots() == slots {

@@ -4,7 +4,7 @@ use super::rank::{rows_for, rows_of_tile, shape};
 use super::{KernelLimits, NONE, Search, source_of_rank};
 use crate::checks::{Checks, Violation};
 use crate::codegen::tables;
-use crate::codegen::tests::{network, own_models, product_of, read_file};
+use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
 use crate::dve::Dve;
 use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
@@ -231,5 +231,7 @@ fn ranks_fill_their_offers_to_the_last_row() {
 fn ranks_expand_networks_and_products_as_the_interpreter_does() {
     let (_folder, text, checks) = network();
     check(text.model(), &checks, some_states, some_sizes);
+    let (_space_folder, space, space_checks) = state_space();
+    check(space.model(), &space_checks, some_states, some_sizes);
     check(&product_of(&text), &Checks { deadlocks: true, ..Checks::default() }, some_states, some_sizes);
 }

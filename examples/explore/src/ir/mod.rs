@@ -52,12 +52,14 @@ pub mod layout;
 pub mod network;
 pub mod property;
 pub mod range;
+pub mod texts;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
 pub use network::Network;
 pub use property::Property;
 pub use range::Range;
+pub use texts::Texts;
 
 /// Index of a process in [`Model::processes`].
 pub type ProcessId = usize;

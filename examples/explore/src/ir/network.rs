@@ -10,26 +10,50 @@
 //! Each rule is led by one of its components. Steps come by their leader, by its label, by the rule's number, and by the
 //! combination: the transition of the rule's last component changes fastest. So only the rules that a leader's state has a
 //! transition for are looked at.
+//!
+//! # A transition system by itself
+//!
+//! There each label of the component's table is a rule, and is called by its own number. As many labels as there are transitions
+//! are no rarity in a state space, so nothing is kept of such rules: see [`Rules::OfLabels`]. Steps come in the order of rows,
+//! which is the same order.
 
-use super::{Layout, VariableId};
+use super::{Layout, Texts, VariableId};
 use std::sync::Arc;
 
-/// Index of a rule in [`Network::rules`].
+/// The number of a rule.
 pub type RuleId = usize;
-/// Index of a label in [`Network::labels`].
+/// The number of a label in [`Network::labels`].
 pub type LabelId = usize;
 
 /// Components and the rules by which they take steps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     pub components: Vec<Component>,
+    pub rules: Rules,
+    /// What steps are called. Conditions ask for them, too.
+    pub labels: Arc<Texts>,
+}
+
+/// By which rules steps are taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rules {
+    /// There is one component, and each label of its table is a rule by itself: rule, label and label of the table are one
+    /// number.
+    OfLabels {
+        /// Transitions that a state has, at most.
+        most_steps: u64,
+    },
+    Listed(Listed),
+}
+
+/// Rules in a list, with what they are found by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
     pub rules: Vec<Rule>,
-    /// What steps are called.
-    pub labels: Vec<String>,
     /// By component, the rules that it leads.
     pub leading: Vec<Leading>,
     /// By label, the rules that have it.
-    pub rules_of: Vec<Vec<RuleId>>,
+    pub of_labels: Vec<Vec<RuleId>>,
 }
 
 /// A transition system in a network.
@@ -140,7 +164,7 @@ impl Table {
 impl Network {
     /// A network with what is found by these rules looked up fast. `None` if more steps can be taken from one state than 32 bits
     /// count.
-    pub fn new(components: Vec<Component>, rules: Vec<Rule>, labels: Vec<String>) -> Option<Self> {
+    pub fn new(components: Vec<Component>, rules: Vec<Rule>, labels: Texts) -> Option<Self> {
         let mut uses: Vec<Arc<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(components.len());
         for (id, component) in components.iter().enumerate() {
             let same = components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
@@ -155,11 +179,11 @@ impl Network {
             |rule: &Rule| *rule.parts.iter().min_by(|one, other| share(one).total_cmp(&share(other))).expect("a rule has parts");
         let mut led: Vec<Vec<(u32, u32)>> = vec![Vec::new(); components.len()];
         let mut weights: Vec<Vec<u64>> = components.iter().map(|of| vec![0; of.table.label_count as usize]).collect();
-        let mut rules_of = vec![Vec::new(); labels.len()];
+        let mut of_labels = vec![Vec::new(); labels.len()];
         for (id, rule) in rules.iter().enumerate() {
             let (component, label) = leader(rule);
             led[component as usize].push((label, id as u32));
-            rules_of[rule.label].push(id);
+            of_labels[rule.label].push(id);
             let others = rule.parts.iter().filter(|part| part.0 != component);
             let most = others
                 .fold(1u64, |most, (other, label)| most.saturating_mul(u64::from(uses[*other as usize].1[*label as usize])));
@@ -176,39 +200,91 @@ impl Network {
             let most = (0..component.table.states()).map(|state| of_state(state).fold(0, u64::saturating_add)).max();
             Leading { offsets, rules: led.into_iter().map(|(_, rule)| rule).collect(), most_steps: most.unwrap_or(0) }
         });
-        let network = Self { leading: leading.collect(), components, rules, labels, rules_of };
+        let leading = leading.collect();
+        let network = Self { components, rules: Rules::Listed(Listed { rules, leading, of_labels }), labels: Arc::new(labels) };
         (network.most_steps() <= u64::from(u32::MAX)).then_some(network)
+    }
+
+    /// A transition system by itself. The labels are those of its table.
+    pub fn alone(component: Component, labels: Texts) -> Self {
+        let offsets = &component.table.offsets;
+        let most_steps = offsets.windows(2).map(|row| u64::from(row[1] - row[0])).max().unwrap_or(0);
+        Self { components: vec![component], rules: Rules::OfLabels { most_steps }, labels: Arc::new(labels) }
+    }
+
+    /// By component, how many steps it leads from any state, at most.
+    pub fn most_steps_led(&self) -> Vec<u64> {
+        match &self.rules {
+            Rules::OfLabels { most_steps } => vec![*most_steps],
+            Rules::Listed(Listed { leading, .. }) => leading.iter().map(|leading| leading.most_steps).collect(),
+        }
     }
 
     /// Steps from any state, at most.
     pub fn most_steps(&self) -> u64 {
-        self.leading.iter().fold(0, |most, leading| most.saturating_add(leading.most_steps))
+        self.most_steps_led().into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What a rule is called.
+    pub fn label_of(&self, rule: RuleId) -> LabelId {
+        match &self.rules {
+            Rules::OfLabels { .. } => rule,
+            Rules::Listed(Listed { rules, .. }) => rules[rule].label,
+        }
+    }
+
+    /// The components that a rule moves.
+    pub fn movers(&self, rule: RuleId) -> impl Iterator<Item = usize> {
+        let (alone, parts) = match &self.rules {
+            Rules::OfLabels { .. } => (Some(0), &[][..]),
+            Rules::Listed(Listed { rules, .. }) => (None, &*rules[rule].parts),
+        };
+        alone.into_iter().chain(parts.iter().map(|(component, _)| *component as usize))
     }
 
     /// Calls `visit` with the rule of each step, and the state that it leads to: in the order of steps.
     pub fn steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
-        for (leader, leading) in self.components.iter().zip(&self.leading) {
+        let listed = match &self.rules {
+            Rules::Listed(listed) => listed,
+            Rules::OfLabels { .. } => return self.own_steps(layout, state, successor, visit),
+        };
+        for (leader, leading) in self.components.iter().zip(&listed.leading) {
             let table = &leader.table;
             let mut rest = table.row(self.state_of(leader, layout, state));
             while let Some(label) = table.labels[rest.clone()].first() {
                 let led = leading.offsets[*label as usize] as usize..leading.offsets[*label as usize + 1] as usize;
                 for rule in &leading.rules[led] {
-                    self.steps_of(*rule as usize, layout, state, successor, &mut visit);
+                    let parts = &listed.rules[*rule as usize].parts;
+                    self.steps_of(*rule as usize, parts, layout, state, successor, &mut visit);
                 }
                 rest.start += table.labels[rest.clone()].partition_point(|other| other == label);
             }
         }
     }
 
+    /// Those of a transition system by itself.
+    fn own_steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
+        let component = &self.components[0];
+        let Table { labels, targets, .. } = &*component.table;
+        for transition in component.table.row(self.state_of(component, layout, state)) {
+            successor.clear();
+            successor.extend_from_slice(state);
+            if let Some(field) = layout.variables[component.variable] {
+                field.set(successor, 0, targets[transition] as i32);
+            }
+            visit(labels[transition] as usize, successor);
+        }
+    }
+
     fn steps_of(
         &self,
         rule: RuleId,
+        parts: &[(u32, u32)],
         layout: &Layout,
         state: &[u32],
         successor: &mut Vec<u32>,
         visit: &mut impl FnMut(RuleId, &[u32]),
     ) {
-        let parts = &self.rules[rule].parts;
         let ways = |(component, label): &(u32, u32)| {
             let component = &self.components[*component as usize];
             component.table.of_label(self.state_of(component, layout, state), *label)
@@ -251,7 +327,12 @@ impl Network {
             let component = &self.components[*component as usize];
             !component.table.of_label(self.state_of(component, layout, state), *label).is_empty()
         };
-        self.rules_of[label].iter().any(|rule| self.rules[*rule].parts.iter().all(is_ready))
+        match &self.rules {
+            Rules::OfLabels { .. } => is_ready(&(0, label as u32)),
+            Rules::Listed(Listed { rules, of_labels, .. }) => {
+                of_labels[label].iter().any(|rule| rules[*rule].parts.iter().all(is_ready))
+            }
+        }
     }
 
     /// The state of a component in a packed state.

@@ -53,10 +53,10 @@ impl By {
         let (pair, rule) = match self {
             Self::Nobody => (None, None),
             Self::Processes(pair) => (Some(pair), None),
-            Self::Rule(rule) => (None, model.network.as_ref().map(|network| &network.rules[rule as usize])),
+            Self::Rule(rule) => (None, model.network.as_ref().map(|network| network.movers(rule as usize))),
         };
         let first = model.processes.len();
-        let components = rule.into_iter().flat_map(|rule| &rule.parts).map(move |(component, _)| first + *component as usize);
+        let components = rule.into_iter().flatten().map(move |component| first + component);
         pair.into_iter().flatten().map(|process| process as usize).chain(components)
     }
 }

@@ -107,7 +107,7 @@ pub fn check_with<S: Storage, X: Successors>(
     let table = VectorTable::<S>::builder(model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
     let initial = model.initial_state();
     let automaton = question.to_watch();
-    let mut threads = Threads { table: &table, source, initial, recorder: None, automaton, found: None };
+    let mut threads = Threads { automaton, ..Threads::new(&table, source, initial) };
     let exploration = threads.explore(limits, &|_| true).unwrap();
     let interpreter = Interpreter::new(model);
     let conclusion = question.conclude(&mut threads, &interpreter, &exploration, limits).unwrap();
@@ -156,7 +156,7 @@ proptest! {
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
         let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
         let initial = dve.model.initial_state();
-        let mut threads = Threads { table: &table, source: &source, initial, recorder: None, automaton: None, found: None };
+        let mut threads = Threads::new(&table, &source, initial);
         threads.explore(KEEP_GOING, &|_| true).unwrap();
         let automaton = Automaton::of(&dve.model);
         for most_count in [1, 2, MOST_COUNT] {
@@ -188,8 +188,8 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
                 [Some(*id), *receiver].into_iter().flatten().any(|id| model.transitions[id].process == who)
             }
             Some(Step::Rule(rule)) => {
-                let parts = &model.network.as_ref().unwrap().rules[*rule].parts;
-                parts.iter().any(|(component, _)| model.processes.len() + *component as usize == who)
+                let mut movers = model.network.as_ref().unwrap().movers(*rule);
+                movers.any(|component| model.processes.len() + component == who)
             }
         };
         let mut successors = Vec::new();
@@ -549,7 +549,7 @@ proptest! {
         for (role, is_bad) in [(Role::Possible, &is_lost as &dyn Fn(usize) -> bool), (Role::Progress, &is_livelock)] {
             let table = VectorTable::<Tree>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
             let initial = dve.model.initial_state();
-            let mut threads = Threads { table: &table, source: &source, initial, recorder: None, automaton: None, found: None };
+            let mut threads = Threads::new(&table, &source, initial);
             let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
             let possible = Possible::new(role, text.into(), condition.clone());
             let outcome = threads.answer(&possible, &interpreter, &exploration, KEEP_GOING);

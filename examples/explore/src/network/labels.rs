@@ -1,8 +1,11 @@
 //! Labels: their texts, gates and offers, and how operators name them.
 
-use anyhow::{Context, Result};
+use crate::ir::Texts;
+use anyhow::{Context, Result, ensure};
+use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
 use regex::{Regex, RegexBuilder};
-use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::ops::Range;
 
 /// What nobody sees: it takes part in nothing.
 pub const HIDDEN: &str = "i";
@@ -10,26 +13,114 @@ pub const HIDDEN: &str = "i";
 /// Memory of a compiled expression, at most.
 const MOST_EXPRESSION_BYTES: usize = 1 << 20;
 
-/// All labels, each by a number.
+const NO_MEMORY: &str = "there is no memory for more labels";
+
+/// All labels, each by a number: besides its text a label takes some 20 bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    texts: Vec<String>,
-    numbers: HashMap<String, u32>,
+    texts: Texts,
+    numbers: HashTable<Entry>,
+    hasher: DefaultHashBuilder,
+}
+
+/// A label in the table. With a part of the hash the table grows without a look at texts, which are anywhere in memory.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u32,
+    number: u32,
+}
+
+impl Entry {
+    /// What the table takes for a hash: its lowest bits and its highest must differ from label to label.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Labels that wait for their numbers.
+#[derive(Default)]
+pub struct Batch {
+    pub texts: Texts,
+    guesses: Vec<Guess>,
+}
+
+/// A label with the same hash, if there is one, and where its text is.
+#[derive(Clone, Debug, Default)]
+struct Guess {
+    hash: u32,
+    number: Option<u32>,
+    bytes: Range<usize>,
 }
 
 impl Labels {
-    pub fn number(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
+    /// The number of a label, which is a new one if it is not known.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it, or too many are there.
+    pub fn try_number(&mut self, text: &str) -> Result<u32> {
+        self.number_of(text, self.hasher.hash_one(text) as u32)
+    }
+
+    fn number_of(&mut self, text: &str, hash: u32) -> Result<u32> {
+        let Self { texts, numbers, .. } = self;
+        let count = texts.len();
+        let has_room = numbers.try_reserve(1, |entry| Entry::spread(entry.hash)).is_ok();
+        ensure!(has_room, NO_MEMORY);
+        let is_it = |entry: &Entry| entry.hash == hash && texts.get(entry.number as usize) == text;
+        match numbers.entry(Entry::spread(hash), is_it, |entry| Entry::spread(entry.hash)) {
+            hash_table::Entry::Occupied(known) => Ok(known.get().number),
+            hash_table::Entry::Vacant(place) => {
+                let number = u32::try_from(count).with_context(|| format!("more than {count} labels are not possible"))?;
+                ensure!(texts.push(text), NO_MEMORY);
+                place.insert(Entry { hash, number });
+                Ok(number)
+            }
         }
-        let number = self.texts.len() as u32;
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number
+    }
+
+    /// Gives the numbers of many labels to `take`, in their order, as [`try_number`](Self::try_number) would one by one.
+    ///
+    /// Each look at a label costs waiting for memory, if there are many. So all of a batch are asked for at once, one step after
+    /// another, and a processor waits for several together.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_number`](Self::try_number): the labels before have been taken.
+    pub fn try_numbers(&mut self, batch: &mut Batch, mut take: impl FnMut(u32)) -> Result<()> {
+        let Batch { texts, guesses } = batch;
+        guesses.clear();
+        guesses.extend(texts.iter().map(|text| Guess { hash: self.hasher.hash_one(text) as u32, ..Guess::default() }));
+        for guess in &mut *guesses {
+            let found = self.numbers.find(Entry::spread(guess.hash), |entry| entry.hash == guess.hash);
+            guess.number = found.map(|entry| entry.number);
+        }
+        for guess in &mut *guesses {
+            guess.bytes = guess.number.map_or(0..0, |number| self.texts.bytes_of(number as usize));
+        }
+        for (text, guess) in texts.iter().zip(&*guesses) {
+            let known = guess.number.filter(|_| self.texts.piece(guess.bytes.clone()) == text);
+            take(match known {
+                Some(number) => number,
+                None => self.number_of(text, guess.hash)?,
+            });
+        }
+        texts.clear();
+        Ok(())
+    }
+
+    /// The same, where labels are few besides all else that is in memory.
+    pub fn number(&mut self, text: &str) -> u32 {
+        self.try_number(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub fn text(&self, number: u32) -> &str {
-        &self.texts[number as usize]
+        self.texts.get(number as usize)
+    }
+
+    /// All texts by their numbers, without what labels are found by.
+    pub fn into_texts(self) -> Texts {
+        self.texts
     }
 }
 

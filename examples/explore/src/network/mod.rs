@@ -39,7 +39,7 @@ use crate::assembly::{Parts, assembled};
 use crate::diagnostic::Located;
 use crate::dve::{Meaning, Names, condition};
 use crate::ir::network::{Component, Rule as Step, Table};
-use crate::ir::{Expression, Model, Network, Source, Span, Type, Variable};
+use crate::ir::{Expression, Model, Network, Source, Span, Texts, Type, Variable};
 use crate::output::Identity;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, anyhow};
@@ -77,7 +77,7 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub struct Networks {
     pub model: Model,
-    /// Of components.
+    /// Of components and labels.
     names: Names,
     /// All files that were read besides the first.
     pub files: Vec<Arc<Identity>>,
@@ -91,8 +91,10 @@ impl Networks {
     /// The first thing that is wrong, and where; a file that cannot be read.
     pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
         let mut reader = Reader::new(reading);
-        let rules = reader.text(&source, path)?;
-        reader.finish(source, rules)
+        let mut rules = reader.text(&source, path)?;
+        let labels = std::mem::take(&mut reader.labels);
+        let used = only_used(&mut rules, labels);
+        reader.finish(source, |components| Network::new(components, rules, used))
     }
 
     /// Reads a state space as AUT, of so many bytes if that is known.
@@ -103,9 +105,12 @@ impl Networks {
     pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
         let aut = aut::read(&name, reader, bytes)?;
         let mut reader = Reader::new(reading);
-        let of_table = reader.system(aut);
-        let rules = reader.leaf(path, &of_table);
-        reader.finish(Source { name, text: String::new() }, rules)
+        reader.component(path, Arc::new(aut.table));
+        let network = |components: Vec<Component>| {
+            let [component] = components.try_into().expect("a file is one component");
+            Some(Network::alone(component, aut.labels))
+        };
+        reader.finish(Source { name, text: String::new() }, network)
     }
 
     pub fn has_component(&self, name: &str) -> bool {
@@ -119,13 +124,7 @@ impl Networks {
     ///
     /// What is wrong, and where.
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
-        // There may be as many as transitions, and mostly nobody asks for one.
-        let mut names = self.names.clone();
-        for (number, label) in self.model.network.iter().flat_map(|network| &network.labels).enumerate() {
-            // Each is there once.
-            let _ = names.labels.declare(label, number, Span::default());
-        }
-        condition(&names, &self.model.variables, source)
+        condition(&self.names, &self.model.variables, source)
     }
 }
 
@@ -409,7 +408,8 @@ impl<'a> Reader<'a> {
                 let file = File::open(&path).with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
                 let bytes = file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
                 self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
-                let system = Arc::new(self.system(aut::read(&name_of(at.path, &name), file, bytes)?));
+                let system = aut::read(&name_of(at.path, &name), file, bytes).and_then(|aut| self.system(aut));
+                let system = Arc::new(system?);
                 self.tables.insert(path.clone(), system.clone());
                 system
             }
@@ -417,32 +417,29 @@ impl<'a> Reader<'a> {
         Ok(self.leaf(&path, &system))
     }
 
-    fn system(&mut self, aut: aut::Aut) -> System {
-        let labels = aut.labels.iter().map(|label| self.labels.number(label)).collect();
-        System { table: Arc::new(aut.table), labels }
+    fn system(&mut self, aut: aut::Aut) -> Result<System> {
+        let labels = aut.labels.iter().map(|label| self.labels.try_number(label)).collect::<Result<_>>()?;
+        Ok(System { table: Arc::new(aut.table), labels })
     }
 
     /// A component, and a rule for each of its labels.
     fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
-        let component = self.components.len() as u32;
-        // Standard input has none.
-        let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
-        self.components.push((identifier(&stem), table.clone()));
+        let component = self.component(path, table.clone());
         let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
         labels.iter().enumerate().map(rule).collect()
     }
 
-    fn finish(self, source: Source, mut rules: Vec<Step>) -> Result<Networks> {
-        let Self { labels, components, files, .. } = self;
-        // Only the labels that rules have.
-        let (mut used, mut numbers) = (Vec::new(), HashMap::new());
-        for rule in &mut rules {
-            rule.label = *numbers.entry(rule.label).or_insert_with_key(|label| {
-                used.push(labels.text(*label as u32).to_string());
-                used.len() - 1
-            });
-        }
-        drop(labels);
+    /// A component by the name of its file.
+    fn component(&mut self, path: &Path, table: Arc<Table>) -> u32 {
+        // Standard input has none.
+        let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
+        self.components.push((identifier(&stem), table));
+        self.components.len() as u32 - 1
+    }
+
+    /// The model of a network, which is made of all components.
+    fn finish(self, source: Source, network: impl FnOnce(Vec<Component>) -> Option<Network>) -> Result<Networks> {
+        let Self { components, files, .. } = self;
         let mut names = Names::default();
         let mut variables = Vec::new();
         for (name, (_, table)) in unique(components.iter().map(|(name, _)| name)).into_iter().zip(&components) {
@@ -451,12 +448,25 @@ impl<'a> Reader<'a> {
         }
         let components = components.into_iter().enumerate();
         let components = components.map(|(variable, (_, table))| Component { variable, table }).collect();
-        let network = Network::new(components, rules, used);
+        let network = network(components);
         let network = network.ok_or_else(|| anyhow!("{}: more than 2^32 steps could be taken from one state", source.name))?;
+        names.labels = network.labels.clone();
         let model = assembled(Parts { variables, network: Some(network), ..Parts::default() }, &source);
         let model = model.map_err(|error| anyhow!("{}: {}: {}", source.name, error.message, error.label))?;
         Ok(Networks { model, names, files })
     }
+}
+
+/// The labels that rules have, by new numbers, which the rules get.
+fn only_used(rules: &mut [Step], labels: Labels) -> Texts {
+    let (mut used, mut numbers) = (Vec::new(), HashMap::new());
+    for rule in rules {
+        rule.label = *numbers.entry(rule.label).or_insert_with_key(|label| {
+            used.push(*label as u32);
+            used.len() - 1
+        });
+    }
+    used.into_iter().map(|label| labels.text(label)).collect()
 }
 
 fn mode_of(pair: Pair) -> Mode {

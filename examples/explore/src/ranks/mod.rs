@@ -135,6 +135,7 @@ impl Task<'_> {
             stats: numbers.stats.clone(),
             measurements: None,
             ranks: Some(numbers),
+            checkpoints: None,
             exploration: &exploration,
         };
         ending.report(&mut ranks, None, limits, engine, time)

@@ -1,0 +1,218 @@
+//! The file: a header, words with checksums, and whatever has its own. It is complete or not there.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 8 | `93 57 50 58 0d 0a 1a 0a` |
+//! | 4 | the version of the format |
+//! | 4 | bytes of the header |
+//! | 4 | CRC-32 of the header |
+//! | | the header, a JSON object |
+//! | | words of states in blocks of 2^18 words; behind each 4 bytes, the CRC-32 of the header's CRC-32 (4 bytes), the block's number (8) and the block |
+//! | | the table, as `Table::save` writes it |
+//!
+//! Numbers are little-endian.
+
+use anyhow::{Context, Result, bail, ensure};
+use flate2::Crc;
+use serde_json::Value;
+use std::fs::{File, OpenOptions, remove_file, rename};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use sysinfo::{Pid, ProcessesToUpdate, System};
+
+const MAGIC: [u8; 8] = *b"\x93WPX\r\n\x1a\n";
+const VERSION: u32 = 1;
+const BLOCK_WORDS: usize = 1 << 18;
+
+/// Longest header: a state has at most 256 words, a condition the length of a command line.
+const MOST_HEADER_BYTES: u32 = 64 << 20;
+
+/// Writes a file beside its place and gives it its name when all of it is on the disk. Returns how long it is.
+///
+/// # Errors
+///
+/// It cannot be written. What had its name before is as it was.
+pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<u64> {
+    let part = Part::new(path)?;
+    let mut file = BufWriter::with_capacity(1 << 20, part.file.try_clone()?);
+    fill(&mut file)?;
+    file.flush()?;
+    drop(file);
+    let bytes = part.file.metadata()?.len();
+    part.file.sync_all()?;
+    rename(&part.path, path)?;
+    // It has its name also if this fails, only perhaps not after a crash of the machine.
+    #[cfg(unix)]
+    File::open(folder_of(path))?.sync_all()?;
+    Ok(bytes)
+}
+
+/// An error if a file cannot be written there, or if there is one that is something else.
+pub fn ensure_can_be_written(path: &Path) -> Result<()> {
+    if path.exists() {
+        ensure!(path.is_file(), "it is not a plain file");
+        let mut start = Vec::new();
+        File::open(path)?.take(8).read_to_end(&mut start)?;
+        ensure!(start.is_empty() || start == MAGIC, "there is a file of that name that is no checkpoint, which would be lost");
+    }
+    Part::new(path).map(drop)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file that is removed again, unless it gets its name.
+struct Part {
+    path: PathBuf,
+    file: File,
+}
+
+impl Part {
+    /// In the folder of `path`, as only there a file can get that name at once. Those are removed that processes which are no
+    /// longer there have left.
+    fn new(path: &Path) -> Result<Self> {
+        let name = path.file_name().context("it is not the name of a file")?.to_string_lossy().into_owned();
+        remove_left_over(folder_of(path), &name);
+        let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part)?;
+        Ok(Self { path: part, file })
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // It is not there if it has its name.
+        let _ = remove_file(&self.path);
+    }
+}
+
+/// Removes what killed processes of this machine have left beside a file.
+fn remove_left_over(folder: &Path, name: &str) {
+    let start = format!(".{name}.");
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let text = entry.file_name().to_string_lossy().into_owned();
+        let process = text.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".part")).and_then(|id| id.parse().ok());
+        if process.is_some_and(|id: u32| id != std::process::id() && !is_running(id)) {
+            let _ = remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether there is such a process; also where that is not known.
+fn is_running(id: u32) -> bool {
+    let (mut system, id) = (System::new(), Pid::from_u32(id));
+    system.refresh_processes(ProcessesToUpdate::Some(&[id]), true);
+    !sysinfo::IS_SUPPORTED_SYSTEM || system.process(id).is_some()
+}
+
+/// Writes the header and the words of some lists.
+pub fn put(to: &mut impl Write, header: &Value, lists: &[&[u32]]) -> Result<()> {
+    let header = header.to_string();
+    let sum = crc(&[header.as_bytes()]);
+    to.write_all(&MAGIC)?;
+    for number in [VERSION, header.len() as u32, sum] {
+        to.write_all(&number.to_le_bytes())?;
+    }
+    to.write_all(header.as_bytes())?;
+    let mut words = lists.iter().copied().flatten();
+    let mut block = Vec::new();
+    for number in 0u64.. {
+        block.clear();
+        block.extend(words.by_ref().take(BLOCK_WORDS).flat_map(|word| word.to_le_bytes()));
+        if block.is_empty() {
+            break;
+        }
+        to.write_all(&block)?;
+        to.write_all(&sum_of_block(sum, number, &block).to_le_bytes())?;
+    }
+    Ok(())
+}
+
+fn crc(parts: &[&[u8]]) -> u32 {
+    let mut crc = Crc::new();
+    parts.iter().for_each(|part| crc.update(part));
+    crc.sum()
+}
+
+fn sum_of_block(header: u32, number: u64, block: &[u8]) -> u32 {
+    crc(&[&header.to_le_bytes(), &number.to_le_bytes(), block])
+}
+
+/// A file that is read: its header has been.
+pub struct Reading {
+    pub header: Value,
+    file: BufReader<File>,
+    sum: u32,
+}
+
+impl Reading {
+    /// # Errors
+    ///
+    /// It cannot be read, or is something else, of a later version, cut off or damaged.
+    pub fn open(path: &Path) -> Result<Self> {
+        ensure!(!path.is_dir(), "it is a directory");
+        let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+        let mut start = [0; 8];
+        match file.read_exact(&mut start) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it is no checkpoint: it has fewer than 8 bytes"),
+            other => other?,
+        }
+        ensure!(start == MAGIC, "it is no checkpoint: it begins with the bytes {start:02x?}");
+        let [version, length, sum] = [number(&mut file)?, number(&mut file)?, number(&mut file)?];
+        ensure!(version <= VERSION, "its format has version {version}, and this program reads versions up to {VERSION}");
+        ensure!(version > 0 && length <= MOST_HEADER_BYTES, "it is damaged: a header of {length} bytes, version {version}");
+        let mut header = Vec::new();
+        let read = file.by_ref().take(length.into()).read_to_end(&mut header)?;
+        ensure!(read == length as usize, CUT_OFF);
+        ensure!(crc(&[&header]) == sum, "it is damaged: the checksum of its header is wrong");
+        let header = serde_json::from_slice(&header).context("its header is no JSON")?;
+        Ok(Self { header, file, sum })
+    }
+
+    /// So many words, which come next.
+    pub fn words(&mut self, count: u64) -> Result<Vec<u32>> {
+        let mut words = Vec::new();
+        let mut block = Vec::new();
+        for number in 0..count.div_ceil(BLOCK_WORDS as u64) {
+            let size = (count - number * BLOCK_WORDS as u64).min(BLOCK_WORDS as u64) as usize;
+            block.resize(size * 4, 0);
+            whole(self.file.read_exact(&mut block))?;
+            let sum = self::number(&mut self.file)?;
+            ensure!(
+                sum == sum_of_block(self.sum, number, &block),
+                "it is damaged: the checksum of block {number} of its states is wrong"
+            );
+            // As the words come: what the header says takes no memory.
+            words.try_reserve(size).context("there is no memory for the states of its level")?;
+            words.extend(block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))));
+        }
+        Ok(words)
+    }
+
+    /// What comes behind the words.
+    pub fn rest(&mut self) -> &mut impl Read {
+        &mut self.file
+    }
+
+    /// An error if more comes.
+    pub fn end(mut self) -> Result<()> {
+        ensure!(self.file.read(&mut [0])? == 0, "it is damaged: bytes come after its end");
+        Ok(())
+    }
+}
+
+const CUT_OFF: &str = "it is cut off";
+
+fn number(file: &mut impl Read) -> Result<u32> {
+    let mut bytes = [0; 4];
+    whole(file.read_exact(&mut bytes))?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn whole(result: std::io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!(CUT_OFF),
+        other => Ok(other?),
+    }
+}

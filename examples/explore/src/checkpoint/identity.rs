@@ -1,0 +1,123 @@
+//! What must be the same when a search goes on: the model and what is checked of its states.
+
+use crate::checks::{Checks, Role};
+use crate::ir::Model;
+use crate::ir::network::{Listed, Network, Rules};
+use anyhow::{Result, ensure};
+use flate2::Crc;
+use serde_json::{Map, Value, json};
+use std::fmt::{self, Debug, Write};
+
+/// A model and its checks, as far as a search depends on them.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    name: String,
+    /// What of the model has which checksum.
+    parts: Vec<(&'static str, String)>,
+    deadlocks: bool,
+    /// Each with what it is: in their order.
+    conditions: Vec<String>,
+}
+
+impl Identity {
+    pub fn of(model: &Model, checks: &Checks) -> Self {
+        let parts = vec![
+            ("variables", checksum(&(&model.variables, &model.layout))),
+            ("processes", checksum(&(&model.processes, &model.channels))),
+            ("transitions", checksum(&model.transitions)),
+            ("assertions", checksum(&model.assertions)),
+            ("network", model.network.as_ref().map_or_else(String::new, checksum_of_network)),
+        ];
+        let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);
+        let conditions = conditions.map(|condition| format!("{:?} {}", condition.role, condition.text)).collect();
+        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions }
+    }
+
+    pub fn json(&self) -> Value {
+        let parts: Map<String, Value> = self.parts.iter().map(|(name, sum)| ((*name).into(), json!(sum))).collect();
+        json!({ "name": self.name, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions })
+    }
+
+    /// An error that says what is not as it was when this was written.
+    pub fn ensure_is(&self, saved: &Value) -> Result<()> {
+        let name = saved["name"].as_str().unwrap_or("?");
+        for (part, sum) in &self.parts {
+            ensure!(
+                saved["parts"][part].as_str() == Some(sum),
+                "it is of another model, {name}, or another text of it: the {part} are not those of {}",
+                self.name
+            );
+        }
+        let with = |asked: bool| if asked { "with" } else { "without" };
+        ensure!(
+            saved["deadlocks"].as_bool() == Some(self.deadlocks),
+            "it was written {} --deadlock, and this search is {}",
+            with(!self.deadlocks),
+            with(self.deadlocks)
+        );
+        let before: Vec<&str> = saved["conditions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        ensure!(
+            before == self.conditions,
+            "states were checked for other conditions (--invariant, --goal) until it was written: {}; now they are {}",
+            list(&before),
+            list(&self.conditions)
+        );
+        Ok(())
+    }
+}
+
+fn list<T: AsRef<str>>(texts: &[T]) -> String {
+    if texts.is_empty() { "none".into() } else { texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ") }
+}
+
+/// Bytes and CRC-32 of a text that is not kept.
+#[derive(Default)]
+struct Sum {
+    bytes: u64,
+    crc: Crc,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.crc.update(bytes);
+    }
+
+    fn text(&self) -> String {
+        format!("{}:{:08x}", self.bytes, self.crc.sum())
+    }
+}
+
+impl Write for Sum {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn checksum(part: &impl Debug) -> String {
+    let mut sum = Sum::default();
+    write!(sum, "{part:?}").expect("it writes nowhere");
+    sum.text()
+}
+
+/// The same of what may have millions of transitions and labels.
+fn checksum_of_network(network: &Network) -> String {
+    let mut sum = Sum::default();
+    for component in &network.components {
+        let table = &component.table;
+        sum.add(&table.initial.to_le_bytes());
+        for list in [&table.offsets, &table.labels, &table.targets] {
+            sum.add(&(list.len() as u64).to_le_bytes());
+            sum.add(bytemuck::cast_slice(list));
+        }
+    }
+    for label in network.labels.iter() {
+        sum.add(label.as_bytes());
+        sum.add(b"\n");
+    }
+    if let Rules::Listed(Listed { rules, .. }) = &network.rules {
+        write!(sum, "{rules:?}").expect("it writes nowhere");
+    }
+    sum.text()
+}

@@ -1,0 +1,356 @@
+//! Checkpoints: a search as a file, from which it goes on.
+//!
+//! A search is its table, the states of its level that have not been expanded, those of the next one that were found, and what
+//! was counted and found. States are kept as words: so a table may be loaded where references lie otherwise, on another device,
+//! and a search may go on by another engine. Paths need nothing more, as levels are explored again for them (path.rs).
+//!
+//! Engines write one between two rounds, when nothing is under way. On a GPU that is between two launches.
+
+pub mod file;
+mod identity;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
+
+use crate::checks::{Checks, Violation};
+use crate::engine::{Counts, Exploration, Found, grow_within};
+use crate::ir::Model;
+use crate::options::{Options, TableKind};
+use crate::output::{self, Output};
+use crate::program;
+use crate::successors::{Expansion, Interpreted, Successors};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use file::Reading;
+pub use identity::Identity;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use warpset::{Device, Outcome, Request, Storage, VectorTable};
+
+/// States that are looked up at a time.
+const PIECE: usize = 1 << 20;
+
+/// Where a search is.
+pub struct Snapshot<'a> {
+    pub counts: Counts,
+    pub found: Option<&'a Found>,
+    /// Words of the states of the level that have not been expanded.
+    pub level: &'a [&'a [u32]],
+    /// Words of the states of the next level that were found.
+    pub next: &'a [u32],
+    /// Words of successors that found the table full.
+    pub offered: &'a [u32],
+}
+
+/// A search that goes on.
+pub struct Resumed {
+    pub counts: Counts,
+    pub found: Option<Found>,
+    pub level: Vec<u32>,
+    pub next: Vec<u32>,
+}
+
+/// When checkpoints are written, where, and what has come of it.
+pub struct Checkpoints {
+    path: PathBuf,
+    every: Duration,
+    levels: Option<u64>,
+    identity: Identity,
+    table: TableKind,
+    last: Mutex<Last>,
+}
+
+struct Last {
+    time: Instant,
+    /// The level that it was written in; the first one if none was.
+    level: u64,
+    written: Option<Written>,
+    /// Why there was none the last time.
+    error: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Written {
+    states: u64,
+    bytes: u64,
+    took: Duration,
+}
+
+impl Checkpoints {
+    /// Those that the options ask for; `begun` is how many levels have begun already.
+    pub fn of(options: &Options, identity: Identity, table: TableKind, begun: u64) -> Option<Self> {
+        let last = Last { time: Instant::now(), level: begun.max(1), written: None, error: None };
+        Some(Self {
+            path: options.checkpoint.clone()?,
+            every: options.checkpoint_every,
+            levels: options.checkpoint_levels,
+            identity,
+            table,
+            last: last.into(),
+        })
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Last> {
+        self.last.lock().expect("no thread panics while it has the lock")
+    }
+
+    /// Whether it is time for one.
+    pub fn is_due(&self, counts: &Counts) -> bool {
+        let last = self.last();
+        last.time.elapsed() >= self.every || self.levels.is_some_and(|levels| counts.levels >= last.level + levels)
+    }
+
+    /// Writes one. What goes wrong does not end the search: the file before is as it was.
+    pub fn write<S: Storage>(&self, table: &VectorTable<S>, snapshot: &Snapshot) {
+        let start = Instant::now();
+        let written = file::write(&self.path, |to| {
+            let lists: Vec<&[u32]> = snapshot.level.iter().copied().chain([snapshot.next, snapshot.offered]).collect();
+            file::put(to, &self.header(snapshot, table.width()), &lists)?;
+            Ok(table.save(to)?)
+        });
+        self.conclude(&snapshot.counts, written.map(|bytes| (bytes, start.elapsed())));
+    }
+
+    /// Says that there is none this time.
+    pub fn fail(&self, counts: &Counts, why: &str) {
+        self.conclude(counts, Err(anyhow::anyhow!("{why}")));
+    }
+
+    fn conclude(&self, counts: &Counts, written: Result<(u64, Duration)>) {
+        let mut last = self.last();
+        (last.time, last.level) = (Instant::now(), counts.levels);
+        match written {
+            Ok((bytes, took)) => {
+                (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                program::print_warning(&format!("warning: --checkpoint: {} is not written: {error}\n", self.path.display()));
+                last.error = Some(error);
+            }
+        }
+    }
+
+    fn header(&self, snapshot: &Snapshot, width: usize) -> Value {
+        let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = snapshot.counts;
+        let states_of = |words: usize| words / width;
+        json!({
+            "model": self.identity.json(),
+            "table": name_of(self.table),
+            "words": width,
+            "states": states,
+            "transitions": transitions,
+            "deadlocks": deadlocks,
+            "levels": levels,
+            "widest_level": widest_level,
+            "overflows": overflows,
+            "found": snapshot.found.map(|found| json!({ "state": found.state, "level": found.level })),
+            "waiting": states_of(snapshot.level.iter().map(|part| part.len()).sum()),
+            "next": states_of(snapshot.next.len()),
+            "offered": states_of(snapshot.offered.len()),
+        })
+    }
+
+    /// What has come of it, for a report: text for people, and as JSON.
+    pub fn report(&self) -> (String, Value) {
+        let Last { written, error, .. } = &*self.last();
+        let path = self.path.display();
+        let of = |Written { states, bytes, took }: &Written| {
+            format!("{path}, {} states, {} in {:.2} s", HumanCount(*states), HumanBytes(*bytes), took.as_secs_f64())
+        };
+        let text = match (written, error) {
+            (written, Some(error)) => {
+                let before = written.as_ref().map_or_else(String::new, |written| format!("; before: {}", of(written)));
+                format!("NOT written: {error}{before}")
+            }
+            (Some(written), None) => of(written),
+            (None, None) => "none was due".into(),
+        };
+        let json = json!({
+            "file": path.to_string(),
+            "states": written.map(|written| written.states),
+            "bytes": written.map(|written| written.bytes),
+            "seconds": written.map(|written| written.took.as_secs_f64()),
+            "error": error,
+        });
+        (text, json)
+    }
+}
+
+fn name_of(table: TableKind) -> String {
+    table.to_possible_value().map_or_else(String::new, |value| value.get_name().into())
+}
+
+/// A checkpoint whose header was read.
+pub struct Opened {
+    path: PathBuf,
+    reading: Reading,
+}
+
+impl Opened {
+    /// # Errors
+    ///
+    /// The file cannot be read, or is no checkpoint that this program reads.
+    pub fn open(path: &Path) -> Result<Self> {
+        let reading = Reading::open(path).with_context(|| format!("--resume: {} cannot be read", path.display()))?;
+        Ok(Self { path: path.into(), reading })
+    }
+
+    /// The kind of table that it has, which must be the one that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// It has another one, or is of another model, or of a search for something else.
+    pub fn table_of(&self, identity: &Identity, words: usize, asked: TableKind) -> Result<TableKind> {
+        let of = || {
+            let header = &self.reading.header;
+            identity.ensure_is(&header["model"])?;
+            let width = count(header, "words")?;
+            ensure!(width == words as u64, "its states have {width} words, and those of the model {words}");
+            let name = header["table"].as_str().unwrap_or_default();
+            let kind = TableKind::from_str(name, false).ok().filter(|kind| *kind != TableKind::Auto);
+            let kind = kind.with_context(|| format!("its table is of the kind `{name}`, which is not known"))?;
+            let asks_for_another = asked != TableKind::Auto && asked != kind;
+            ensure!(!asks_for_another, "its table is of the kind `{name}`, and --table asks for `{}`", name_of(asked));
+            Ok(kind)
+        };
+        of().with_context(|| self.failed())
+    }
+
+    /// Levels that have begun.
+    pub fn levels(&self) -> u64 {
+        self.reading.header["levels"].as_u64().unwrap_or(0)
+    }
+
+    fn failed(&self) -> String {
+        format!("--resume: {} cannot be gone on from", self.path.display())
+    }
+
+    /// The table, and where the search is. `limit`: bytes that the table may take, if it must grow for states that have found it
+    /// full.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged or cut off; there is no memory for it.
+    pub fn load<S: Storage>(self, device: &Device, interpreted: &Interpreted, limit: u64) -> Result<(VectorTable<S>, Resumed)> {
+        let failed = self.failed();
+        let load = || {
+            let Self { mut reading, .. } = self;
+            let header = reading.header.clone();
+            let count = |name| count(&header, name);
+            let width = interpreted.width();
+            let mut counts = Counts {
+                states: count("states")?,
+                transitions: count("transitions")?,
+                deadlocks: count("deadlocks")?,
+                levels: count("levels")?,
+                widest_level: count("widest_level")?,
+                waiting: count("waiting")?,
+                overflows: count("overflows")?,
+            };
+            let found = found_of(&header["found"], interpreted)?;
+            let (next, offered) = (count("next")?, count("offered")?);
+            let is_possible = counts.levels > 0 && counts.waiting.saturating_add(next) <= counts.states;
+            let all = counts.waiting.saturating_add(next).saturating_add(offered).checked_mul(width as u64);
+            let all = all.filter(|_| is_possible).context("it is damaged: its counts do not fit each other")?;
+            let mut level = reading.words(all)?;
+            let mut offered = level.split_off((counts.waiting + next) as usize * width);
+            let mut next = level.split_off(counts.waiting as usize * width);
+            let table = VectorTable::<S>::load(device, reading.rest()).context("its table")?;
+            reading.end()?;
+            ensure!(table.width() == width, "its table has vectors of {} words, not {width}", table.width());
+            let stored = table.len()?;
+            ensure!(stored == counts.states, "its table has {stored} states, not {} as it says", counts.states);
+            for states in level.chunks(PIECE * width).chain(next.chunks(PIECE * width)) {
+                let lost = table.contains_many(states)?.iter().filter(|is_there| !**is_there).count();
+                ensure!(lost == 0, "{lost} states of its level are not in its table");
+            }
+            counts.states += offer_again(&table, &mut offered, &mut next, limit)?;
+            if level.is_empty() && !next.is_empty() {
+                // All of the level had been expanded, and what it offered found the table full.
+                std::mem::swap(&mut level, &mut next);
+                counts.levels += 1;
+                counts.widest_level = counts.widest_level.max((level.len() / width) as u64);
+            }
+            Ok((table, Resumed { counts, found, level, next }))
+        };
+        load().context(failed)
+    }
+}
+
+fn count(header: &Value, name: &str) -> Result<u64> {
+    header[name].as_u64().with_context(|| format!("it is damaged: its header has no number `{name}`"))
+}
+
+/// What was found, which the interpreter finds again in its state.
+fn found_of(found: &Value, interpreted: &Interpreted) -> Result<Option<Found>> {
+    if found.is_null() {
+        return Ok(None);
+    }
+    let words = found["state"].as_array().into_iter().flatten();
+    let state: Vec<u32> = words.filter_map(|word| u32::try_from(word.as_u64()?).ok()).collect();
+    ensure!(state.len() == interpreted.width(), "it is damaged: what was found is no state");
+    let violation = violation_of(interpreted, &state).context("it is damaged: nothing is wrong with the state that was found")?;
+    Ok(Some(Found { violation, state, level: count(found, "level")? }))
+}
+
+/// What is wrong with a state.
+fn violation_of(interpreted: &Interpreted, state: &[u32]) -> Option<Violation> {
+    let mut expansion = Expansion::default();
+    interpreted.expand(state, &mut Default::default(), &mut expansion);
+    expansion.violation.map(|(_, violation)| violation)
+}
+
+/// Puts what has found the table full: it grows, if it still is. New states are added to `next`; returned is how many.
+fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next: &mut Vec<u32>, limit: u64) -> Result<u64> {
+    let (width, before) = (table.width(), next.len());
+    loop {
+        let batch = table.find_or_put_many_with(offered, Request::new().outcomes(true))?;
+        let mut rejected = Vec::new();
+        for (outcome, state) in batch.outcomes.iter().zip(offered.chunks_exact(width)) {
+            match outcome {
+                Outcome::New => next.extend_from_slice(state),
+                Outcome::Full => rejected.extend_from_slice(state),
+                _ => {}
+            }
+        }
+        if rejected.is_empty() {
+            return Ok(((next.len() - before) / width) as u64);
+        }
+        *offered = rejected;
+        let count = offered.len() / width;
+        if !grow_within(table, [2], table.bytes(), limit)? {
+            bail!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
+        }
+    }
+}
+
+/// Why nothing is kept of some searches.
+pub const NOT_OF_RUNS: &str =
+    "--checkpoint and --resume are for searches of states: what is asked about runs (here by a property) begins anew";
+
+/// An error if checkpoints cannot be written there, or if what is there would be lost: the model, another output, or what is no
+/// checkpoint.
+pub fn ensure_can_be_written<'o>(
+    path: &Path,
+    mut outputs: impl Iterator<Item = &'o Output>,
+    model: Option<&output::Identity>,
+) -> Result<()> {
+    outputs.try_for_each(|output| output.ensure_is_not_file("--checkpoint", path))?;
+    let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
+    ensure!(!is_model, "--checkpoint: {} is the model, which would be lost", path.display());
+    file::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
+}
+
+/// What ends a search so that it can go on.
+pub fn can_go_on(exploration: &Exploration) -> bool {
+    use crate::engine::End;
+    matches!(exploration.end, End::States | End::Memory | End::Stopped(_))
+}
+
+/// Identity of a model and checks, if something of it is asked for.
+pub fn identity(options: &Options, model: &Model, checks: &Checks) -> Option<Identity> {
+    (options.checkpoint.is_some() || options.resume.is_some()).then(|| Identity::of(model, checks))
+}

@@ -1,0 +1,160 @@
+//! Searches that go on: of every kind of table, from wherever they may end.
+
+use super::*;
+use crate::engine::tests::{counters, with_goal};
+use crate::engine::{Begin, End, Engine, Limits};
+use crate::interpreter::Interpreter;
+use crate::stopping::Stop;
+use clap::Parser;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+use warpset::{Bucket, CompactTree, Tree};
+
+fn options(folder: &TempDir) -> Options {
+    let path = folder.path().join("search.checkpoint");
+    Options::parse_from(["explore", "model", "--checkpoint", path.to_str().unwrap()])
+}
+
+/// Explores until a limit, goes on from the checkpoint until the next one, and so to the end.
+fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: Option<&str>) -> (Exploration, Vec<End>) {
+    let dve = counters(6);
+    let checks = goal.map_or_else(Checks::default, |goal| with_goal(&dve, goal, Checks::default()));
+    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let (folder, device) = (TempDir::new().unwrap(), Device::cpu_with_threads(2));
+    let (options, initial) = (options(&folder), dve.model.initial_state());
+    let identity = || Identity::of(&dve.model, &checks);
+    let checkpoints = Checkpoints::of(&options, identity(), TableKind::Tree, 0).unwrap();
+    let mut ends = Vec::new();
+    for limits in limits {
+        let (table, begin) = match ends.len() {
+            0 => {
+                let table = VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&device).unwrap();
+                (table, Begin::Initial(&initial))
+            }
+            _ => {
+                let opened = Opened::open(&checkpoints.path).unwrap();
+                assert_eq!(opened.table_of(&identity(), dve.model.layout.words, TableKind::Auto).unwrap(), TableKind::Tree);
+                let (table, resumed) = opened.load(&device, &interpreted, limits.bytes).unwrap();
+                (table, Begin::Resumed(resumed))
+            }
+        };
+        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let exploration = engine.search(begin, None, Some(&checkpoints)).unwrap();
+        ends.push(exploration.end);
+        if !can_go_on(&exploration) {
+            assert_eq!(table.len().unwrap(), exploration.counts.states);
+            return (exploration, ends);
+        }
+        assert!(checkpoints.last().error.is_none());
+    }
+    panic!("{ends:?}");
+}
+
+/// All states, as in one go.
+fn all() -> Counts {
+    Counts { states: 46_656, transitions: 233_280, deadlocks: 1, levels: 31, widest_level: 4332, waiting: 0, overflows: 0 }
+}
+
+fn in_every_table(limits: impl Fn(u64) -> Limits + Copy, slots: u64) -> [Vec<End>; 3] {
+    let limits = || (0..100).map(limits);
+    let explorations = [
+        in_turns::<Bucket>(limits(), slots, None),
+        in_turns::<Tree>(limits(), slots, None),
+        in_turns::<CompactTree>(limits(), slots, None),
+    ];
+    explorations.map(|(exploration, ends)| {
+        assert_eq!((exploration.counts, exploration.end), (all(), End::Complete), "{ends:?}");
+        ends
+    })
+}
+
+#[test]
+fn searches_go_on_from_every_level() {
+    // No round begins with as many, so each ends some levels later.
+    for ends in in_every_table(|turn| Limits { states: 1 << turn.min(40), ..Limits::NONE }, 64) {
+        assert!(ends.len() > 10 && ends[0] == End::States, "{ends:?}");
+    }
+}
+
+#[test]
+fn searches_go_on_when_the_table_was_full() {
+    // There is memory for no larger table the first times: states are rejected, and kept.
+    for ends in in_every_table(|turn| Limits { bytes: 150_000 << turn, ..Limits::NONE }, 2000) {
+        assert!(ends.len() > 1 && ends[0] == End::Memory, "{ends:?}");
+    }
+}
+
+#[test]
+fn searches_go_on_when_they_were_stopped_in_a_level() {
+    /// How often it was asked since the search went on.
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    fn stop() -> Option<Stop> {
+        // Relaxed: only the number matters.
+        (ASKED.fetch_add(1, Ordering::Relaxed) >= 40).then_some(Stop::Interrupted)
+    }
+    let limits = |turn| {
+        ASKED.store(0, Ordering::Relaxed);
+        Limits { stop: if turn < 90 { stop } else { || None }, ..Limits::NONE }
+    };
+    for ends in in_every_table(limits, 64) {
+        assert!(ends.len() > 3 && ends[0] == End::Stopped(Stop::Interrupted), "{ends:?}");
+    }
+}
+
+#[test]
+fn what_was_found_stays_found() {
+    let limits = |turn: u64| Limits { states: 1 << turn.min(40), ..Limits::NONE };
+    let (exploration, ends) = in_turns::<Tree>((0..100).map(limits), 64, Some("P_0.x == 2 and P_1.x == 2"));
+    assert_eq!((exploration.counts, exploration.end), (all(), End::Complete), "{ends:?}");
+    let found = exploration.found.unwrap();
+    assert_eq!((found.level, found.violation), (4, Violation::Condition(0)));
+}
+
+#[test]
+fn what_killed_processes_left_is_removed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.checkpoint");
+    // No process has the first number; the second one always runs.
+    let parts =
+        [".a.checkpoint.4000000000.part", ".a.checkpoint.1.part", ".a.checkpoint.x.part"].map(|name| folder.path().join(name));
+    parts.iter().for_each(|part| std::fs::write(part, "part").unwrap());
+    file::ensure_can_be_written(&path).unwrap();
+    let is_there = parts.map(|part| part.exists());
+    assert_eq!((is_there[0], is_there[2], path.exists()), (false, true, false));
+    assert!(is_there[1] || cfg!(not(unix)));
+    // A file that cannot be filled is not there, and the one before is as it was.
+    file::write(&path, |to| file::put(to, &json!({}), &[&[1, 2]])).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    file::write(&path, |_| bail!("no")).unwrap_err();
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let left: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.part", std::process::id()))), "{left:?}");
+}
+
+#[test]
+fn every_changed_byte_and_every_end_is_found() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.checkpoint");
+    let words: Vec<u32> = (0..300_000).collect();
+    file::write(&path, |to| file::put(to, &json!({ "a": 1 }), &[&words[..5], &words[5..]])).unwrap();
+    let read = || {
+        let mut reading = Reading::open(&path)?;
+        let read = reading.words(300_000)?;
+        reading.end().map(|()| read)
+    };
+    assert_eq!(read().unwrap(), words);
+    let bytes = std::fs::read(&path).unwrap();
+    let places = (0..40).chain((40..bytes.len()).step_by(9973)).chain([bytes.len() - 1]);
+    for place in places {
+        let mut changed = bytes.clone();
+        changed[place] ^= 0x10;
+        std::fs::write(&path, &changed).unwrap();
+        let error = format!("{:#}", read().unwrap_err());
+        assert!(["damaged", "no checkpoint", "version", "cut off"].iter().any(|word| error.contains(word)), "{place}: {error}");
+        std::fs::write(&path, &bytes[..place]).unwrap();
+        let error = format!("{:#}", read().unwrap_err());
+        assert!(["cut off", "fewer than 8"].iter().any(|word| error.contains(word)), "{place}: {error}");
+    }
+    std::fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
+    assert!(read().unwrap_err().to_string().contains("after its end"));
+}

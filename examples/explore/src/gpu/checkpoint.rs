@@ -1,0 +1,105 @@
+//! Checkpoints of the engine on the GPU: written between two launches, at the beginning of a level; or in one that found the
+//! table full, which is done again then.
+
+use super::{Engine, NONE, Offers, Progress, Search, room_for};
+use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
+use crate::engine::{Counts, Found};
+use anyhow::{Context, Result, ensure};
+use warpset::Storage;
+use warpset::gpu::DeviceBatch;
+
+/// States that are copied at a time.
+const PIECE: usize = 1 << 22;
+
+impl<'a, S: Storage> Engine<'a, S> {
+    /// Where the search is to be kept, and where it goes on.
+    pub fn keep_in(&mut self, checkpoints: Option<&'a Checkpoints>, resumed: Option<Resumed>) {
+        (self.checkpoints, self.resumed) = (checkpoints, resumed);
+    }
+
+    /// Writes a checkpoint. That there is no memory for it is told, and no error.
+    pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &Progress, found: Option<&Found>) -> Result<()> {
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        // A level that is done again counts from before it; its successors that are stored are of the next one.
+        let [transitions, deadlocks, overflows] = match offers.full {
+            0 => [search.transitions, search.deadlocks, search.overflows],
+            _ => search.before,
+        };
+        let counts = Counts {
+            states: progress.dropped + offers.new_references,
+            transitions,
+            deadlocks,
+            levels: search.levels,
+            widest_level: search.widest,
+            waiting: search.last - search.first,
+            overflows,
+        };
+        let lists = [search.first..search.last, search.last..offers.new_references];
+        let [Some(level), Some(next)] = [self.words(progress, &lists[0])?, self.words(progress, &lists[1])?] else {
+            checkpoints.fail(&counts, "there is no memory for the states of its level");
+            return Ok(());
+        };
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &[&level], next: &next, offered: &[] });
+        Ok(())
+    }
+
+    /// The words of states by their places in the order; none if there is no memory for them, or the order is lost.
+    fn words(&self, progress: &Progress, states: &std::ops::Range<u64>) -> Result<Option<Vec<u32>>> {
+        let (begin, end) = (states.start as usize, states.end as usize);
+        let mut all = Vec::new();
+        if progress.order.len() < end || all.try_reserve_exact((end - begin) * self.table.width()).is_err() {
+            return Ok(None);
+        }
+        for first in (begin..end).step_by(PIECE) {
+            let piece = progress.order.slice(first..(first + PIECE).min(end));
+            let Some(words) = self.kernel.states(self.table, &self.stream, &piece)? else { return Ok(None) };
+            all.extend(self.stream.clone_dtoh(&words)?);
+        }
+        Ok(Some(all))
+    }
+
+    /// Finds the states of a search in its table, which was loaded.
+    pub(super) fn begin_again(&self, resumed: &Resumed) -> Result<Progress> {
+        let width = self.table.width();
+        let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
+        let order = room_for::<u64>(&self.stream, self.table.slots())?;
+        let mut order = order.with_context(|| format!("there is no memory for a list of {} states", self.table.slots()))?;
+        let mut at = 0;
+        for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
+            let count = words.len() / width;
+            let states = self.stream.clone_htod(words)?;
+            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
+            let mut references = order.slice_mut(at..at + count);
+            let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
+            self.table.find_device(&self.stream, batch)?;
+            ensure!(self.read(&found)?.hits == count as u64, "states of its level are not in its table");
+            at += count;
+        }
+        let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
+        let search = Search {
+            last: waiting as u64,
+            tile: self.kernel.tile(waiting),
+            levels,
+            widest: widest_level,
+            transitions,
+            deadlocks,
+            overflows,
+            before: [transitions, deadlocks, overflows],
+            found: NONE,
+            faulty: NONE,
+            ..Search::default()
+        };
+        let listed = (waiting + next) as u64;
+        let offers = Offers { new_references: listed, ..Offers::default() };
+        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
+        Ok(Progress { order, starts: None, offers, search, dropped: states - listed })
+    }
+}
+
+impl super::Kernel {
+    /// States that a block takes at a time of a level of so many, as at the ends of levels (explore.cu).
+    fn tile(&self, states: usize) -> u64 {
+        let (blocks, warps) = (self.launch.grid_dim.0 as usize, self.launch.block_dim.0 as usize / 32);
+        (32 * ((states / blocks + 32) / 32).min(warps)) as u64
+    }
+}
