@@ -348,10 +348,13 @@ unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
             Ok(())
         }
         #[cfg(feature = "cuda")]
-        // SAFETY: the caller's.
-        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => unsafe {
-            crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream)
-        },
+        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => {
+            if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
+                crate::backend::cuda::let_reach_each_other(one, other);
+            }
+            // SAFETY: the caller's.
+            unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
+        }
     }
 }
 
