@@ -11,7 +11,8 @@
 //!
 //! `cargo bench --bench cluster` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
 //! WARPSET_BENCH_WIDTHS=2,8 measures only these, WARPSET_BENCH_RANKS=1,2 only these; WARPSET_BENCH_TRANSPORT=nccl connects the
-//! ranks by NCCL instead of by copies (with the feature `nccl`; set NCCL_NVLS_ENABLE=0).
+//! ranks by NCCL instead of by copies (with the feature `nccl`; set NCCL_NVLS_ENABLE=0). Ranks ask for tallies and no more;
+//! with WARPSET_BENCH_OUTCOMES=1 for the outcome of each vector, which then come back from its owner.
 
 use std::time::Instant;
 use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
@@ -76,7 +77,8 @@ struct Measured {
 /// Where a rank's vectors are.
 enum Input {
     Host(Vec<u32>),
-    Gpu(std::sync::Arc<CudaStream>, CudaSlice<u32>),
+    /// The vectors, and where their outcomes go, if they are wanted.
+    Gpu(std::sync::Arc<CudaStream>, CudaSlice<u32>, Option<CudaSlice<u8>>),
 }
 
 fn device_of(rank: usize, ranks: usize, gpus: usize) -> Result<Device> {
@@ -91,13 +93,15 @@ fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Tra
     let builder = BucketTable::builder(width).capacity((pool as f64 / FILL / ranks as f64) as u64);
     let mut table = Builder::new(builder).build(device, Boxed(connect()?))?;
     let words = draw(table.rank(), count, width, pool);
-    let input = match device.cuda_context() {
+    let mut input = match device.cuda_context() {
         None => Input::Host(words),
         Some(context) => {
             let stream = context.new_stream()?;
             let vectors = stream.clone_htod(&words)?;
+            let wants = std::env::var("WARPSET_BENCH_OUTCOMES").is_ok_and(|wants| wants == "1");
+            let outcomes = wants.then(|| stream.alloc_zeros::<u8>(count)).transpose()?;
             stream.synchronize()?;
-            Input::Gpu(stream, vectors)
+            Input::Gpu(stream, vectors, outcomes)
         }
     };
     let (mut times, mut waits) = (Vec::new(), Vec::new());
@@ -105,7 +109,7 @@ fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Tra
         table.clear()?;
         table.sum([0])?;
         let (start, before) = (Instant::now(), table.traffic().waited);
-        put(&mut table, &input, count)?;
+        put(&mut table, &mut input, count)?;
         // The end of all: what is measured is the slowest.
         table.sum([0])?;
         times.push(start.elapsed().as_secs_f64());
@@ -119,10 +123,14 @@ fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Tra
     Ok(Measured { put, waiting: median(waits.split_off(1)) / put, balance, transport })
 }
 
-fn put(table: &mut Table<Words, Bucket>, input: &Input, count: usize) -> Result<()> {
+fn put(table: &mut Table<Words, Bucket>, input: &mut Input, count: usize) -> Result<()> {
     let batch = match input {
         Input::Host(words) => table.find_or_put_many(words)?,
-        Input::Gpu(stream, vectors) => table.find_or_put_device(stream, DeviceBatch::new(vectors, count))?,
+        Input::Gpu(stream, vectors, outcomes) => {
+            let batch = DeviceBatch::new(vectors, count);
+            let batch = outcomes.iter_mut().fold(batch, |batch, outcomes| batch.outcomes(outcomes));
+            table.find_or_put_device(stream, batch)?
+        }
     };
     if batch.total.full > 0 { Err(format!("{} vectors were rejected", batch.total.full).into()) } else { Ok(()) }
 }

@@ -2,7 +2,7 @@
 
 use super::device::DeviceChoice;
 use super::exit;
-use super::numbers::{parse_count, parse_number, parse_time};
+use super::numbers::{parse_bytes, parse_count, parse_number, parse_time};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::{OsStr, OsString};
@@ -139,7 +139,7 @@ pub struct Options {
 
     /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; an
     /// error if one needs more [default: what is free]
-    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Limits")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     pub memory: Option<u64>,
 
     /// Ends it with an error when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.

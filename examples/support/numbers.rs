@@ -28,6 +28,27 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
 }
 
+/// A number of bytes: as a number, or with a unit: 3GiB, 512MiB, 1.5GB.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let units = [
+        ("KiB", (1u64 << 10) as f64),
+        ("MiB", (1u64 << 20) as f64),
+        ("GiB", (1u64 << 30) as f64),
+        ("TiB", (1u64 << 40) as f64),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+    ];
+    let Some((digits, factor)) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))) else {
+        return parse_count(text);
+    };
+    match parse_number(digits.trim_end()) {
+        Ok(number) if number * factor <= (1u64 << 53) as f64 => Ok((number * factor) as u64),
+        _ => Err("it is not a number of bytes like 1000000, 512M, 512MiB, 3G (3 x 10^9) or 3GiB, of at most 2^53".into()),
+    }
+}
+
 /// A time in seconds, or with a unit: 90, 1.5, 90s, 5m, 2h.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
@@ -53,6 +74,26 @@ mod tests {
         }
         for text in ["", "1.5", "-1", "k", "2^", "1e400", "2^54"] {
             assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        for (text, bytes) in [
+            ("3GiB", 3 << 30),
+            ("3 GiB", 3 << 30),
+            ("3GB", 3_000_000_000),
+            ("3G", 3_000_000_000),
+            ("1.5MiB", 3 << 19),
+            ("64KiB", 1 << 16),
+            ("2kB", 2000),
+            ("2^30", 1 << 30),
+            ("1000", 1000),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "GiB", "3Gi", "3GIB", "-3GiB", "3B", "1e9TiB"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
         }
     }
 

@@ -105,6 +105,9 @@ pub enum FaultKind {
 /// The time-out, if none is chosen: longer than what a rank may have to do between two messages.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// For how long a thread that waits does not sleep.
+const AWAKE: Duration = Duration::from_micros(50);
+
 impl Local {
     /// So many ranks, at least one, by number, whose calls wait for each other for two minutes at most.
     pub fn ranks(count: usize) -> Vec<Self> {
@@ -190,7 +193,8 @@ impl Local {
 
     /// Takes the next message from a rank.
     fn receive(&self, from: usize, use_it: impl FnOnce(&Content) -> Result<()>) -> Result<()> {
-        let deadline = Instant::now() + self.shared.timeout;
+        let began = Instant::now();
+        let deadline = began + self.shared.timeout;
         let at = from * self.shared.ranks + self.rank;
         let mut state = self.shared.lock();
         let message = loop {
@@ -210,7 +214,7 @@ impl Local {
                 }
                 Err(until) => {
                     let until = until.map_or(deadline, |until| until.min(deadline));
-                    state = self.shared.wait(state, until - now);
+                    state = self.shared.wait(state, began, until - now);
                     continue;
                 }
             }
@@ -231,7 +235,8 @@ impl Local {
     /// Waits until all memory that was sent has been copied; after an end of the connection, until nobody copies from it any
     /// more, or ever will.
     fn wait_until_taken(&self) -> Result<()> {
-        let deadline = Instant::now() + self.shared.timeout;
+        let began = Instant::now();
+        let deadline = began + self.shared.timeout;
         let own = self.rank * self.shared.ranks..(self.rank + 1) * self.shared.ranks;
         let mut state = self.shared.lock();
         loop {
@@ -239,7 +244,7 @@ impl Local {
             let now = Instant::now();
             match slow {
                 None if state.copied_from[self.rank] == 0 => return state.check(),
-                None => state = self.shared.wait(state, self.shared.timeout),
+                None => state = self.shared.wait(state, began, self.shared.timeout),
                 Some(_) if state.ended.is_some() => {
                     state.boxes[own.clone()].iter_mut().for_each(|messages| messages.retain(|message| !message.is_memory()));
                 }
@@ -249,7 +254,7 @@ impl Local {
                     state.end(rank, &text);
                     self.shared.changed.notify_all();
                 }
-                Some(_) => state = self.shared.wait(state, deadline - now),
+                Some(_) => state = self.shared.wait(state, began, deadline - now),
             }
         }
     }
@@ -260,7 +265,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+    /// Waits for a change, for so long at most. At first after `began` the thread only lets others run: to be woken takes it
+    /// longer than most messages take to come.
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, began: Instant, time: Duration) -> MutexGuard<'a, State> {
+        if began.elapsed() < AWAKE.min(time) {
+            drop(state);
+            std::thread::yield_now();
+            return self.lock();
+        }
         self.changed.wait_timeout(state, time).unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 }
@@ -336,10 +348,13 @@ unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
             Ok(())
         }
         #[cfg(feature = "cuda")]
-        // SAFETY: the caller's.
-        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => unsafe {
-            crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream)
-        },
+        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => {
+            if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
+                crate::backend::cuda::let_reach_each_other(one, other);
+            }
+            // SAFETY: the caller's.
+            unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
+        }
     }
 }
 

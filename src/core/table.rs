@@ -320,8 +320,8 @@ impl RawTable {
         self.ready()?.search(search, batch, &mut Progress::none())
     }
 
-    /// The same in the memory of the table's GPU, beside what is done on other streams: enqueues it. References are of the table's
-    /// generation.
+    /// The same in the memory of the table's GPU, beside what is done on other streams: enqueues it. References are of the
+    /// table's generation.
     ///
     /// # Safety
     ///

@@ -5,7 +5,7 @@ use crate::diagnostic::Severity;
 use crate::exit;
 use crate::language::Format;
 use crate::network::Reading;
-use crate::numbers::{parse_count, parse_time};
+use crate::numbers::{parse_bytes, parse_count, parse_time};
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ index outside its array and a division by zero are faults of the model, and end 
 
 States are compared as a whole: none is taken for another, as by a hash of it, so counts are exact.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
 
 Ctrl-C ends the exploration with a report of what was found until then.
 ";
@@ -190,7 +190,7 @@ pub struct Options {
 
     /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 %
     /// of what is free]
-    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = "Table")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
     pub memory: Option<u64>,
 
     /// Keeps the search in this file, so that --resume can go on with it: now and then, and when a limit, --timeout or Ctrl-C

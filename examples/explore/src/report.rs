@@ -170,7 +170,7 @@ impl Report<'_> {
             "seconds_compile": time.compile.as_secs_f64(),
             "seconds_path": time.path.as_secs_f64(),
             "table": self.spec.to_string(),
-            "device": self.device.to_string(),
+            "device": self.devices(),
             "engine": self.engine,
             "ranks": self.ranks.as_ref().map(Numbers::json),
             "words": self.model.layout.words,
@@ -208,13 +208,17 @@ impl Report<'_> {
         report
     }
 
+    fn devices(&self) -> String {
+        self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
+    }
+
     pub fn text(&self) -> String {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
         let count = |number| HumanCount(number).to_string();
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         let mut rows = vec![
             ("model", format!("{} ({} words a state)", self.model.source.name, self.model.layout.words)),
-            ("device", format!("{}, {}", self.device, self.engine)),
+            ("device", format!("{}, {}", self.devices(), self.engine)),
             ("table", self.spec.to_string()),
             ("", String::new()),
             ("states", count(counts.states)),

@@ -7,7 +7,8 @@ use super::{Gpu, cuda, pass, undisturbed};
 use crate::cluster::{ABI, Kernel, Line, ROUNDS};
 use crate::{Error, Result};
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 /// A rank's kernels, and the streams that they are enqueued on.
 pub(crate) struct ClusterGpu {
@@ -100,6 +101,29 @@ pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
     bind(stream)?;
     // SAFETY: the context is current, and the stream borrowed.
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for what is sent"))
+}
+
+/// Lets each of two GPUs of this process use the other's memory, once, where they can: then copies between them do not pass
+/// through the host. Where they cannot, copies do, and are as good.
+pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
+    static KNOWN: Mutex<BTreeSet<[usize; 2]>> = Mutex::new(BTreeSet::new());
+    let [a, b] = [one, other].map(CudaStream::context);
+    let pair = [a.cu_ctx() as usize, b.cu_ctx() as usize];
+    let pair = [pair[0].min(pair[1]), pair[0].max(pair[1])];
+    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if a.ordinal() == b.ordinal() || !known.insert(pair) {
+        return;
+    }
+    for (own, peer, stream) in [(a, b, one), (b, a, other)] {
+        let (mut can, devices) = (0, (own.cu_device(), peer.cu_device()));
+        // SAFETY: the answer has memory; both devices are there.
+        let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, devices.0, devices.1) };
+        if asked == sys::CUresult::CUDA_SUCCESS && can != 0 && bind(stream).is_ok() {
+            // SAFETY: both contexts live, and this one is current. That it is so already is an error as good as none; with any
+            // other, copies are as they were.
+            let _ = unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) };
+        }
+    }
 }
 
 /// Copies between any two places that the driver can reach, on a stream of the receiver's, or of the sender's if the receiver is

@@ -15,7 +15,7 @@ mod store;
 mod values;
 mod workspace;
 
-pub(crate) use cluster::{ClusterGpu, copy_anywhere, wait_for};
+pub(crate) use cluster::{ClusterGpu, copy_anywhere, let_reach_each_other, wait_for};
 pub(crate) use gpu::Gpu;
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use store::CudaStore;

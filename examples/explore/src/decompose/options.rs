@@ -2,7 +2,7 @@
 
 use crate::device::DeviceChoice;
 use crate::exit;
-use crate::numbers::{parse_count, parse_time};
+use crate::numbers::{parse_bytes, parse_time};
 use crate::read::Format;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub struct Options {
     pub output_end_components: Option<PathBuf>,
 
     /// Bytes of the machine's memory that the graph and the arrays beside it may take [default: what is free]
-    #[arg(long, value_name = "BYTES", value_parser = parse_count)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 
     /// Ends with an error when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.

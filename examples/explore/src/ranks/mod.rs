@@ -110,7 +110,8 @@ impl Task<'_> {
         let Self { options, interpreted, warnings, outputs, device } = self;
         let limits = limits(options, device);
         // What there is of memory is said of a device.
-        let limits = Limits { bytes: limits.bytes.saturating_mul(ranks.devices()?), ..limits };
+        let (own, others) = ranks.devices()?;
+        let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
         let start = Instant::now();
         let exploration = {
             let progress = Progress::new(options.progress);
@@ -154,11 +155,11 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
     }
 
     fn numbers(&mut self) -> Result<Numbers> {
-        self.agreed(Numbers::of)
+        Ok(Numbers { devices: self.devices_text()?, ..self.agreed(Numbers::of)? })
     }
 
-    /// How many devices the ranks are on: those of other processes each on one of its own.
-    fn devices(&self) -> Result<u64> {
+    /// The devices of the ranks of this process, and how many ranks others have, each on a device of its own.
+    fn devices(&self) -> Result<(Vec<&Device>, usize)> {
         let mut own: Vec<&Device> = Vec::new();
         for member in &self.members {
             let device = member.table()?.local().device();
@@ -167,8 +168,17 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
                 own.push(device);
             }
         }
-        let others = self.members[0].table()?.ranks() - self.members.len();
-        Ok((own.len() + others) as u64)
+        Ok((own, self.members[0].table()?.ranks() - self.members.len()))
+    }
+
+    fn devices_text(&self) -> Result<String> {
+        let (own, others) = self.devices()?;
+        let own = own.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
+        Ok(match others {
+            0 => own,
+            1 => format!("{own} + that of another process"),
+            _ => format!("{own} + those of {others} other processes"),
+        })
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Numbers {
     pub waited: f64,
     /// Of all tables as of one; without the lengths of probe sequences.
     pub stats: Stats,
+    /// Those that the ranks are on, as far as this process knows them.
+    pub devices: String,
 }
 
 impl Numbers {
@@ -39,7 +41,14 @@ impl Numbers {
         }
         let balance = if stats.stored == 0 { 1.0 } else { of_ranks.balance() };
         let states = of_ranks.ranks.iter().map(|rank| rank.stored).collect();
-        Ok(Self { states, balance, bytes_exchanged, waited: waited.iter().sum::<u64>() as f64 * 1e-9, stats })
+        Ok(Self {
+            states,
+            balance,
+            bytes_exchanged,
+            waited: waited.iter().sum::<u64>() as f64 * 1e-9,
+            stats,
+            devices: String::new(),
+        })
     }
 
     fn mean_waited(&self) -> f64 {
