@@ -117,8 +117,8 @@ pub fn compile_dense_kernels(width: usize, compute_capability: (u32, u32)) -> Re
     compile_spec(Spec::bucket(width, chunk_bytes(compute_capability))?.dense(), compute_capability)
 }
 
-/// Compiles CUDA C++ of your own for a bucket table, or for a tree table with the default strategy, as [`Table::compile`] does,
-/// but for a GPU that need not be there. `name` is for messages.
+/// Compiles CUDA C++ of your own for a bucket table, a tree table with the default strategy, or an indexed table whose index has
+/// slots of 32 bits, as [`Table::compile`] does, but for a GPU that need not be there. `name` is for messages.
 ///
 /// # Errors
 ///
@@ -131,6 +131,7 @@ fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spe
     let chunk_bytes = chunk_bytes(compute_capability);
     match S::CHOICE {
         Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
+        Choice::Indexed => Spec::indexed(width, 32, chunk_bytes),
         _ => Spec::bucket(width, chunk_bytes),
     }
 }

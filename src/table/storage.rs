@@ -175,6 +175,7 @@ impl Nodes for CompactTree {}
 pub trait Plain: Storage {}
 impl Plain for Bucket {}
 impl Plain for Tree {}
+impl Plain for Indexed {}
 
 /// What may be the argument of a kernel.
 #[cfg(feature = "cuda")]

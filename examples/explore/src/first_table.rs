@@ -68,6 +68,8 @@ fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
     let nodes = 8 / SLOTS_A_NODE;
     REFERENCE
         + match kind {
+            // A row, and a slot of the index, of 8 bytes where there are many.
+            TableKind::Indexed => words as u64 * 4 + 8,
             // No trees.
             _ if words <= 2 => words as u64 * 4,
             TableKind::Tree => 8 + nodes,
@@ -92,6 +94,7 @@ mod tests {
         assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
+        assert_eq!(slots(24 << 20, TableKind::Indexed, 2, 64), 1 << 20);
         // There are no more than 2^10 states.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);

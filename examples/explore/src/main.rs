@@ -88,7 +88,7 @@ use successors::{Interpreted, Successors};
 use switching::Switching;
 use threads::Threads;
 use warnings::Warnings;
-use warpset::{Bucket, CompactTree, Device, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)
@@ -207,6 +207,11 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table)?,
         _ => options.table.of(words),
     };
+    // What is kept of each state there lies by the number of its slot, and rows may have larger ones.
+    ensure!(
+        table != TableKind::Indexed || !is_about_runs,
+        "--table indexed is for searches of states: what is asked about runs needs another"
+    );
     let begun = opened.as_ref().map_or(0, Opened::levels);
     let checkpoints = identity.and_then(|identity| Checkpoints::of(options, identity, table, begun));
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
@@ -225,6 +230,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::Indexed => task.explore(VectorTable::<Indexed>::builder(words), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
         _ => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }

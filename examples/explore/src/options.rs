@@ -144,7 +144,7 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` takes trees for states of 8 words or more.
+    /// How states are stored. `auto` takes trees for states of 8 words or more, and else stores them as they are (bucket).
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableKind,
 
@@ -290,6 +290,8 @@ pub enum TableKind {
     Tree,
     /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
     TreeCompact,
+    /// As they are, in the order in which they are found, with an index: for searches of states.
+    Indexed,
 }
 
 /// Which runs are asked about.

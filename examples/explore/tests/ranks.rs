@@ -39,7 +39,7 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
     for name in MODELS {
         let (code, expected) = report(&model(name), &[]);
         for ranks in ["1", "2", "3", "5"] {
-            for table in ["bucket", "tree", "tree-compact"] {
+            for table in ["bucket", "tree", "tree-compact", "indexed"] {
                 let (of_ranks, found) = report(&model(name), &["--local-ranks", ranks, "--table", table, "--capacity", "64"]);
                 same(&found, &expected, &format!("{name} on {ranks} ranks, {table}"));
                 assert_eq!(of_ranks, code);

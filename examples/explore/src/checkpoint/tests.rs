@@ -8,7 +8,7 @@ use crate::stopping::Stop;
 use clap::Parser;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
-use warpset::{Bucket, CompactTree, Tree};
+use warpset::{Bucket, CompactTree, Indexed, Tree};
 
 fn options(folder: &TempDir) -> Options {
     let path = folder.path().join("search.checkpoint");
@@ -55,12 +55,13 @@ fn all() -> Counts {
     Counts { states: 46_656, transitions: 233_280, deadlocks: 1, levels: 31, widest_level: 4332, waiting: 0, overflows: 0 }
 }
 
-fn in_every_table(limits: impl Fn(u64) -> Limits + Copy, slots: u64) -> [Vec<End>; 3] {
+fn in_every_table(limits: impl Fn(u64) -> Limits + Copy, slots: u64) -> [Vec<End>; 4] {
     let limits = || (0..100).map(limits);
     let explorations = [
         in_turns::<Bucket>(limits(), slots, None),
         in_turns::<Tree>(limits(), slots, None),
         in_turns::<CompactTree>(limits(), slots, None),
+        in_turns::<Indexed>(limits(), slots, None),
     ];
     explorations.map(|(exploration, ends)| {
         assert_eq!((exploration.counts, exploration.end), (all(), End::Complete), "{ends:?}");

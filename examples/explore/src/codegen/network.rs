@@ -115,7 +115,11 @@ pub fn tables(model: &Model) -> Vec<u32> {
     words
 }
 
-fn put_rules(Listed { rules, leading, of_labels }: &Listed, plan: &RulesPlan, put: &mut impl FnMut(usize, &[u32])) {
+fn put_rules(
+    Listed { rules, leading, label_offsets, of_labels }: &Listed,
+    plan: &RulesPlan,
+    put: &mut impl FnMut(usize, &[u32]),
+) {
     for (id, (leading, places)) in leading.iter().zip(&plan.led).enumerate() {
         put(id * COMPONENT_WORDS + COMPONENT_WORDS - places.len(), &places.map(|place| place as u32));
         [&leading.offsets, &leading.rules].into_iter().zip(places).for_each(|(values, at)| put(*at, values));
@@ -128,15 +132,11 @@ fn put_rules(Listed { rules, leading, of_labels }: &Listed, plan: &RulesPlan, pu
             parts += 2;
         }
     }
-    let mut next = plan.of_labels + of_labels.len() + 1;
-    for (label, of_label) in of_labels.iter().enumerate() {
-        put(plan.of_labels + label, &[next as u32]);
-        for rule in of_label {
-            put(next, &[*rule as u32]);
-            next += 1;
-        }
+    let first = plan.of_labels + label_offsets.len();
+    for (label, offset) in label_offsets.iter().enumerate() {
+        put(plan.of_labels + label, &[first as u32 + offset]);
     }
-    put(plan.of_labels + of_labels.len(), &[next as u32]);
+    put(first, of_labels);
 }
 
 /// What steps of a network are found by, in namespace `explore`; or what there is instead.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
-use warpset::{Bucket, CompactTree, Device, Tree};
+use warpset::{Bucket, CompactTree, Device, Indexed, Tree};
 
 pub const NO_LIMITS: Limits = Limits::NONE;
 
@@ -109,6 +109,7 @@ fn tables_grow_in_between() {
             explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, slots),
             explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, slots),
             explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, slots),
+            explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, slots),
         ] {
             assert_eq!((exploration.counts, exploration.end), (expected, End::Complete), "{slots} slots");
         }
@@ -226,5 +227,7 @@ proptest! {
         prop_assert_eq!((of_tree.counts, of_tree.end), (expected, End::Complete));
         let of_compact_tree = explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, 64);
         prop_assert_eq!((of_compact_tree.counts, of_compact_tree.end), (expected, End::Complete));
+        let indexed = explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, 64);
+        prop_assert_eq!((indexed.counts, indexed.end), (expected, End::Complete));
     }
 }

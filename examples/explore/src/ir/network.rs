@@ -52,8 +52,9 @@ pub struct Listed {
     pub rules: Vec<Rule>,
     /// By component, the rules that it leads.
     pub leading: Vec<Leading>,
-    /// By label, the rules that have it.
-    pub of_labels: Vec<Vec<RuleId>>,
+    /// The rules that have a label l are `of_labels[label_offsets[l] .. label_offsets[l + 1]]`, ascending.
+    pub label_offsets: Vec<u32>,
+    pub of_labels: Vec<u32>,
 }
 
 /// A transition system in a network.
@@ -179,11 +180,9 @@ impl Network {
             |rule: &Rule| *rule.parts.iter().min_by(|one, other| share(one).total_cmp(&share(other))).expect("a rule has parts");
         let mut led: Vec<Vec<(u32, u32)>> = vec![Vec::new(); components.len()];
         let mut weights: Vec<Vec<u64>> = components.iter().map(|of| vec![0; of.table.label_count as usize]).collect();
-        let mut of_labels = vec![Vec::new(); labels.len()];
         for (id, rule) in rules.iter().enumerate() {
             let (component, label) = leader(rule);
             led[component as usize].push((label, id as u32));
-            of_labels[rule.label].push(id);
             let others = rule.parts.iter().filter(|part| part.0 != component);
             let most = others
                 .fold(1u64, |most, (other, label)| most.saturating_mul(u64::from(uses[*other as usize].1[*label as usize])));
@@ -201,7 +200,9 @@ impl Network {
             Leading { offsets, rules: led.into_iter().map(|(_, rule)| rule).collect(), most_steps: most.unwrap_or(0) }
         });
         let leading = leading.collect();
-        let network = Self { components, rules: Rules::Listed(Listed { rules, leading, of_labels }), labels: Arc::new(labels) };
+        let (label_offsets, of_labels) = by_label(&rules, labels.len());
+        let listed = Listed { rules, leading, label_offsets, of_labels };
+        let network = Self { components, rules: Rules::Listed(listed), labels: Arc::new(labels) };
         (network.most_steps() <= u64::from(u32::MAX)).then_some(network)
     }
 
@@ -329,8 +330,9 @@ impl Network {
         };
         match &self.rules {
             Rules::OfLabels { .. } => is_ready(&(0, label as u32)),
-            Rules::Listed(Listed { rules, of_labels, .. }) => {
-                of_labels[label].iter().any(|rule| rules[*rule].parts.iter().all(is_ready))
+            Rules::Listed(Listed { rules, label_offsets, of_labels, .. }) => {
+                let of_label = &of_labels[label_offsets[label] as usize..label_offsets[label + 1] as usize];
+                of_label.iter().any(|rule| rules[*rule as usize].parts.iter().all(is_ready))
             }
         }
     }
@@ -340,4 +342,20 @@ impl Network {
         // One that has but one state has no field.
         layout.variables[component.variable].map_or(component.table.initial, |field| field.get(state, 0) as u32)
     }
+}
+
+/// Where the rules of each of so many labels are, one after another; and these.
+fn by_label(rules: &[Rule], labels: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut offsets = vec![0; labels + 1];
+    rules.iter().for_each(|rule| offsets[rule.label + 1] += 1);
+    (0..labels).for_each(|label| offsets[label + 1] += offsets[label]);
+    let mut of_labels = vec![0; rules.len()];
+    // Each offset is moved to the end of its label's part, which is where the next one begins.
+    for (id, rule) in rules.iter().enumerate() {
+        of_labels[offsets[rule.label] as usize] = id as u32;
+        offsets[rule.label] += 1;
+    }
+    offsets.rotate_right(1);
+    offsets[0] = 0;
+    (offsets, of_labels)
 }

@@ -118,6 +118,10 @@ impl Labels {
         self.texts.get(number as usize)
     }
 
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
     /// All texts by their numbers, without what labels are found by.
     pub fn into_texts(self) -> Texts {
         self.texts

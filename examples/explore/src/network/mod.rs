@@ -459,12 +459,15 @@ impl<'a> Reader<'a> {
 
 /// The labels that rules have, by new numbers, which the rules get.
 fn only_used(rules: &mut [Step], labels: Labels) -> Texts {
-    let (mut used, mut numbers) = (Vec::new(), HashMap::new());
+    const NONE: u32 = u32::MAX;
+    let (mut used, mut numbers) = (Vec::new(), vec![NONE; labels.len()]);
     for rule in rules {
-        rule.label = *numbers.entry(rule.label).or_insert_with_key(|label| {
-            used.push(*label as u32);
-            used.len() - 1
-        });
+        let number = &mut numbers[rule.label];
+        if *number == NONE {
+            *number = used.len() as u32;
+            used.push(rule.label as u32);
+        }
+        rule.label = *number as usize;
     }
     used.into_iter().map(|label| labels.text(label)).collect()
 }
