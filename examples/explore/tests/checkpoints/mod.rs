@@ -26,11 +26,15 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
     let goal = "P_0.x == 5 and P_1.x == 3 and P_2.x == 1 and P_3.x == 7";
     let of_devices = if place.is_gpu() { &["gpu", "cpu:2"][..] } else { &["cpu:2"] };
     for most in ["1", "2", "5", "30", "300", "10k"] {
-        let (code, report) = place.json(&path, &["--max-states", most, "--checkpoint", name]);
-        assert_eq!((code, report["checkpoint"]["states"].as_u64()), (Some(3), report["states"].as_u64()), "{report}");
+        let (code, before) = place.json(&path, &["--max-states", most, "--checkpoint", name]);
+        assert_eq!(
+            (code, &before["checkpoint"]["states"], &before["resumed_states"]),
+            (Some(3), &before["states"], &Value::Null)
+        );
         for device in of_devices {
             let (code, report) = resumed(Place { device, ..place }, &path, &file, &[]);
             assert_eq!((code, counts(&report)), (Some(0), ALL), "{most} {device}");
+            assert!(report["resumed_states"].as_u64() >= before["states"].as_u64(), "{report}");
         }
     }
     // From one to the next one, in the same file; and by another engine, with other numbers of threads.

@@ -134,7 +134,7 @@ pub fn exported_state_spaces_are_models() {
         let mut texts = Vec::new();
         for (number, table) in TABLES.iter().enumerate() {
             let out = folder.path().join(format!("{number}.aut"));
-            let device = ["cpu:1", "cpu:2", "cpu:3"][number];
+            let device = ["cpu:1", "cpu:2", "cpu:3", "cpu:4"][number];
             let arguments = ["--table", table, "--capacity", "64", "--export", out.to_str().unwrap()];
             let (code, report) = json_on(device, &path, &arguments);
             let (code_again, again) = json(&out, &[]);
