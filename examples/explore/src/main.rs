@@ -324,6 +324,7 @@ impl Task<'_> {
             warnings: self.warnings,
             outputs: self.outputs,
             checkpoints: self.checkpoints.as_ref(),
+            known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
         };
         if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
@@ -380,6 +381,8 @@ struct Run<'a, S: Storage> {
     outputs: Outputs,
     checkpoints: Option<&'a Checkpoints>,
     resumed: Option<Resumed>,
+    /// States that a search which goes on had found before.
+    known: Option<u64>,
 }
 
 impl<S: Storage> Run<'_, S> {
@@ -407,7 +410,7 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted, question, possible, warnings, outputs, checkpoints, .. } = self;
+        let Self { options, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
         let device = table.device();
         let limits = limits(options, device);
         let start = Instant::now();
@@ -434,6 +437,7 @@ impl<S: Storage> Run<'_, S> {
             measurements,
             ranks: None,
             checkpoints,
+            known,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -454,6 +458,7 @@ struct Ending<'a> {
     measurements: Option<report::Measurements>,
     ranks: Option<ranks::Numbers>,
     checkpoints: Option<&'a Checkpoints>,
+    known: Option<u64>,
     exploration: &'a engine::Exploration,
 }
 
@@ -468,7 +473,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, measurements, ranks, checkpoints, exploration, .. } = self;
+        let Self { spec, stats, measurements, ranks, checkpoints, known, exploration, .. } = self;
         let Interpreted { interpreter, checks } = interpreted;
         let model = interpreter.model();
         let conclusion = match question {
@@ -523,6 +528,7 @@ impl Ending<'_> {
             recorded,
             exported,
             checkpoint: checkpoints.map(Checkpoints::report),
+            known,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         Ok(report.exit_code())

@@ -43,6 +43,8 @@ pub struct Report<'a> {
     pub exported: Option<Exported>,
     /// What has come of checkpoints, if they were asked for: text and JSON.
     pub checkpoint: Option<(String, Value)>,
+    /// States that were known before, of a search that goes on.
+    pub known: Option<u64>,
 }
 
 /// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
@@ -119,7 +121,7 @@ impl Report<'_> {
     }
 
     fn states_per_second(&self) -> f64 {
-        self.per_second(self.counts().states)
+        self.per_second(self.counts().states - self.known.unwrap_or(0))
     }
 
     fn per_second(&self, count: u64) -> f64 {
@@ -202,6 +204,7 @@ impl Report<'_> {
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
+        report["resumed_states"] = json!(self.known);
         report["checkpoint"] = json!(self.checkpoint.as_ref().map(|(_, json)| json));
         report["error"] = Value::Null;
         report["exit_code"] = self.exit_code().into();
@@ -240,6 +243,9 @@ impl Report<'_> {
         }
         if let Some(Exported { bytes }) = self.exported {
             rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
+        }
+        if let Some(known) = self.known {
+            rows.push(("resumed", format!("with {} states, which are among these", count(known))));
         }
         if let Some((text, _)) = &self.checkpoint {
             rows.push(("checkpoint", text.clone()));

@@ -137,6 +137,7 @@ impl Task<'_> {
             measurements: None,
             ranks: Some(numbers),
             checkpoints: None,
+            known: None,
             exploration: &exploration,
         };
         ending.report(&mut ranks, None, limits, engine, time)

@@ -134,7 +134,7 @@ pub fn exported_state_spaces_are_models() {
         let mut texts = Vec::new();
         for (number, table) in TABLES.iter().enumerate() {
             let out = folder.path().join(format!("{number}.aut"));
-            let device = ["cpu:1", "cpu:2", "cpu:3"][number];
+            let device = ["cpu:1", "cpu:2", "cpu:3", "cpu:4"][number];
             let arguments = ["--table", table, "--capacity", "64", "--export", out.to_str().unwrap()];
             let (code, report) = json_on(device, &path, &arguments);
             let (code_again, again) = json(&out, &[]);
@@ -306,4 +306,36 @@ pub fn networks_have_their_counts(folder: &Path) {
             }
         }
     });
+}
+
+/// A tree of so many inner states, each with two steps of labels of their own; states in the order of a search.
+fn tree_of_labels(inner: u64) -> String {
+    let step = |at: u64| format!("({}, \"STEP !{at}\", {})\n", at / 2, at + 1);
+    format!("des (0, {}, {})\n", 2 * inner, 2 * inner + 1) + &(0..2 * inner).map(step).collect::<String>()
+}
+
+/// A state space with a label for each transition is no larger model than another one: by every engine, with conditions on labels.
+pub fn each_transition_may_have_a_label(place: Place) {
+    let (_folder, path) = written_as("tree.aut", &tree_of_labels(20_000));
+    let engines: &[&str] = if place.is_gpu() { &["gpu", "interpreted"] } else { &["interpreted", "compiled"] };
+    for engine in engines {
+        let (code, report) = place.json(&path, &["--engine", engine]);
+        assert_eq!((code, counts(&report)), (Some(0), [40_001, 40_000, 20_001, 16, 16_384]), "{engine}");
+        // Step 38,000 is of state 19,000, which is 14 steps from the first one.
+        let (code, report) = place.json(&path, &["--engine", engine, "--goal", "enabled(\"STEP !38000\")"]);
+        let path = &report["path"];
+        assert_eq!((code, path["length"].as_u64()), (Some(1), Some(14)), "{engine}: {report}");
+        assert_eq!(path["steps"][13]["moves"][0]["label"], "STEP !18999", "{engine}");
+        assert_eq!(report["state"]["variables"]["tree"].as_u64(), Some(19_000));
+    }
+    let (code, report) = place.json(&path, &["--goal", "enabled(STEQ)"]);
+    assert_eq!((code, report.get("states")), (Some(2), None), "{report}");
+}
+
+pub fn labels_are_exported_as_they_were() {
+    let text = tree_of_labels(3000);
+    let (folder, path) = written_as("tree.aut", &text);
+    let out = folder.path().join("out.aut");
+    let (code, _) = json(&path, &["--export", out.to_str().unwrap()]);
+    assert_eq!((code, std::fs::read_to_string(out).unwrap()), (Some(0), text));
 }
