@@ -632,6 +632,7 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--engine", "gpu"], if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" }),
         (&["--cycles"], "--cycles is for --engine gpu"),
         (&["--engine", "compiled", "--cycles"], "--cycles is for --engine gpu"),
+        (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed is for searches of states"),
     ] {
         let output = explore(&model("peterson"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();

@@ -314,7 +314,8 @@ fn tree_of_labels(inner: u64) -> String {
     format!("des (0, {}, {})\n", 2 * inner, 2 * inner + 1) + &(0..2 * inner).map(step).collect::<String>()
 }
 
-/// A state space with a label for each transition is no larger model than another one: by every engine, with conditions on labels.
+/// A state space with a label for each transition is no larger model than another one: by every engine, with conditions on
+/// labels.
 pub fn each_transition_may_have_a_label(place: Place) {
     let (_folder, path) = written_as("tree.aut", &tree_of_labels(20_000));
     let engines: &[&str] = if place.is_gpu() { &["gpu", "interpreted"] } else { &["interpreted", "compiled"] };
