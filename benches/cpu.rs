@@ -1,7 +1,7 @@
 //! The CPU backend: batches from a slice, by width, threads and fill.
 //!
-//! Axes: words a vector {1, 2, 3, 4, 8, 16, 24, 32, 64} x threads {1, all cores} x fill {0.5, 0.9} x table {empty: each vector is
-//! offered twice on average; all seen}, and look-ups of vectors that are stored, and of others. Outcomes are written to buffers that
+//! Axes: words a vector {1, 2, 3, 4, 8, 16, 24, 32, 64} x threads {1, all cores} x fill {0.5, 0.9} x table {empty: each vector
+//! is offered twice on average; all seen}, and look-ups of vectors that are stored, and of others. Outcomes go to buffers that
 //! are used again. As many vectors as take 1 GiB, at most 2^24. Each figure is the median of 3 batches by the wall clock.
 //!
 //! `cargo bench --bench cpu` prints a Markdown table, in 10^6 vectors a second. WARPSET_BENCH_LOG2 sets the power of two of the
