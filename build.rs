@@ -29,6 +29,10 @@ fn cpu_tables() {
         .include("cuda/platform/cpu")
         // Tables are about memory: also a debug build of the crate wants its loops optimised.
         .opt_level(3)
-        .flag_if_supported("-fno-exceptions")
-        .compile("warpset_cpu");
+        .flag_if_supported("-fno-exceptions");
+    // Claims of 16 bytes, which are used where the processor has them.
+    if is("CARGO_CFG_TARGET_ARCH", "x86_64") {
+        build.flag_if_supported("-mcx16");
+    }
+    build.compile("warpset_cpu");
 }

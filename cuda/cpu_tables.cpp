@@ -1,7 +1,8 @@
 // The CPU backend's entry points: the kernels of every width behind one function, compiled by build.rs.
 //
-// Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled; wider vectors share kernels whose width
-// is a run-time value, where those loops are a small part of the work.
+// Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled, for each way in which slots can lie. Wider
+// vectors in padded slots of 20 to 32 and of 64 words share kernels by slot; all others have kernels whose loops are as long as
+// a run-time value says.
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/bucket/table.cuh"
@@ -19,21 +20,62 @@ struct Geometry {
         batch_view_bytes, search_workspace_bytes;
 };
 
-// Calls `use(shape)` with the shape for a width.
+// How slots for vectors lie. Mirrored by `SlotsOf` in src/backend/cpu.rs.
+struct SlotsOf {
+    u32 words;  // of a slot, more than a vector has if it is padded
+    u32 chunk_bytes;
+};
+
+constexpr bool has_chunks_of_16 = WARPSET_CLAIMS_16_BYTES;
+
+// Calls `use(shape)` with the shape for a width from 17 on.
+template <class Use>
+void with_wide_shape(u32 width, SlotsOf slots, Use use)
+{
+    if constexpr (has_chunks_of_16) {
+        if (slots.chunk_bytes == 16) {
+            switch (slots.words) {
+                case 20: return use(SlotShape<20>{width});
+                case 24: return use(SlotShape<24>{width});
+                case 28: return use(SlotShape<28>{width});
+                case 32: return use(SlotShape<32>{width});
+                case 64: return use(SlotShape<64>{width});
+                default: return use(DynamicShape<16>{width, slots.words});
+            }
+        }
+    }
+    use(DynamicShape<8>{width, slots.words});
+}
+
+// Calls `use(shape)` with the shape for a width. Lines are those of `Spec::bucket`.
 template <u32 width_words = 1, class Use>
-void with_shape(u32 width, Use use)
+void with_shape(u32 width, SlotsOf slots, Use use)
 {
     if constexpr (width_words > 16) {
-        use(DynamicShape{width});
+        with_wide_shape(width, slots, use);
     } else {
-        if (width == width_words)
-            use(StaticShape<width_words, 8, 64>{});
-        else
-            with_shape<width_words + 1>(width, use);
+        if (width != width_words) return with_shape<width_words + 1>(width, slots, use);
+        if constexpr (has_chunks_of_16) {
+            constexpr u32 line_bytes = width_words <= 2 ? 32 : 64;
+            constexpr u32 padded_words = width_words <= 2 ? width_words : (width_words + 3) / 4 * 4;
+            if (slots.chunk_bytes == 16) {
+                if (slots.words == padded_words) return use(StaticShape<width_words, 16, line_bytes, padded_words>{});
+                if constexpr (padded_words > width_words) return use(StaticShape<width_words, 16, line_bytes>{});
+            }
+        }
+        use(StaticShape<width_words, 8, 64>{});
     }
 }
 
-using RootShape = StaticShape<2, 8, 64>;
+// The same for the roots of trees.
+template <class Use>
+void with_root_shape(SlotsOf slots, Use use)
+{
+    if (slots.chunk_bytes == 16)
+        use(StaticShape<2, 16, 32>{});
+    else
+        use(StaticShape<2, 8, 64>{});
+}
 
 // Which view a table has. The order is that of `TableKind` in src/backend/cpu.rs.
 enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
@@ -44,6 +86,7 @@ struct View {
     TableKind kind;
     Pairing pairing;  // of a tree table
     u32 slot_bits;    // of a compact or an indexed table
+    SlotsOf slots;    // of others
 
     template <class ViewOfKind>
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }
@@ -73,8 +116,10 @@ void with_tree(const View& view, Use use)
 {
     const TreeView& tree = view.as<TreeView>();
     const auto use_as = [&](auto strategy) {
-        using Table = TreeTable<BucketTable<RootShape>, 0, decltype(strategy)>;
-        use(Table{BucketTable<RootShape>::of(tree.roots), {tree.nodes}, tree.nodes.width});
+        with_root_shape(view.slots, [&](auto shape) {
+            using Roots = BucketTable<decltype(shape)>;
+            use(TreeTable<Roots, 0, decltype(strategy)>{Roots::of(tree.roots), {tree.nodes}, tree.nodes.width});
+        });
     };
     switch (view.pairing) {
         case Pairing::Neighboured: return use_as(Strategy<Lanes::One, Pairing::Neighboured, Workspace::Registers>{});
@@ -123,7 +168,7 @@ void with_table(const View& view, Use use)
 {
     switch (view.kind) {
         case TableKind::Bucket:
-            return with_shape(view.as<TableView>().width, [&](auto shape) {
+            return with_shape(view.as<TableView>().width, view.slots, [&](auto shape) {
                 use(BucketTable<decltype(shape)>{view.as<TableView>(), {shape}});
             });
         case TableKind::Tree: return with_tree(view, use);
@@ -154,11 +199,14 @@ using namespace warpset;
 
 extern "C" {
 
+// Bytes of the largest chunk that was compiled for; not every processor has it.
+u32 warpset_cpu_most_chunk_bytes() { return has_chunks_of_16 ? 16 : 8; }
+
 // `slot_bits`: of a compact table, of a tree's compact roots, or of an index.
-void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_bits, Geometry* geometry)
+void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_words, u32 chunk_bytes, u32 slot_bits, Geometry* geometry)
 {
     const auto of_shape = [&](u32 words, u64 view_bytes) {
-        with_shape(words, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, view_bytes); });
+        with_shape(words, {slot_words, chunk_bytes}, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, view_bytes); });
     };
     const auto of_slots = [&](u64 view_bytes) {
         with_slots(slot_bits, [&](auto* type) {

@@ -215,7 +215,7 @@ impl Device {
     pub(crate) fn chunk_bytes(&self) -> u32 {
         match &self.machine {
             #[cfg(feature = "cpu")]
-            Machine::Cpu { .. } => 8,
+            Machine::Cpu { .. } => crate::backend::cpu::chunk_bytes(),
             #[cfg(feature = "cuda")]
             Machine::Cuda(gpu) => gpu.chunk_bytes(),
         }

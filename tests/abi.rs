@@ -20,10 +20,17 @@ mod tables {
     #[test]
     fn no_width_wastes_memory() {
         let device = Device::cpu_with_threads(1);
-        for width in 1..=256 {
-            let vector_bytes = 4 * width as u64;
+        for (width, dense) in (1..=256).flat_map(|width| [(width, true), (width, false)]) {
             for capacity in [1, 2, 3, 15, 16, 17, 100, 1000] {
-                let table = BucketTable::new(&device, width, capacity).unwrap();
+                let table = BucketTable::builder(width).capacity(capacity).dense(dense).build(&device).unwrap();
+                let slot_words = table.spec().slot_words();
+                if dense {
+                    assert_eq!(slot_words, width);
+                } else {
+                    let padded = if table.spec().chunk_bytes() == 16 && width > 2 { width.next_multiple_of(4) } else { width };
+                    assert_eq!(slot_words, padded);
+                }
+                let vector_bytes = 4 * slot_words as u64;
                 let (slots, bytes) = (table.slots(), table.bytes());
                 assert!(slots >= capacity, "width {width}: {slots} slots, not {capacity}");
                 let waste = bytes.checked_sub(slots * vector_bytes).expect("a slot holds a vector");
@@ -42,8 +49,9 @@ mod tables {
     #[test]
     fn specs_say_what_the_cpu_does() {
         let spec = BucketTable::new(&Device::cpu(), 7, 10).unwrap().spec();
-        assert_eq!((spec.width(), spec.chunk_bytes(), spec.line_bytes()), (7, 8, 64));
-        for number in [7, 8, 64] {
+        assert_eq!((spec.width(), spec.line_bytes()), (7, 64));
+        assert!([8, 16].contains(&spec.chunk_bytes()));
+        for number in [7, spec.chunk_bytes(), 64] {
             assert!(spec.to_string().contains(&number.to_string()), "{number} is not in: {spec}");
         }
     }
@@ -53,8 +61,8 @@ mod tables {
     #[test]
     fn every_word_of_every_width_has_a_place_of_its_own() {
         let device = Device::cpu_with_threads(1);
-        for width in 1..=256 {
-            let table = BucketTable::builder(width).capacity(33).seed(4).build(&device).unwrap();
+        for (width, dense) in (1..=256).flat_map(|width| [(width, false), (width, true)]) {
+            let table = BucketTable::builder(width).capacity(33).dense(dense).seed(4).build(&device).unwrap();
             let slots = table.slots() as usize;
             let vectors: Vec<u32> = (1..=(slots * width) as u32).map(|word| word.wrapping_mul(0x9E37_79B1)).collect();
             let batch = table.find_or_put_many_with(&vectors, Request::new().references(true)).unwrap();

@@ -1,6 +1,9 @@
 //! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
+mod claims;
 mod parts;
+
+pub(crate) use claims::chunk_bytes;
 
 use super::reserved::Reserved;
 use crate::core::batch::{HostBatch, Progress};
@@ -28,6 +31,22 @@ struct CpuView {
     pairing: u32,
     /// Bits a slot, in a compact or an indexed table.
     slot_bits: u32,
+    slots: SlotsOf,
+}
+
+/// How slots for vectors lie. `warpset::SlotsOf` of cpu_tables.cpp.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SlotsOf {
+    /// Words a slot, which is more than a vector has if it is padded.
+    words: u32,
+    chunk_bytes: u32,
+}
+
+impl SlotsOf {
+    fn spec(spec: Spec) -> Self {
+        Self { words: spec.slot_words() as u32, chunk_bytes: spec.chunk_bytes() as u32 }
+    }
 }
 
 /// `warpset::TableKind` of cpu_tables.cpp.
@@ -42,8 +61,8 @@ enum TableKind {
 }
 
 impl CpuView {
-    /// Points to `view`, which must outlive the call that it is for.
-    fn of(view: &View) -> Self {
+    /// Of a table of that spec. Points to `view`, which must outlive the call that it is for.
+    fn of(spec: Spec, view: &View) -> Self {
         let (kind, pairing, slot_bits) = match view {
             View::Bucket(_) => (TableKind::Bucket, 0, 0),
             View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
@@ -51,12 +70,19 @@ impl CpuView {
             View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
             View::Indexed { slot_bits, .. } => (TableKind::Indexed, 0, *slot_bits),
         };
-        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits }
+        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits, slots: SlotsOf::spec(spec) }
     }
 }
 
 unsafe extern "C" {
-    fn warpset_cpu_geometry(kind: TableKind, width: u32, slot_bits: u32, geometry: *mut Geometry);
+    fn warpset_cpu_geometry(
+        kind: TableKind,
+        width: u32,
+        slot_words: u32,
+        chunk_bytes: u32,
+        slot_bits: u32,
+        geometry: *mut Geometry,
+    );
     fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
     fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
     fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
@@ -140,7 +166,10 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
-    unsafe { warpset_cpu_geometry(kind, spec.width, slot_bits, &mut geometry) };
+    unsafe {
+        let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
+        warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);
+    }
     geometry.check_abi(spec);
     geometry
 }
@@ -155,9 +184,10 @@ pub(crate) fn quotient(
     key: u64,
 ) -> (u32, u64, u64) {
     let view = View::Compact { view: compact, slot_bits };
+    let spec = Spec::compact(20, slot_bits, false, 8).expect("bits that slots have");
     let (mut bucket, mut code, mut back) = (0, 0, 0);
     // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
-    unsafe { warpset_cpu_quotient(&CpuView::of(&view), level, function, key, &mut bucket, &mut code, &mut back) };
+    unsafe { warpset_cpu_quotient(&CpuView::of(spec, &view), level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
 }
 
@@ -262,7 +292,7 @@ impl CpuStore {
         in_pieces(self.threads, shares, |share| {
             // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
             // of it, which nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&CpuView::of(view), share, shares) };
+            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, view), share, shares) };
         });
     }
 
@@ -286,7 +316,7 @@ impl CpuStore {
             // SAFETY: `holes` has `room` elements, each of which is written by the one thread to which `count` has given its
             // number; both outlive the threads. The table's memory is read and atomically only.
             unsafe {
-                let view = CpuView::of(&self.view);
+                let view = CpuView::of(self.spec, &self.view);
                 let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
                 warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, room, count);
             }
@@ -304,7 +334,7 @@ impl CpuStore {
             // SAFETY: the references are borrowed, and each is checked before its row is read; `invalid` is added to atomically.
             unsafe {
                 let (from, count) = (references.as_ptr(), references.len() as u64);
-                warpset_cpu_count_unstored(&CpuView::of(&self.view), from, count, invalid.as_ptr());
+                warpset_cpu_count_unstored(&CpuView::of(self.spec, &self.view), from, count, invalid.as_ptr());
             }
         });
         Ok(invalid.into_inner())
@@ -348,7 +378,7 @@ impl CpuStore {
     /// Closes holes, and says whether rows have moved. Nothing else uses the table.
     pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
-        unsafe { warpset_cpu_move_rows(&CpuView::of(&self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
+        unsafe { warpset_cpu_move_rows(&CpuView::of(self.spec, &self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
         self.set_rows(closing.given, &closing.spares);
         self.set_dense(closing.dense);
         (true, Ok(()))
@@ -400,7 +430,7 @@ impl CpuStore {
             // SAFETY: both views are of this table, whose index is only read; the new one, which is zeros (EMPTY), and the counts
             // are changed atomically and outlive the threads.
             unsafe {
-                let (old, new) = (CpuView::of(&self.view), CpuView::of(&view));
+                let (old, new) = (CpuView::of(self.spec, &self.view), CpuView::of(parameters.spec, &view));
                 warpset_cpu_rebuild(&old, &new, share, shares, given, counts_at as *mut Counts);
             }
         });
@@ -466,7 +496,7 @@ impl CpuStore {
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
     unsafe fn search_by_this_thread(&self, search: Search, view: &View, batch: &BatchView) {
-        let table = CpuView::of(view);
+        let table = CpuView::of(self.spec, view);
         // SAFETY: the caller's.
         unsafe {
             match search {
@@ -494,7 +524,7 @@ impl CpuStore {
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
-                        &CpuView::of(&self.view),
+                        &CpuView::of(self.spec, &self.view),
                         share,
                         shares,
                         seed.wrapping_mul(RELOCATION_ROUNDS) + round,
@@ -546,7 +576,13 @@ impl CpuStore {
             // the slot.
             unsafe {
                 let to = (to as *mut u32).add(first * width);
-                warpset_cpu_get(&CpuView::of(&self.view), references.as_ptr(), references.len() as u64, to, invalid.as_ptr());
+                warpset_cpu_get(
+                    &CpuView::of(self.spec, &self.view),
+                    references.as_ptr(),
+                    references.len() as u64,
+                    to,
+                    invalid.as_ptr(),
+                );
             }
         });
         Ok(invalid.into_inner())
@@ -571,7 +607,7 @@ impl CpuStore {
         let mut count = 0;
         // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
         unsafe {
-            let view = CpuView::of(&self.view);
+            let view = CpuView::of(self.spec, &self.view);
             warpset_cpu_export(&view, slots.start, slots.end, vectors.as_mut_ptr(), references, &mut count);
         }
         count as usize
@@ -623,7 +659,7 @@ impl CpuStore {
             // `totals`, only changed atomically.
             unsafe {
                 let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
-                warpset_cpu_measure(&CpuView::of(&self.view), first, last, lengths, bins as u32, totals);
+                warpset_cpu_measure(&CpuView::of(self.spec, &self.view), first, last, lengths, bins as u32, totals);
             }
         });
         Ok(ProbeLengths { lengths, totals })

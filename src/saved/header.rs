@@ -120,7 +120,7 @@ impl Header {
             key_bits,
             slot_bits,
             chosen_slot_bits,
-            slot_layout: SlotLayout::of(sized.spec, &geometry, raw.device.is_gpu()),
+            slot_layout: SlotLayout::of(sized.spec, &geometry),
             seeds: seeds.vectors.len() as u32,
             node_hash_mask: options.node_hash_mask,
             empty: seeds.empty,

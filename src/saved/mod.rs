@@ -91,7 +91,7 @@ impl RawTable {
         let no_table = || damaged("these widths and bits".into());
         let spec = header.spec(device.chunk_bytes()).ok_or_else(no_table)?;
         let geometry = geometry(device, spec)?.of_spec(spec);
-        let own = SlotLayout::of(spec, &geometry, device.is_gpu());
+        let own = SlotLayout::of(spec, &geometry);
         let fields = header.fields;
         let has_slots = own.slots_per_bucket > 0;
         let lies = if has_slots { fields.slot_layout.is_of(spec.hashed_words()) } else { fields.slot_layout == own };

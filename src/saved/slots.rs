@@ -22,15 +22,8 @@ pub(super) struct SlotLayout {
 /// Slots that share their tails' place, where there are tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
-/// On a CPU vectors of more words have kernels of any width, whose EMPTY patterns are as many as the widest ones need.
-const STATIC_WIDTHS_ON_CPU: u32 = 16;
-
-/// Those that 256 words in chunks of 8 bytes need, and tails.
-const CLASSES_OF_ANY_WIDTH: u32 = 256;
-
 impl SlotLayout {
-    /// Of a table on a GPU, or on a CPU.
-    pub(super) fn of(spec: Spec, geometry: &Geometry, is_gpu: bool) -> Self {
+    pub(super) fn of(spec: Spec, geometry: &Geometry) -> Self {
         if !matches!(spec.kind, Kind::Bucket { .. } | Kind::Tree { .. }) {
             return Self::zeroed();
         }
@@ -40,10 +33,7 @@ impl SlotLayout {
             2 | 3 => 8,
             _ => spec.chunk_bytes() as u32,
         };
-        let empty_classes = match is_gpu || spec.hashed_words() <= STATIC_WIDTHS_ON_CPU {
-            true => (geometry.chunks + 1).next_power_of_two(),
-            false => CLASSES_OF_ANY_WIDTH,
-        };
+        let empty_classes = (geometry.chunks + 1).next_power_of_two();
         Self { chunk_bytes, slot_words, slots_per_bucket: geometry.slots_per_bucket, empty_classes }
     }
 

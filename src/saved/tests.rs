@@ -124,6 +124,11 @@ fn layouts(width: u32) -> Vec<SlotLayout> {
     layouts
 }
 
+/// Of machines that this one is not.
+fn other_chunk_bytes(device: &Device) -> u32 {
+    if device.chunk_bytes() == 16 { 8 } else { 16 }
+}
+
 #[test]
 fn slots_of_other_machines_are_put_again() {
     let device = Device::cpu_with_threads(2);
@@ -157,13 +162,14 @@ fn slots_of_other_machines_are_put_again() {
             }
         }
     }
-    assert!(again > 80 && alike > 10, "{again}, {alike}");
+    // Each width lies here as on one kind of GPU.
+    assert!(again > 70 && alike == 46, "{again}, {alike}");
 }
 
 #[test]
 fn roots_of_other_machines_are_put_again() {
     let device = Device::cpu_with_threads(2);
-    let roots = SlotLayout::test(8, 2, 2, 16);
+    let roots = SlotLayout::test(8, 2, 2, other_chunk_bytes(&device));
     for strategy in [Strategy::DEFAULT, Strategy::CLR64, Strategy::ONE_IP_SM] {
         for width in [3, 4, 9, 64, 255] {
             let table = TreeTable::builder(width).capacity(400).nodes(100_000).strategy(strategy).build(&device).unwrap();
@@ -185,7 +191,7 @@ fn roots_of_other_machines_are_put_again() {
 #[test]
 fn full_slots_of_other_machines_find_room() {
     let device = Device::cpu_with_threads(1);
-    let layout = SlotLayout::test(8, 2, 2, 16);
+    let layout = SlotLayout::test(8, 2, 2, other_chunk_bytes(&device));
     let table = BucketTable::builder(2).capacity(1 << 12).grows(true).build(&device).unwrap();
     let words = vectors(2, 3400);
     table.find_or_put_many(&words).unwrap().complete(&table).unwrap();

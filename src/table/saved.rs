@@ -70,9 +70,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Reads what [`save`](Self::save) has written and no byte more, in blocks of up to a mebibyte. Memory is taken only after
     /// the header was found to be whole, and of a table that the device has memory for.
     ///
-    /// Between machines whose slots lie otherwise (a CPU and GPUs of compute capability 9.0 or later) bucket and tree tables are
-    /// made anew from what is stored, which takes as long as to put it, and of a tree table memory for its roots twice. They may
-    /// get more slots then, and [references](Self::loaded_references) are not kept.
+    /// Between machines whose slots lie otherwise (those that claim 8 bytes at once, and those that claim 16) bucket and tree
+    /// tables are made anew from what is stored, which takes as long as to put it, and of a tree table memory for its roots
+    /// twice. They may get more slots then, and [references](Self::loaded_references) are not kept.
     ///
     /// # Errors
     ///

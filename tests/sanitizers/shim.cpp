@@ -127,7 +127,7 @@ struct Call {
 using u32 = unsigned;
 using u64 = unsigned long long;
 
-WARPSET_ENTRY(warpset_cpu_geometry, (u32 a, u32 b, u32 c, void* d), (a, b, c, d))
+WARPSET_ENTRY(warpset_cpu_geometry, (u32 a, u32 b, u32 c, u32 d, u32 e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_clear, (const void* a, u64 b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_relocate, (const void* a, u64 b, u64 c, u64 d, u64* e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_find_or_put, (const void* a, const void* b), (a, b))

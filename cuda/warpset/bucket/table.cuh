@@ -56,6 +56,8 @@ struct ClassSet {
 
     WARPSET_FN bool has(u32 empty_class) const
     {
+        if constexpr (platform::Warp::size == 1) return bits[empty_class / 32] >> empty_class % 32 & 1;
+        // Without a variable index the words stay in registers.
         bool found = false;
         WARPSET_UNROLL
         for (u32 word = 0; word < words; ++word) found |= empty_class / 32 == word && (bits[word] >> empty_class % 32 & 1);
@@ -156,12 +158,34 @@ struct BucketTable {
     WARPSET_FN Classes forbidden_classes(const Vector& vector) const
     {
         Classes forbidden;
+        if constexpr (platform::Warp::size == 1) {
+            // Nearly no vector has any: the first words of its chunks alone say so.
+            const u32* words = words_of(vector);
+            if (words == nullptr)
+                collect_forbidden(forbidden, vector);
+            else if (may_be_forbidden(words))
+                collect_some_forbidden(forbidden, vector);
+        } else {
+            collect_forbidden(forbidden, vector);
+        }
+        return forbidden;
+    }
+
+    template <class Vector>
+    WARPSET_FN void collect_forbidden(Classes& forbidden, const Vector& vector) const
+    {
         WARPSET_UNROLL_BY(4)
         for (u32 chunk = 0; chunk < layout.main_chunks(); ++chunk)
             forbid_class_of<Main>(forbidden, vector, chunk * static_cast<u32>(sizeof(Main) / 4));
         if (layout.has_tail8()) forbid_class_of<u64>(forbidden, vector, layout.main_bytes() / 4);
         if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.slot_words() - 1);
-        return forbidden;
+    }
+
+    // Apart, as it is called so rarely.
+    template <class Vector>
+    WARPSET_CALLED void collect_some_forbidden(Classes& forbidden, const Vector& vector) const
+    {
+        collect_forbidden(forbidden, vector);
     }
 
     WARPSET_FN bool forbids(const Classes& forbidden, u64 bucket, u32 index) const
@@ -236,8 +260,10 @@ struct BucketTable {
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
-            if (agrees(bucket, index, vector)) return {Outcome::Seen, slot_number(bucket, index)};
-            Decision decision = Decision::Agreed;
+            const Glance glance = glance_at(bucket, index, vector);
+            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, index)};
+            if (glance == Glance::Other) continue;
+            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)
                 decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);
             if (decision == Decision::Different) continue;
@@ -265,7 +291,10 @@ struct BucketTable {
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
-            if (agrees(bucket, index, vector)) return {Outcome::Seen, slot_number(bucket, index)};
+            const Glance glance = glance_at(bucket, index, vector);
+            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, index)};
+            if (glance == Glance::Other) continue;
+            if (glance == Glance::Empty) return {Outcome::Absent, no_reference};
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
                 decision = look_at_chunk(bucket, index, chunk, vector);
@@ -351,34 +380,54 @@ struct BucketTable {
     WARPSET_FN u64* stored_count() const { return view.stored; }
 
 private:
-    // Whether a slot that may hold the vector does, by looks at all its chunks at once, as most slots that are come to are
-    // complete. False says nothing: chunks have to be decided, or looked at, one after another. (Equal chunks are decided ones:
-    // no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order: core/claim.cuh, 1.)
+    // What is seen of a slot that may hold the vector.
+    enum class Glance : u32 {
+        Holds,  // it does
+        Other,  // its first chunk is decided and another one: it never will
+        Empty,  // its first chunk is EMPTY
+        Begun,  // the first chunk agrees, or was not looked at: chunks have to be decided, or looked at, one after another
+    };
+
+    // Looks at the first chunk, and if it agrees at all others at once, as most slots that are come to are complete. (Equal
+    // chunks are decided ones: no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order:
+    // core/claim.cuh, 1.)
     //
     // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a
     // search by one thread is the exception.
-    template <class Vector>
-    WARPSET_FN bool agrees(u64 bucket, u32 index, const Vector& vector) const
+    template <class Vector, class Warp = platform::Warp>
+    WARPSET_FN Glance glance_at(u64 bucket, u32 index, const Vector& vector) const
     {
-        if constexpr (platform::Warp::size > 1) {
-            return false;
+        if constexpr (Warp::size > 1) {
+            return Glance::Begun;
         } else {
             const u8* slot = view.slots + layout.main_offset(bucket) + index * static_cast<u64>(layout.main_bytes());
             const Main* chunks = reinterpret_cast<const Main*>(slot);
-            const u32 count = layout.main_chunks();
+            const Main seen = platform::load_relaxed(chunks);
             Main value;
             read_chunk_of(vector, 0, value);
-            // Where another vector is, the first chunk differs.
-            if (!(platform::load_relaxed(chunks) == value)) return false;
+            if (!(seen == value)) {
+                Main empty;
+                empty_chunk(empty_class(bucket, index), empty);
+                return seen == empty ? Glance::Empty : Glance::Other;
+            }
+            constexpr u32 chunk_words = sizeof(Main) / 4;
+            const u32 count = layout.main_chunks();
+            u32 chunk = 1;
             bool equal = true;
-            WARPSET_UNROLL
-            for (u32 chunk = 1; chunk < count; ++chunk) {
-                read_chunk_of(vector, chunk * static_cast<u32>(sizeof(Main) / 4), value);
+            if (const u32* words = words_of(vector)) {
+                const u32 whole = Shape::is_padded ? count - 1 : count;  // but for one that zeros may pad
+                if (whole > 1) {
+                    equal = Warp::agree(chunks + 1, words + chunk_words, whole - 1);
+                    chunk = whole;
+                }
+            }
+            for (; chunk < count; ++chunk) {
+                read_chunk_of(vector, chunk * chunk_words, value);
                 equal &= platform::load_relaxed(chunks + chunk) == value;
             }
-            for (u32 chunk = count; equal && chunk < layout.chunks(); ++chunk)
+            for (chunk = count; equal && chunk < layout.chunks(); ++chunk)
                 equal = look_at_chunk(bucket, index, chunk, vector) == Decision::Agreed;
-            return equal;
+            return equal ? Glance::Holds : Glance::Begun;
         }
     }
 
@@ -432,6 +481,17 @@ private:
     {
         read_end_of(vector, first_word, chunk.low);
         read_end_of(vector, first_word + 2, chunk.high);
+    }
+
+    // False if no chunk of a vector is an EMPTY pattern.
+    WARPSET_FN bool may_be_forbidden(const u32* words) const
+    {
+        const u32 classes = layout.empty_classes(), end = layout.main_bytes() / 4 < width() ? layout.main_bytes() / 4 : width();
+        bool may = false;
+        for (u32 word = 0; word < end; word += sizeof(Main) / 4) may |= (words[word] ^ view.empty[0]) < classes;
+        if (layout.has_tail8()) may |= (words[layout.main_bytes() / 4] ^ view.empty[0]) < classes;
+        if (layout.has_tail4()) may |= (words[layout.slot_words() - 1] ^ view.empty[0]) < classes;
+        return may;
     }
 
     // If the chunk at `first_word` is the EMPTY pattern of some class, that one is forbidden.

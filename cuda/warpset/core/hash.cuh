@@ -22,6 +22,7 @@
 // `mask` is for tests: all ones in every product table; 0 sends all vectors down one probe sequence.
 #pragma once
 
+#include "warpset/core/vectors.cuh"
 #include "warpset/platform.cuh"
 
 namespace warpset {
@@ -61,12 +62,16 @@ struct PartialHash {
 };
 
 // `vector.pair(i)` gives words i and i + 1 as one 64-bit value, the first in the low half; `vector.word(i)` one word.
-template <class Vector>
+template <class Vector, class Warp = platform::Warp>
 WARPSET_FN u64 hash_vector(const u128* seeds, u32 width, u64 mask, const Vector& vector)
 {
     PartialHash hash;
+    u32 index = 0;
+    if constexpr (Warp::size == 1) {
+        if (const u32* words = words_of(vector)) index = Warp::add_pairs(seeds, words, width, hash.sum0, hash.sum1);
+    }
     WARPSET_UNROLL_BY(4)
-    for (u32 index = 0; index + 1 < width; index += 2) {
+    for (; index + 1 < width; index += 2) {
         u64 pair = vector.pair(index);
         hash.add_pair(seeds, index, static_cast<u32>(pair), static_cast<u32>(pair >> 32));
     }

@@ -1,8 +1,8 @@
 // Where the words of a slot lie.
 //
 // A vector of `width` words is cut into chunks, each the unit of one atomic claim. There are as many *main* chunks as fit, of the
-// largest size that the machine can compare-and-swap (16 bytes from sm_90, else 8) and the vector can fill. Then there are a tail
-// of 8 and a tail of 4 bytes for what is left. So no width wastes a byte, if slots are *dense*:
+// largest size that the machine can compare-and-swap (16 bytes from sm_90 and on most x86-64 CPUs, else 8) and the vector can
+// fill. Then there are a tail of 8 and a tail of 4 bytes for what is left. So no width wastes a byte, if slots are *dense*:
 //
 //   width        1      2      3      4      5       6       7         8       37
 //   chunks/16    4      8      8+4    16     16+4    16+8    16+8+4    2x16    9x16+4
@@ -26,8 +26,9 @@
 // Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + index in the bucket; slots that only
 // pad the last block have no number.
 //
-// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width; DynamicShape computes
-// the same from a width known at run time (CPU, widths that have no kernels of their own).
+// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width. On a CPU wider vectors
+// share kernels: of SlotShape those whose slots are as long, of DynamicShape all others, for which the same is computed at run
+// time.
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -86,16 +87,36 @@ struct StaticShape {
     WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
 };
 
-struct DynamicShape {
-    static constexpr bool is_static = false;
+// Any width of padded slots of so many words, longer than a line.
+template <u32 slot_words_>
+struct SlotShape {
+    static_assert(slot_words_ > 16 && slot_words_ % 4 == 0, "a padded slot, longer than a line");
+    static constexpr bool is_static = true;
     static constexpr u32 static_width = 0;
-    static constexpr bool is_padded = false;
-    using Main = u64;
-    static constexpr u32 max_chunks = 128;  // 256 words
-    u32 width_words;                        // at least 17: a slot is longer than a line
+    static constexpr bool is_padded = true;  // it may be
+    using Main = u128;
+    static constexpr u32 max_chunks = slot_words_ / 4;
+    u32 width_words;
 
     WARPSET_FN constexpr u32 width() const { return width_words; }
-    WARPSET_FN constexpr u32 slot_words() const { return width_words; }
+    WARPSET_FN constexpr u32 slot_words() const { return slot_words_; }
+    WARPSET_FN constexpr u32 line_bytes() const { return 64; }
+};
+
+// Any width from 17 on: a slot is longer than a line.
+template <u32 chunk_bytes>
+struct DynamicShape {
+    static_assert(chunk_bytes == 8 || chunk_bytes == 16, "chunks of 8 or 16 bytes");
+    static constexpr bool is_static = false;
+    static constexpr u32 static_width = 0;
+    static constexpr bool is_padded = chunk_bytes == 16;  // it may be
+    using Main = typename Choose<chunk_bytes == 8, u64, u128>::Type;
+    static constexpr u32 max_chunks = 256 * 4 / chunk_bytes + 2;  // with both tails
+    u32 width_words;                                              // at least 17: a slot is longer than a line
+    u32 words_a_slot;
+
+    WARPSET_FN constexpr u32 width() const { return width_words; }
+    WARPSET_FN constexpr u32 slot_words() const { return words_a_slot; }
     WARPSET_FN constexpr u32 line_bytes() const { return 64; }
 };
 
@@ -129,7 +150,7 @@ struct Layout : Shape {
     // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket/table.cuh).
     WARPSET_FN constexpr u32 empty_classes() const
     {
-        if constexpr (!Shape::is_static) return power_of_two_at_least(Shape::max_chunks + 1);
+        if constexpr (!Shape::is_static) return 1u << (32 - platform::leading_zeros(chunks()));
         return power_of_two_at_least(chunks() + 1);
     }
 
@@ -137,9 +158,15 @@ struct Layout : Shape {
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
 
     // The block that holds a bucket, and the index of the bucket's first slot in it.
-    WARPSET_FN constexpr u64 block_offset(u64 bucket) const { return bucket / buckets_per_block() * block_bytes(); }
+    WARPSET_FN constexpr u64 block_offset(u64 bucket) const
+    {
+        // A division by a number that the compiler does not know would cost more than the rest of a search.
+        if constexpr (!Shape::is_static) return (has_tails() ? bucket / 16 : bucket) * block_bytes();
+        return bucket / buckets_per_block() * block_bytes();
+    }
     WARPSET_FN constexpr u32 index_in_block(u64 bucket) const
     {
+        if constexpr (!Shape::is_static) return has_tails() ? static_cast<u32>(bucket % 16) : 0;
         return static_cast<u32>(bucket % buckets_per_block()) * slots_per_bucket();
     }
     WARPSET_FN constexpr u64 main_offset(u64 bucket) const

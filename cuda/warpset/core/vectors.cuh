@@ -35,4 +35,12 @@ struct AlignedVector {
     }
 };
 
+// Where the words of a vector lie one after another, if its type tells; else null.
+template <class Vector>
+WARPSET_FN constexpr const u32* words_of(const Vector&)
+{
+    return nullptr;
+}
+WARPSET_FN constexpr const u32* words_of(const WordVector& vector) { return vector.words; }
+
 }  // namespace warpset

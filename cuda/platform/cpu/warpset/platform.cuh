@@ -1,11 +1,23 @@
 // Machine 2: threads of a CPU (GCC or Clang, C++17). The names are those of platform/gpu; see there for what each promises.
 //
-// A warp has one lane here, so the kernels take their one-thread-a-vector path (batch/search.cuh). Chunks are at most 8 bytes:
-// every 64-bit CPU has a lock-free compare-and-swap of that size. Relaxed order maps to plain loads and to the processor's
-// compare-and-swap instruction; the argument why relaxed is enough is in core/claim.cuh and does not depend on the machine.
+// A warp has one lane here, so the kernels take their one-thread-a-vector path (batch/search.cuh). Relaxed order maps to plain
+// loads and to the processor's compare-and-swap instruction; the argument why relaxed is enough is in core/claim.cuh and does not
+// depend on the machine.
+//
+// Every 64-bit CPU has a lock-free compare-and-swap of 8 bytes. Most x86-64 ones have one of 16 (`cmpxchg16b`), and those of
+// Intel and AMD with AVX promise that an aligned load of 16 bytes by MOVDQA is atomic (Intel's manual, volume 3, 9.1.1; AMD's,
+// volume 2, 7.3.2). What is compiled here can do both; src/backend/cpu/claims.rs finds out whether the processor does.
 #pragma once
 
 #include <type_traits>
+#if defined(__x86_64__)
+// GCC 12 warns of what its own header leaves undefined on purpose.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#endif
 
 #define WARPSET_FN inline
 #define WARPSET_CALLED __attribute__((noinline))
@@ -23,21 +35,60 @@ struct alignas(16) u128 {
     u64 low, high;
 };
 
+// 16 bytes in one register.
+typedef u64 Quad __attribute__((vector_size(16), may_alias));
+
+WARPSET_FN bool operator==(u128 a, u128 b) { return ((a.low ^ b.low) | (a.high ^ b.high)) == 0; }
+
 namespace platform {
+
+// Whether there are claims of 16 bytes. ThreadSanitizer would take the load for one that is not atomic.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WARPSET_UNDER_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16) && !defined(__SANITIZE_THREAD__) && \
+    !defined(WARPSET_UNDER_THREAD_SANITIZER)
+#define WARPSET_CLAIMS_16_BYTES 1
+#else
+#define WARPSET_CLAIMS_16_BYTES 0
+#endif
+
+// One MOVDQA: volatile, so it is neither split nor left out. The address is aligned to 16 bytes.
+WARPSET_FN Quad load_quad_relaxed(const u128* address) { return *reinterpret_cast<const volatile Quad*>(address); }
 
 template <class Chunk>
 WARPSET_FN Chunk load_relaxed(const Chunk* address)
 {
-    static_assert(sizeof(Chunk) <= 8, "chunks are at most 8 bytes on a CPU");
-    return __atomic_load_n(address, __ATOMIC_RELAXED);
+    if constexpr (sizeof(Chunk) == 16) {
+        static_assert(WARPSET_CLAIMS_16_BYTES, "16 bytes are not claimed at once");
+        const Quad seen = load_quad_relaxed(address);
+        return {seen[0], seen[1]};
+    } else {
+        return __atomic_load_n(address, __ATOMIC_RELAXED);
+    }
 }
 
 template <class Chunk>
 WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk desired)
 {
-    static_assert(sizeof(Chunk) <= 8, "chunks are at most 8 bytes on a CPU");
-    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
+    if constexpr (sizeof(Chunk) == 16) {
+#if WARPSET_CLAIMS_16_BYTES
+        // The older builtin: compilers give the newer one to a library, which may take a lock.
+        using Whole = unsigned __int128;
+        const auto whole = [](Chunk chunk) { return static_cast<Whole>(chunk.high) << 64 | chunk.low; };
+        typedef Whole Aliasing __attribute__((may_alias));
+        const Whole seen =
+            __sync_val_compare_and_swap(reinterpret_cast<Aliasing*>(address), whole(expected), whole(desired));
+        return {static_cast<u64>(seen), static_cast<u64>(seen >> 64)};
+#else
+        static_assert(sizeof(Chunk) <= 8, "16 bytes are not claimed at once");
+#endif
+    } else {
+        __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return expected;
+    }
 }
 
 template <class Chunk>
@@ -140,8 +191,72 @@ WARPSET_FN void prefetch(const void* address, u32 bytes)
     asm volatile("");  // GCC takes the function for one without effect, and deletes calls that it does not inline
 }
 
+#if defined(__x86_64__)
+// Adds to the sums of a hash (core/hash.cuh) those of `words` words, a multiple of 8: four pairs at once, each for both
+// instances.
+//
+//   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
+//   the words that are added:          odd  | even | odd' | even'
+__attribute__((target("avx512f,avx512dq"))) inline void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
+{
+    const __m512i places = _mm512_set_epi32(0, 2, 0, 2, 0, 3, 0, 3, 0, 0, 0, 0, 0, 1, 0, 1);
+    const __m512i four = _mm512_set1_epi32(4);
+    const __mmask16 low_halves = 0x5555;
+    __m512i sum = _mm512_setzero_si512();
+    for (u32 word = 0; word < words; word += 8) {
+        const __m512i eight = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(vector + word)));
+        const __m512i first = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, places, eight), _mm512_loadu_si512(seeds + word));
+        const __m512i second = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, _mm512_add_epi32(places, four), eight),
+                                                _mm512_loadu_si512(seeds + word + 4));
+        const __m512i odd = _mm512_shuffle_i64x2(first, second, 0x88), even = _mm512_shuffle_i64x2(first, second, 0xDD);
+        sum = _mm512_add_epi64(sum, _mm512_mullo_epi64(odd, even));
+    }
+    const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
+    const __m128i both = _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    sum0 += static_cast<u64>(_mm_cvtsi128_si64(both));
+    sum1 += static_cast<u64>(_mm_extract_epi64(both, 1));
+}
+#endif
+
 struct Warp {
     static constexpr u32 size = 1;
+
+    // Whether these chunks, one after another, equal the words of a vector. All are looked at.
+    template <class Chunk>
+    static bool agree(const Chunk* chunks, const u32* words, u32 count)
+    {
+        if constexpr (sizeof(Chunk) == 16) {
+            Quad difference{};
+            WARPSET_UNROLL
+            for (u32 chunk = 0; chunk < count; ++chunk) {
+                Quad value;
+                __builtin_memcpy(&value, words + chunk * 4, sizeof(value));
+                difference |= load_quad_relaxed(chunks + chunk) ^ value;
+            }
+            return (difference[0] | difference[1]) == 0;
+        } else {
+            Chunk difference = 0;
+            WARPSET_UNROLL
+            for (u32 chunk = 0; chunk < count; ++chunk) {
+                Chunk value;
+                __builtin_memcpy(&value, words + chunk * (sizeof(Chunk) / 4), sizeof(value));
+                difference |= load_relaxed(chunks + chunk) ^ value;
+            }
+            return difference == 0;
+        }
+    }
+
+    // Adds up the first pairs of a long vector where the processor does several at once; gives how many words these were.
+    static u32 add_pairs(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
+    {
+#if defined(__x86_64__)
+        if (words >= 16 && __builtin_cpu_supports("avx512dq")) {
+            add_pairs_at_once(seeds, vector, words / 8 * 8, sum0, sum1);
+            return words / 8 * 8;
+        }
+#endif
+        return 0;
+    }
 
     static u32 lane() { return 0; }
     static u32 ballot(bool vote) { return vote; }
