@@ -103,6 +103,19 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
+    pub(super) fn table_options(&self) -> &crate::core::options::Options {
+        self.table.options()
+    }
+
+    pub(super) fn deduplicates(&self) -> bool {
+        self.deduplicate
+    }
+
+    /// Vectors of a round, as far as this rank is concerned.
+    pub(super) fn round_for(&self, device: &Device, ranks: usize) -> usize {
+        self.round.unwrap_or_else(|| default_round(device, self.table.options().width, ranks, self.deduplicate))
+    }
+
     /// Makes this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, with a transport
     /// of its own to the others.
     ///
@@ -116,7 +129,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         // Kept, so that no rank waits for one that has failed.
         let built = self.table.clone().build(device);
         let (width, seed) = (self.table.options().width, self.table.options().seed);
-        let round = self.round.unwrap_or_else(|| default_round(device, width, ranks, self.deduplicate));
+        let round = self.round_for(device, ranks);
         let config = |table: &crate::Table<K, S>| {
             Config::new::<S>(&table.raw, self.shares, round as u64, owners::draw(seed), self.hash_mask)
         };
@@ -129,8 +142,9 @@ impl<S: Storage, K: Key> Builder<S, K> {
         config.check(&configs, self.shares == Shares::Equal)?;
         let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
         let weights: Vec<u64> = configs.iter().map(|config| config.slots).collect();
-        let made = Partition::new(device, width, ranks, round as usize, self.deduplicate)
-            .and_then(|mut partition| partition.set_owners(configs[0].seed, &weights, self.hash_mask).map(|()| partition));
+        let made = Partition::new(device, width, ranks, round as usize, self.deduplicate).and_then(|mut partition| {
+            partition.set_owners(configs[0].seed, owners::bounds(&weights), self.hash_mask).map(|()| partition)
+        });
         // The same seed on all ranks from now on.
         let config = Config { seed: configs[0].seed, round, ..config };
         let record = link.record().failed(made.as_ref().err());
@@ -159,20 +173,20 @@ fn default_round(device: &Device, width: usize, ranks: usize, deduplicate: bool)
 /// What must be the same on all ranks, and slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    width: u64,
+    pub(super) width: u64,
     /// Which kind of table, and how it makes room.
-    kind: u64,
-    slots: u64,
-    node_slots: u64,
-    round: u64,
+    pub(super) kind: u64,
+    pub(super) slots: u64,
+    pub(super) node_slots: u64,
+    pub(super) round: u64,
     /// From which the hash for owners is made: of rank 0.
-    seed: u64,
-    shares: u64,
-    hash_mask: u64,
+    pub(super) seed: u64,
+    pub(super) shares: u64,
+    pub(super) hash_mask: u64,
 }
 
 impl Config {
-    fn new<S: Storage>(raw: &RawTable, shares: Shares, round: u64, seed: u64, hash_mask: u64) -> Self {
+    pub(super) fn new<S: Storage>(raw: &RawTable, shares: Shares, round: u64, seed: u64, hash_mask: u64) -> Self {
         let size = raw.size();
         // Short names that differ in their first eight letters.
         let name = S::NAME.bytes().take(8).fold(0, |name: u64, byte| name << 8 | u64::from(byte));
@@ -190,17 +204,17 @@ impl Config {
         }
     }
 
-    fn values(self) -> [u64; 8] {
+    pub(super) fn values(self) -> [u64; 8] {
         [self.width, self.kind, self.slots, self.node_slots, self.round, self.seed, self.shares, self.hash_mask]
     }
 
-    fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         let [width, kind, slots, node_slots, round, seed, shares, hash_mask, ..] = record.head.values;
         Self { width, kind, slots, node_slots, round, seed, shares, hash_mask }
     }
 
     /// An error if another rank's table does not fit this one's.
-    fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
+    pub(super) fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
         for (rank, other) in all.iter().enumerate() {
             let pairs = [
                 ("words a vector", self.width, other.width, true),

@@ -131,6 +131,7 @@ mod partition;
 mod puts;
 mod record;
 mod rendezvous;
+mod saved;
 mod stats;
 mod table;
 #[cfg(all(test, feature = "cpu"))]

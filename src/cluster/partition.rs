@@ -235,11 +235,16 @@ impl Partition {
         })
     }
 
-    /// From now on, owners are these. `hash_mask`: all ones, but in tests.
-    pub(super) fn set_owners(&mut self, seed: u64, weights: &[u64], hash_mask: u64) -> Result<()> {
-        (self.hash_mask, self.bounds) = (hash_mask, owners::bounds(weights));
+    /// From now on, owners are these. `bounds`: the least hash that each rank owns. `hash_mask`: all ones, but in tests.
+    pub(super) fn set_owners(&mut self, seed: u64, bounds: Vec<u64>, hash_mask: u64) -> Result<()> {
+        (self.hash_mask, self.bounds) = (hash_mask, bounds);
         self.rank.write(Line::Puts, &mut self.seeds, 0, &owners::seeds(seed, self.width))?;
         self.rank.write(Line::Puts, &mut self.bounds_there, 0, &self.bounds)
+    }
+
+    /// The least hash that each rank owns.
+    pub(super) fn bounds(&self) -> &[u64] {
+        &self.bounds
     }
 
     pub(super) fn deduplicates(&self) -> bool {

@@ -21,6 +21,8 @@ pub(super) enum Operation {
     Relocate,
     Reserve,
     Sum,
+    Save,
+    Load,
     #[cfg(feature = "cuda")]
     FindOrPutDevice,
     #[cfg(feature = "cuda")]
@@ -29,7 +31,7 @@ pub(super) enum Operation {
 
 impl Operation {
     fn name(number: u32) -> &'static str {
-        const NAMES: [&str; 15] = [
+        const NAMES: [&str; 17] = [
             "build",
             "reconnect",
             "find_or_put",
@@ -43,6 +45,8 @@ impl Operation {
             "a relocation",
             "reserve",
             "sum",
+            "save",
+            "load",
             "find_or_put_device",
             "find_device",
         ];

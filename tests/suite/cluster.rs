@@ -4,7 +4,7 @@ use super::histories::{History, Luck, history};
 use crate::common::checker::{Checked, Checker, OrFail};
 use crate::common::histories::play;
 use crate::common::kinds::{Kind, roomy};
-use crate::common::spread::{Spread, build, on_all, small};
+use crate::common::spread::{Rank, Spread, build, on_all, small};
 use crate::common::vectors::{Pool, distinct, keys};
 use crate::common::{scaled, sized, slots_per_bucket, tests, tests_of_all_kinds};
 use proptest::prelude::*;
@@ -13,7 +13,15 @@ use std::collections::HashSet;
 use warpset::cluster::{Builder, Local, Request, Shares, Transport};
 use warpset::{BucketTable, Device, Error, Outcome, Result, Root, VectorTable};
 
-tests_of_all_kinds![histories, equal_vectors_at_once, growth_of_all, full_tables, references_of_others];
+tests_of_all_kinds![
+    histories,
+    equal_vectors_at_once,
+    growth_of_all,
+    full_tables,
+    references_of_others,
+    saved_by_ranks,
+    parts_that_make_no_set
+];
 
 /// Tests of what does not depend on the kind of table.
 pub mod cluster_once {
@@ -204,6 +212,100 @@ fn references_of_others<S: Kind>(device: &Device) {
     let errors = set.all(|rank, table| table.get_many(if rank == 0 { std::slice::from_ref(&wrong) } else { &[] }).unwrap_err());
     assert!(matches!(errors[0], Error::InvalidReferences { invalid: 1, count: 1 }), "{:?}", errors[0]);
     assert!(matches!(errors[1], Error::Rank { rank: 0, .. }), "{:?}", errors[1]);
+}
+
+/// What a rank has saved.
+fn save<S: Kind>(set: &Spread<S>) -> Vec<Vec<u8>> {
+    set.all(|_, table| {
+        let mut bytes = Vec::new();
+        table.save(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+fn load<S: Kind>(device: &Device, width: usize, parts: &[&[u8]]) -> Vec<Result<Rank<S>>> {
+    on_all(Local::ranks(parts.len()).into_iter().zip(parts), |_, (transport, part)| {
+        small(roomy::<S>(width, 1)).load(device, transport, *part)
+    })
+}
+
+/// A set that was saved by its ranks is loaded by as many: the same vectors with the same owners, also after a growth.
+fn saved_by_ranks<S: Kind>(device: &Device) {
+    let (width, count) = (5, scaled(5000, 600));
+    for ranks in [1, 2, 3] {
+        let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true);
+        let set = Spread::new(device, ranks, |table| Builder::new(table).round(300), table).unwrap();
+        let words = distinct(width, 0, count);
+        let request = Request::new().references(true);
+        let batches = set.all(|rank, table| table.find_or_put_many_with(if rank == 0 { &words } else { &[] }, request).unwrap());
+        let parts = save(&set);
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let mut loaded: Vec<Rank<S>> = load(device, width, &parts).into_iter().map(|rank| rank.unwrap()).collect();
+        let slots = set.all(|_, table| table.local().slots());
+        let places = &batches[0].references;
+        on_all(&mut loaded, |rank, table| {
+            assert_eq!((table.rank(), table.ranks(), table.len().unwrap()), (rank, ranks, count as u64));
+            assert_eq!(table.local().slots(), slots[rank]);
+            // References are those of each rank's table.
+            let own = (0..count).filter_map(|at| places[at].filter(|place| place.rank as usize == rank).map(|place| (at, place)));
+            let (positions, saved): (Vec<usize>, Vec<_>) = own.map(|(at, place)| (at, place.reference)).unzip();
+            let now = table.local().loaded_references(&saved).unwrap();
+            let expected: Vec<u32> = positions.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
+            assert!(table.local().get_many(&now).unwrap() == expected);
+            // Half of them are known, by owners as before.
+            let more = distinct(width, count as u64 / 2, count);
+            let total = table.find_or_put_many(if rank + 1 == ranks { &more } else { &[] }).unwrap().total;
+            assert_eq!((total.new, total.seen, total.full), ((count / 2) as u64, (count - count / 2) as u64, 0));
+        });
+        // The one that was saved goes on.
+        assert_eq!(set.agreed(|_, table| table.find_or_put_many(&words).unwrap().total.new), 0);
+    }
+}
+
+/// Parts of other ranks, other saves or other numbers of ranks, and damaged or missing ones, are errors on all ranks.
+fn parts_that_make_no_set<S: Kind>(device: &Device) {
+    let width = 3;
+    let set = |ranks| {
+        let set = Spread::<S>::new(device, ranks, small, roomy::<S>(width, 300)).unwrap();
+        set.all(|rank, table| table.find_or_put_many(&distinct(width, rank as u64 * 50, 100)).unwrap().tally);
+        set
+    };
+    let (two, three) = (set(2), set(3));
+    let (first, second, of_three) = (save(&two), save(&two), save(&three));
+    let damaged = |at: usize| {
+        let mut bytes = first[1].clone();
+        bytes[at] ^= 4;
+        bytes
+    };
+    let short = |bytes: usize| first[1][..bytes].to_vec();
+    let end = first[1].len();
+    let differ = |error: &Error| matches!(error, Error::RanksDiffer { .. });
+    let is_file = |error: &Error| matches!(error, Error::File { .. });
+    let (swapped, foreign) = ([first[1].clone(), first[0].clone()], [second[0].clone(), first[1].clone()]);
+    // Which rank's error it is; the other hears of it.
+    for (parts, own, judge) in [
+        (swapped, 1, &differ as &dyn Fn(&Error) -> bool),
+        (foreign, 1, &differ),
+        ([of_three[0].clone(), of_three[1].clone()], 1, &differ),
+        ([first[0].clone(), damaged(20)], 1, &is_file),
+        ([first[0].clone(), damaged(70)], 1, &is_file),
+        ([first[0].clone(), damaged(end - 2)], 1, &is_file),
+        ([first[0].clone(), short(0)], 1, &is_file),
+        ([first[0].clone(), short(40)], 1, &is_file),
+        ([first[0].clone(), short(90)], 1, &is_file),
+        ([first[0].clone(), short(end - 1)], 1, &is_file),
+        ([b"something else, which is longer than a head's first words: eight of them".to_vec(), short(end)], 0, &is_file),
+    ] {
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let errors: Vec<Error> = load::<S>(device, width, &parts).into_iter().map(|rank| rank.map(drop).unwrap_err()).collect();
+        assert!(judge(&errors[own]), "{}", errors[own]);
+        let other = &errors[1 - own];
+        assert!(differ(other) || matches!(other, Error::Rank { rank, .. } if *rank == own), "{other}");
+    }
+    // Another width than was asked for; and all is well otherwise.
+    let parts: Vec<&[u8]> = first.iter().map(Vec::as_slice).collect();
+    assert!(load::<S>(device, width + 1, &parts).iter().all(|rank| rank.as_ref().is_err_and(is_file)));
+    assert!(load::<S>(device, width, &parts).iter().all(Result::is_ok));
 }
 
 fn keys_in_compact_slots(device: &Device) {
