@@ -72,7 +72,7 @@ impl Request {
 #[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
 pub struct Batch {
     /// How many vectors of this rank's batch had which outcome. (Of equal vectors that were rejected for want of a node,
-    /// `full_nodes` counts one.)
+    /// `full_nodes` counts one, if they are [looked for](super::Builder::deduplicate).)
     pub tally: Tally,
     /// The same of all ranks' batches together: `total.new` is how much larger the set is.
     pub total: Tally,

@@ -139,12 +139,16 @@ impl Engine {
 
     /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
-        let done = self.all_rounds(raw, offer, answers);
-        if done.is_err() {
-            // Nothing may use the caller's memory any more. Whatever this says, the error that there is says more.
-            let _ = self.partition.rank.settle();
+        /// Nothing uses the caller's memory any more when this is gone, also after an error or a panic.
+        struct Settled<'a>(&'a mut Engine);
+        impl Drop for Settled<'_> {
+            fn drop(&mut self) {
+                // An error that there is says more than this one; without one all has been waited for.
+                let _ = self.0.partition.rank.settle();
+            }
         }
-        done
+        let settled = Settled(self);
+        settled.0.all_rounds(raw, offer, answers)
     }
 
     fn all_rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
@@ -258,8 +262,12 @@ impl Engine {
         // What was promised to the others cannot be kept after an error here: then the connection ends.
         let regions = partition.runs(part.round, rows);
         let regions = link.unless_ended(regions)?;
+        // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
+        let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
-            search(partition, rows.own, failed);
+            if !may_wait {
+                search(partition, rows.own, failed);
+            }
             if let (Some(next), None) = (next, &failed) {
                 let input = offer.input.part(next.first, next.len, raw.width());
                 keep(partition.sort(next.round, input), failed);
@@ -270,7 +278,7 @@ impl Engine {
         unsafe { link.exchange(&regions, meanwhile)? };
         let checked = partition.check_runs(part.round, rows);
         link.unless_ended(checked)?;
-        (0..rows.ranks()).filter(|rank| *rank != rows.own).for_each(|rank| search(partition, rank, failed));
+        (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(partition, rank, failed));
         let ended = partition.end_searches(part.round);
         link.unless_ended(ended)?;
         let [sent, received] = partition.exchanged(part.round, rows);
@@ -366,12 +374,13 @@ impl Engine {
         if let Err(error) = made {
             own = Some(error);
         }
-        let record = self.link.record().values([moved]).failed(own.as_ref());
+        let without_slot = u64::from(matches!(own, Some(Error::KeysWithoutSlot { .. })));
+        let record = self.link.record().values([moved, without_slot]).failed(own.as_ref());
         let records = self.link.tell(operation, record)?;
         answers.moved = true;
-        // The keys of others: they must not go unnoticed.
-        if let Some(Error::KeysWithoutSlot { keys }) = own {
-            return Err(Error::KeysWithoutSlot { keys });
+        // Keys of others: they must not go unnoticed. An error on all.
+        if records.iter().any(|record| record.head.values[1] > 0) {
+            agree(&records, own.clone())?;
         }
         if let Err(error) = agree(&records, own) {
             answers.limit.get_or_insert(error);
@@ -386,9 +395,8 @@ impl Answers {
         if offer.refused.is_none() {
             let count = offer.input.count(width);
             self.outcomes = vec![0; if offer.outcomes { count } else { 0 }];
-            if offer.references {
-                (self.references, self.owners) = (vec![0; count], vec![0; count]);
-            }
+            self.references = vec![0; if offer.references { count } else { 0 }];
+            self.owners = vec![0; if offer.owners { count } else { 0 }];
         }
     }
 
@@ -401,11 +409,10 @@ impl Answers {
             return Output::Gpu { outcomes, references, owners };
         }
         let range = first..first + len;
-        let wants = !self.references.is_empty();
         Output::Host {
             outcomes: self.outcomes.get_mut(range.clone()).unwrap_or_default(),
-            references: wants.then(|| &mut self.references[range.clone()]),
-            owners: wants.then(|| &mut self.owners[range.clone()]),
+            references: (!self.references.is_empty()).then(|| &mut self.references[range.clone()]),
+            owners: (!self.owners.is_empty()).then(|| &mut self.owners[range.clone()]),
         }
     }
 

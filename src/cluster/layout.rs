@@ -26,7 +26,9 @@ impl Layout {
     /// For runs of at most so many rows.
     pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants) -> Self {
         let runs = starts(capacities.iter().map(|rows| message_bytes(row_bytes * rows)));
-        let answers = starts(capacities.iter().map(|rows| message_bytes(reply_content(*rows, wants)) + LINE_BYTES));
+        // Places of answers tell owners and rows, also of answers that nobody wants.
+        let bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
+        let answers = starts(capacities.iter().map(bytes));
         Self { capacities, runs, answers }
     }
 
@@ -59,7 +61,11 @@ mod tests {
 
     #[test]
     fn whatever_is_laid_out_is_within_its_memory() {
-        let all = Wants { outcomes: true, references: true };
+        let wants = [(false, false), (true, false), (false, true), (true, true)];
+        wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
+    }
+
+    fn check(all: Wants) {
         for (ranks, weights) in [(1, vec![1]), (2, vec![1, 1]), (3, vec![1, 5, 1000]), (40, vec![7; 40])] {
             let bounds = owners::bounds(&weights);
             for count in [0, 1, 5, 127, 128, 1000, 1025, 40_000, 1 << 20] {
@@ -73,6 +79,9 @@ mod tests {
                     let run_end = layout.runs[last] + message_bytes(12 * rows[last]);
                     let answer_end = layout.answers[last] + LINE_BYTES + message_bytes(reply_content(rows[last], all));
                     assert!(run_end <= most[0] && answer_end <= most[1], "{count} to {weights:?}: {layout:?} in {most:?}");
+                    for (at, capacity) in layout.capacities.iter().enumerate().take(last) {
+                        assert!(layout.answers[at] + capacity <= layout.answers[at + 1], "{layout:?}");
+                    }
                     let starts = layout.runs.iter().chain(&layout.answers);
                     assert!(starts.into_iter().all(|start| start.is_multiple_of(LINE_BYTES)));
                 }

@@ -86,11 +86,12 @@
 //! # Memory
 //!
 //! Of each rank besides its table, for rounds of r vectors of w words and n ranks, of which three may be under way: 3 times
-//! r (17/16 (4 w + 9) + 4) bytes for what it sends and what it is answered, and (n - 1) r (4 w + 9) for what it gets (as much
-//! only if all vectors of all ranks have one owner). On a GPU r (4 w + 13) more for batches from host memory. With
-//! [`Builder::deduplicate`] r 20 to 28 more. That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is
-//! 1/32 of its free memory, 4 GiB at most. [`Builder::round`] chooses r instead. Nothing is allocated while an operation is under
-//! way but the results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
+//! r (17/16 (4 w + 9) + 4) bytes for what it sends and what it is answered, and 3 times (n - 1) r (4 w + 9) for what it gets
+//! (used up only if all vectors of all ranks have one owner). On a GPU r (4 w + 13) more for batches from host memory, and 8 n r
+//! from the first batch on of which the host wants to know what is stored here. With [`Builder::deduplicate`] r 20 to 28 more.
+//! That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free memory, 4 GiB at most
+//! (without the 8 n r). [`Builder::round`] chooses r instead. Nothing is allocated once an operation has begun but the results
+//! that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth
 //!
@@ -104,6 +105,8 @@
 //!   its error, they get [`Error::Rank`]. Nothing was put, and all may go on.
 //! - A rank fails between rounds (its device reports an error, say). The same, with the next record. What has been put is stored,
 //!   and nobody is told that it is new.
+//! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. What has
+//!   been put is stored, and nobody is told that it is new.
 //! - Ranks call different operations: [`Error::OutOfStep`], or [`Error::Connection`] that tells of it, on all. The connection
 //!   ends.
 //! - A rank goes away, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or another than

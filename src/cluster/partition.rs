@@ -257,6 +257,10 @@ impl Partition {
         #[cfg(feature = "cuda")]
         {
             self.last_put = None;
+            if asked.fresh == Fresh::Host && !self.rank.is_host() && self.fresh.is_none() {
+                // As many as all ranks may send in a round.
+                self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
+            }
         }
         let bytes = (self.ranks * size_of::<Counts>()) as u64;
         self.rank.fill(Line::Puts, &mut self.answered, bytes, 0)

@@ -1,5 +1,7 @@
 //! What a rank's own table does with the runs of a round.
 
+#[cfg(feature = "cuda")]
+use super::memory::Memory;
 use super::memory::{Line, Rank};
 use super::messages::Run;
 use super::partition::{Fresh, Partition, Rows, line_of};
@@ -77,14 +79,8 @@ impl Partition {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
             Fresh::Gpu { address, capacity } => (address, capacity),
-            Fresh::Host => {
-                // As many as all ranks may send in a round.
-                let room = self.ranks as u64 * self.round as u64;
-                if self.fresh.is_none() {
-                    self.fresh = Some(self.rank.allocate(8 * room)?);
-                }
-                (self.fresh.as_ref().map_or(0, super::memory::Memory::address), room)
-            }
+            // Allocated by `begin`.
+            Fresh::Host => (self.fresh.as_ref().map_or(0, Memory::address), self.ranks as u64 * self.round as u64),
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {

@@ -64,3 +64,45 @@ fn tallies_need_no_replies() {
         }
     }
 }
+
+/// Owners can be asked for by themselves: they are those whose tables have the vectors.
+#[test]
+fn owners_need_no_replies() {
+    const WIDTH: usize = 2;
+    for deduplicate in [false, true] {
+        let words: Vec<u32> = (0..4000u32).flat_map(|at| [at / 2, 5]).collect();
+        let all: Vec<(Vec<u32>, Vec<bool>)> = std::thread::scope(|scope| {
+            let run = |transport: Local| {
+                let words = &words;
+                scope.spawn(move || {
+                    let builder = Builder::new(BucketTable::builder(WIDTH).capacity(8000)).round(3000).deduplicate(deduplicate);
+                    let mut set = builder.build(&Device::cpu_with_threads(1), transport).unwrap();
+                    let offer = Offer {
+                        operation: Operation::FindOrPut,
+                        search: Search::FindOrPut,
+                        input: Input::Host(words),
+                        outcomes: false,
+                        references: false,
+                        owners: true,
+                        fresh: Fresh::Unwanted,
+                        numbers: [0; 16],
+                        refused: None,
+                    };
+                    let mut answers = Answers::default();
+                    answers.make(&offer, WIDTH);
+                    set.engine.rounds(&set.local.raw, &offer, &mut answers).unwrap();
+                    (answers.owners, set.local.contains_many(words).unwrap())
+                })
+            };
+            let ranks: Vec<_> = Local::ranks(3).into_iter().map(run).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        });
+        for (owners, _) in &all {
+            assert_eq!(owners.len(), 4000);
+            for (at, owner) in owners.iter().enumerate() {
+                let has: Vec<u32> = (0..3).filter(|rank| all[*rank as usize].1[at]).collect();
+                assert_eq!(has, [*owner], "vector {at}");
+            }
+        }
+    }
+}

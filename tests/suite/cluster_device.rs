@@ -38,6 +38,9 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
             let batch = table.find_or_put_device(&stream, batch).unwrap();
             let again = table.find_device(&stream, DeviceBatch::new(&vectors, len)).unwrap();
             assert_eq!((again.tally.seen, again.total.full), (len as u64, 0));
+            let mut alone = stream.alloc_zeros::<u32>(len).unwrap();
+            let _ = table.find_device(&stream, DeviceBatch::new(&vectors, len).owners(&mut alone)).unwrap();
+            assert!(stream.clone_dtoh(&alone).unwrap() == stream.clone_dtoh(&owners).unwrap(), "owners without anything else");
             let copy = (
                 stream.clone_dtoh(&outcomes).unwrap(),
                 stream.clone_dtoh(&references).unwrap(),

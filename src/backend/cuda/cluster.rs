@@ -82,7 +82,11 @@ impl ClusterGpu {
 
     /// Lets what is enqueued on a line from now on come after all that was enqueued on another.
     pub(crate) fn order(&self, line: Line, after: Line) -> Result<()> {
-        self.gpu.let_wait(std::slice::from_ref(self.stream(line)), self.stream(after))
+        // An error that somebody else's drop has recorded stays for them.
+        let earlier = self.gpu.context.check_err();
+        let ordered = self.gpu.let_wait(std::slice::from_ref(self.stream(line)), self.stream(after));
+        self.gpu.context.record_err(earlier);
+        ordered
     }
 
     pub(crate) fn wait(&self, line: Line, what: &'static str) -> Result<()> {
