@@ -190,7 +190,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// assert_eq!((table.spec().width(), table.spec().chunk_bytes()), (2, 8));
+    /// assert_eq!((table.spec().width(), table.spec().slot_words()), (2, 2));
     /// # Ok(()) }
     /// ```
     pub fn spec(&self) -> Spec {
