@@ -337,26 +337,29 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 counts.waiting = (size - done - expanded) as u64;
                 done = round.end;
                 let goes_on = (self.observer)(&counts);
+                // A search that has found what it ends with has ended by that, whatever else comes: it is none to go on with.
+                let violates = has_fault || (found.is_some() && !self.limits.keep_going);
+                let or_violation = |end| if violates { End::Violation } else { end };
                 // What has been counted and found is kept; what is rejected is lost.
                 if !lists_fit {
-                    break 'levels End::Memory;
+                    break 'levels or_violation(End::Memory);
                 }
                 if !goes_on {
-                    break 'levels End::Observer;
+                    break 'levels or_violation(End::Observer);
                 }
                 if let Some(stop) = (self.limits.stop)().filter(|_| !skipped.is_empty()) {
-                    break 'levels End::Stopped(stop);
+                    break 'levels or_violation(End::Stopped(stop));
                 }
                 while !rejected.is_empty() {
                     let bytes = kept_bytes + level.bytes() + next.bytes();
                     if self.grow([&mut level, &mut next], bytes, wants_references)? != Growth::Done {
-                        break 'levels End::Memory;
+                        break 'levels or_violation(End::Memory);
                     }
                     let before = next.words.len();
                     rejected = self.put(&rejected, &mut next, wants_references)?;
                     counts.states += ((next.words.len() - before) / self.source.width()) as u64;
                 }
-                if has_fault || (found.is_some() && !self.limits.keep_going) {
+                if violates {
                     break 'levels End::Violation;
                 }
             }

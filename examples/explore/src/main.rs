@@ -131,6 +131,9 @@ impl Outputs {
         }
         let outputs = Self { trace, record, emit, export, emit_buchi };
         let all = outputs.all();
+        if let Some(path) = &options.resume {
+            all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
+        }
         for (number, output) in all.iter().enumerate() {
             output.ensure_is_not_standard_output()?;
             all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
@@ -309,14 +312,16 @@ impl Task<'_> {
             let outputs = self.outputs;
             return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
         }
-        let limit = limits(options, device).bytes;
+        // Before there is a table: what it takes counts, and is no longer free.
+        let limits = limits(options, device);
         let (table, resumed) = match self.opened {
-            Some(opened) => opened.load(device, &interpreted, limit).map(|(table, resumed)| (table, Some(resumed)))?,
+            Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),
         };
         time.table += start.elapsed();
         let mut run = Run {
             options,
+            limits,
             table: &table,
             interpreted: &interpreted,
             question,
@@ -373,6 +378,7 @@ fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<co
 /// An exploration and what is printed of it.
 struct Run<'a, S: Storage> {
     options: &'a Options,
+    limits: Limits,
     table: &'a VectorTable<S>,
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
@@ -410,9 +416,8 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
+        let Self { options, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
         let device = table.device();
-        let limits = limits(options, device);
         let start = Instant::now();
         let exploration = {
             let progress = Progress::new(options.progress);

@@ -41,9 +41,10 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>)
     let bytes = part.file.metadata()?.len();
     part.file.sync_all()?;
     rename(&part.path, path)?;
-    // It has its name also if this fails, only perhaps not after a crash of the machine.
+    // It has its name also if this fails, as it does on some file systems of networks; only perhaps not after a crash of the
+    // machine.
     #[cfg(unix)]
-    File::open(folder_of(path))?.sync_all()?;
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
     Ok(bytes)
 }
 

@@ -17,6 +17,8 @@ pub struct Identity {
     deadlocks: bool,
     /// Each with what it is: in their order.
     conditions: Vec<String>,
+    /// Their checksum as they were understood: constants of the model are no part of a text.
+    meaning: String,
 }
 
 impl Identity {
@@ -29,13 +31,15 @@ impl Identity {
             ("network", model.network.as_ref().map_or_else(String::new, checksum_of_network)),
         ];
         let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);
+        let meaning = checksum(&conditions.clone().map(|condition| &condition.must_hold).collect::<Vec<_>>());
         let conditions = conditions.map(|condition| format!("{:?} {}", condition.role, condition.text)).collect();
-        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions }
+        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions, meaning }
     }
 
     pub fn json(&self) -> Value {
         let parts: Map<String, Value> = self.parts.iter().map(|(name, sum)| ((*name).into(), json!(sum))).collect();
-        json!({ "name": self.name, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions })
+        json!({ "name": self.name, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions,
+                "meaning": self.meaning })
     }
 
     /// An error that says what is not as it was when this was written.
@@ -61,6 +65,10 @@ impl Identity {
             "states were checked for other conditions (--invariant, --goal) until it was written: {}; now they are {}",
             list(&before),
             list(&self.conditions)
+        );
+        ensure!(
+            saved["meaning"].as_str() == Some(&self.meaning),
+            "a constant of the model that the conditions name (--invariant, --goal) has another value than when it was written"
         );
         Ok(())
     }

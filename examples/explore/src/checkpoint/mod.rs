@@ -99,7 +99,7 @@ impl Checkpoints {
     /// Whether it is time for one.
     pub fn is_due(&self, counts: &Counts) -> bool {
         let last = self.last();
-        last.time.elapsed() >= self.every || self.levels.is_some_and(|levels| counts.levels >= last.level + levels)
+        last.time.elapsed() >= self.every || self.levels.is_some_and(|levels| counts.levels >= last.level.saturating_add(levels))
     }
 
     /// Writes one. What goes wrong does not end the search: the file before is as it was.

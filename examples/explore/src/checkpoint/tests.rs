@@ -1,7 +1,7 @@
 //! Searches that go on: of every kind of table, from wherever they may end.
 
 use super::*;
-use crate::engine::tests::{counters, with_goal};
+use crate::engine::tests::{counters, read, with_goal};
 use crate::engine::{Begin, End, Engine, Limits};
 use crate::interpreter::Interpreter;
 use crate::stopping::Stop;
@@ -109,6 +109,49 @@ fn what_was_found_stays_found() {
     assert_eq!((exploration.counts, exploration.end), (all(), End::Complete), "{ends:?}");
     let found = exploration.found.unwrap();
     assert_eq!((found.level, found.violation), (4, Violation::Condition(0)));
+}
+
+/// What a search ends with is its end, though it was stopped before the round was over; and there is nothing to go on with.
+#[test]
+fn what_ends_a_search_does_so_when_it_is_stopped() {
+    /// How often it may be asked yet.
+    static LEFT: AtomicU64 = AtomicU64::new(0);
+    fn stop() -> Option<Stop> {
+        // Relaxed: only the number matters.
+        let is_over = LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err();
+        is_over.then_some(Stop::Interrupted)
+    }
+    let dve = counters(6);
+    let checks = with_goal(&dve, "P_0.x == 5 and P_1.x == 5 and P_2.x == 5", Checks::default());
+    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let mut ends = Vec::new();
+    for asked in 0..200 {
+        LEFT.store(asked, Ordering::Relaxed);
+        let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
+        let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
+        let limits = Limits { stop, ..Limits::NONE };
+        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None).unwrap();
+        assert_eq!(exploration.found.is_some(), exploration.end == End::Violation, "{asked}");
+        assert_eq!(can_go_on(&exploration), exploration.found.is_none(), "{asked}");
+        ends.push(exploration.end);
+    }
+    assert!([End::Violation, End::Stopped(Stop::Interrupted)].iter().all(|end| ends.contains(end)), "{ends:?}");
+}
+
+#[test]
+fn constants_that_conditions_name_are_part_of_an_identity() {
+    let identity = |most: u32| {
+        let text = format!(
+            "const byte most = {most}; process P {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }} \
+             system async;"
+        );
+        let dve = read(&text);
+        Identity::of(&dve.model, &with_goal(&dve, "P.x > most", Checks::default()))
+    };
+    let saved = identity(3).json();
+    identity(3).ensure_is(&saved).unwrap();
+    assert!(identity(4).ensure_is(&saved).unwrap_err().to_string().contains("constant"));
 }
 
 #[test]

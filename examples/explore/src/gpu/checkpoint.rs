@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use warpset::Storage;
 use warpset::gpu::DeviceBatch;
 
-/// States that are copied at a time.
+/// States that are copied at a time: as many as there is memory for.
 const PIECE: usize = 1 << 22;
+const SMALLEST_PIECE: usize = 1 << 12;
 
 impl<'a, S: Storage> Engine<'a, S> {
     /// Where the search is to be kept, and where it goes on.
@@ -50,10 +51,18 @@ impl<'a, S: Storage> Engine<'a, S> {
         if progress.order.len() < end || all.try_reserve_exact((end - begin) * self.table.width()).is_err() {
             return Ok(None);
         }
-        for first in (begin..end).step_by(PIECE) {
-            let piece = progress.order.slice(first..(first + PIECE).min(end));
-            let Some(words) = self.kernel.states(self.table, &self.stream, &piece)? else { return Ok(None) };
-            all.extend(self.stream.clone_dtoh(&words)?);
+        let (mut first, mut piece) = (begin, PIECE);
+        while first < end {
+            let last = (first + piece).min(end);
+            match self.kernel.states(self.table, &self.stream, &progress.order.slice(first..last))? {
+                Some(words) => all.extend(self.stream.clone_dtoh(&words)?),
+                None if piece > SMALLEST_PIECE => {
+                    piece /= 2;
+                    continue;
+                }
+                None => return Ok(None),
+            }
+            first = last;
         }
         Ok(Some(all))
     }
