@@ -31,8 +31,8 @@ fn draw(words: &mut [u32], width: usize, salt: u64) {
         for (number, part) in words.chunks_mut(share * width).enumerate() {
             scope.spawn(move || {
                 for (at, vector) in part.chunks_exact_mut(width).enumerate() {
-                    let id = mix((number * share + at) as u64) % (count as u64 / 2) ^ salt << 32;
-                    vector.iter_mut().zip(0..).for_each(|(word, at)| *word = mix(id << 8 ^ at) as u32);
+                    let id = (mix((number * share + at) as u64) % (count as u64 / 2)) ^ (salt << 32);
+                    vector.iter_mut().zip(0..).for_each(|(word, at)| *word = mix((id << 8) ^ at) as u32);
                 }
             });
         }
