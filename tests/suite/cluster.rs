@@ -469,7 +469,7 @@ fn ranks_whose_growth_fails(device: &Device) {
     let before = set.agreed(|_, table| table.local().slots());
     // Calls of rank 1 fail from some number on, until one is found that is in its growth.
     let mut found = false;
-    for first in 0..200 {
+    for first in 0..2000 {
         let batches = set.all(|rank, table| {
             let mut offer = || table.find_or_put_many(if rank == 1 { &words } else { &[] });
             if rank == 1 { warpset::faults::fail(first..first + 1, offer).0 } else { offer() }

@@ -555,7 +555,9 @@ fn limits_stop_it(place: Place) {
     assert!((10_000..29_791).contains(&counts(&report)[0]));
     let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
     assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
-    assert!((1000..29_791).contains(&counts(&report)[0]), "{report}");
+    // Rows of an indexed table are mapped by pages of 2 MiB on a GPU: there is room for none.
+    let least = if place.is_gpu() && place.table == "indexed" { 1 } else { 1000 };
+    assert!((least..29_791).contains(&counts(&report)[0]), "{report}");
     let (code, report) = place.json(&path, &["--memory", "10M", "--capacity", "1000"]);
     assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
     let (code, report) = place.json(&path, &["--keep-going", "--goal", "a == 30 and b == 30"]);

@@ -129,7 +129,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
         LEFT.store(asked, Ordering::Relaxed);
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
         let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
-        let limits = Limits { stop, ..Limits::NONE };
+        let limits = Limits { stop, keep_going: false, ..Limits::NONE };
         let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
         let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None).unwrap();
         assert_eq!(exploration.found.is_some(), exploration.end == End::Violation, "{asked}");
