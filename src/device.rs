@@ -211,11 +211,12 @@ impl Device {
         }
     }
 
-    /// Bytes of the largest compare-and-swap.
-    pub(crate) fn chunk_bytes(&self) -> u32 {
+    /// Bytes of the largest compare-and-swap that slots of so many words are claimed by.
+    pub(crate) fn chunk_bytes(&self, words: usize) -> u32 {
+        let _ = words; // one of a GPU's is for all
         match &self.machine {
             #[cfg(feature = "cpu")]
-            Machine::Cpu { .. } => crate::backend::cpu::chunk_bytes(),
+            Machine::Cpu { .. } => crate::backend::cpu::chunk_bytes(words),
             #[cfg(feature = "cuda")]
             Machine::Cuda(gpu) => gpu.chunk_bytes(),
         }

@@ -79,9 +79,17 @@ impl Options {
         }
     }
 
+    /// What vectors, or roots, are claimed by on a device.
+    pub(crate) fn chunk_bytes(&self, device: &Device) -> u32 {
+        device.chunk_bytes(match self.choice {
+            Choice::Bucket { .. } | Choice::Indexed => self.width,
+            Choice::Tree { .. } | Choice::CompactTree { .. } | Choice::Compact { .. } => Spec::ROOT_WORDS,
+        })
+    }
+
     /// What a table of at least so many slots is compiled for.
     pub(crate) fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
-        let (width, chunk_bytes) = (self.width, device.chunk_bytes());
+        let (width, chunk_bytes) = (self.width, self.chunk_bytes(device));
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
             // A width that cannot be is the greater mistake.
             return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));

@@ -64,7 +64,7 @@ impl Spec {
     pub const KEY_BITS: std::ops::RangeInclusive<u32> = 20..=64;
 
     /// Words of the root of a tree, and of a key of a compact table.
-    const ROOT_WORDS: usize = 2;
+    pub(crate) const ROOT_WORDS: usize = 2;
 
     /// Bytes looked at together in a compact table: a bucket.
     const COMPACT_LINE_BYTES: u32 = 64;

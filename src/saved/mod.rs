@@ -89,7 +89,7 @@ impl RawTable {
         }
         let damaged = |what: String| from.damaged(format!("no table has {what}"), 0);
         let no_table = || damaged("these widths and bits".into());
-        let spec = header.spec(device.chunk_bytes()).ok_or_else(no_table)?;
+        let spec = header.spec(header.options.chunk_bytes(device)).ok_or_else(no_table)?;
         let geometry = geometry(device, spec)?.of_spec(spec);
         let own = SlotLayout::of(spec, &geometry);
         let fields = header.fields;

@@ -126,7 +126,7 @@ fn layouts(width: u32) -> Vec<SlotLayout> {
 
 /// Of machines that this one is not.
 fn other_chunk_bytes(device: &Device) -> u32 {
-    if device.chunk_bytes() == 16 { 8 } else { 16 }
+    if device.chunk_bytes(2) == 16 { 8 } else { 16 }
 }
 
 #[test]

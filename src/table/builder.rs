@@ -87,7 +87,7 @@ impl<K> TableBuilder<Bucket, K> {
     /// Whether slots take no more bytes than vectors have. Default: no.
     ///
     /// Else, where 16 bytes are claimed at once ([`Spec::chunk_bytes`](crate::Spec::chunk_bytes): GPUs of compute capability 9.0
-    /// and later, x86-64 processors with AVX), slots for 3 words or more are padded to a multiple of four
+    /// and later; of 17 words or more, x86-64 processors with AVX), slots for 3 words or more are padded to a multiple of four
     /// ([`Spec::slot_words`](crate::Spec::slot_words)): [Choosing a table](crate::choosing_a_table) says why, and what it costs.
     /// On other devices slots are always dense.
     ///

@@ -214,7 +214,7 @@ fn every_vector_of_a_tail_is_legal(device: &Device) {
 /// arithmetic progression, must not keep to the other classes.
 fn barred_vectors_find_room_in_a_large_table(device: &Device) {
     const CHUNKS: usize = 15; // one fewer than there are classes
-    let width = CHUNKS * BucketTable::new(device, 4, 1).unwrap().spec().chunk_bytes() / 4;
+    let width = CHUNKS * BucketTable::new(device, 17, 1).unwrap().spec().chunk_bytes() / 4;
     let chunks = chunks(device, width);
     assert_eq!((chunks.len(), classes(&chunks)), (CHUNKS, 16));
     let pattern = [0xABCD_EF01, 0x2345_6789, 0x0F1E_2D3C, 0x4B5A_6978];

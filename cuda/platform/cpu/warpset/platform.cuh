@@ -62,7 +62,7 @@ template <class Chunk>
 WARPSET_FN Chunk load_relaxed(const Chunk* address)
 {
     if constexpr (sizeof(Chunk) == 16) {
-        static_assert(WARPSET_CLAIMS_16_BYTES, "16 bytes are not claimed at once");
+        static_assert(sizeof(Chunk) < 16 || WARPSET_CLAIMS_16_BYTES, "16 bytes are not claimed at once");
         const Quad seen = load_quad_relaxed(address);
         return {seen[0], seen[1]};
     } else {
