@@ -14,7 +14,9 @@ mod worker;
 
 pub use numbers::Numbers;
 pub use on_threads::OnThreads;
-pub use search::{Table, Told};
+pub use search::Table;
+#[cfg(feature = "cuda")]
+pub use search::Told;
 pub use seats::{Plan, Seats};
 #[cfg(any(feature = "cuda", test))]
 pub use worker::Round;
