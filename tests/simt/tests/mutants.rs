@@ -87,22 +87,23 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the claim of the last chunk: New for whoever won any chunk (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            Decision decision = Decision::Agreed;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != \
-               Decision::Different; ++chunk)\n                decision = decide_chunk(bucket, index, chunk, vector, decision == \
-               Decision::Won);\n            if (decision == Decision::Different) continue;",
-        to: "            Decision decision = Decision::Agreed;\n            bool won = false;\n            for (u32 chunk = 0; chunk < \
-             layout.chunks() && decision != Decision::Different; ++chunk) {\n                decision = decide_chunk(bucket, index, \
-             chunk, vector, decision == Decision::Won);\n                won |= decision == Decision::Won;\n            }\n            \
-             if (decision == Decision::Different) continue;\n            if (won) decision = Decision::Won;",
+        from: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            for (u32 \
+               chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)\n                decision = \
+               decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n            if (decision == \
+               Decision::Different) continue;",
+        to: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            bool won = \
+             false;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk) {\n\
+             \x20               decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n\
+             \x20               won |= decision == Decision::Won;\n            }\n            if (decision == \
+             Decision::Different) continue;\n            if (won) decision = Decision::Won;",
     },
     Mutant {
         what: "the bar on vectors that look EMPTY (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            if (forbids(forbidden, bucket, index)) continue;\n            if (agrees(bucket, index, vector)) return \
-               {Outcome::Seen, slot_number(bucket, index)};\n            Decision decision = Decision::Agreed;\n            for (u32 \
-               chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)",
-        to: "            Decision decision = Decision::Agreed;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != \
-             Decision::Different; ++chunk)",
+        from: "            if (forbids(forbidden, bucket, index)) continue;\n            const Glance glance = glance_at(bucket, \
+               index, vector);\n            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, \
+               index)};\n            if (glance == Glance::Other) continue;\n            Decision decision = glance ==",
+        to: "            const Glance glance = Glance::Begun;\n            Decision decision = glance ==",
     },
     Mutant {
         what: "the bar on vectors that look EMPTY (by a warp)",

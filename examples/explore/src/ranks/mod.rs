@@ -15,7 +15,7 @@ mod worker;
 pub use numbers::Numbers;
 pub use on_threads::OnThreads;
 pub use search::Table;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", test))]
 pub use search::Told;
 pub use seats::{Plan, Seats};
 #[cfg(any(feature = "cuda", test))]
