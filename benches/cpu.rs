@@ -7,37 +7,16 @@
 //! `cargo bench --bench cpu` prints a Markdown table, in 10^6 vectors a second. WARPSET_BENCH_LOG2 sets the power of two of the
 //! bytes, WARPSET_BENCH_WIDTHS=2,8 and WARPSET_BENCH_THREADS=1,16 measure only these.
 
+#[path = "support/drawn.rs"]
+mod drawn;
+
+use drawn::draw;
 use std::time::Instant;
 use warpset::{BucketTable, Buffers, Device, Request};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const REPEATS: usize = 3;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// Fills in vectors drawn from a pool of half as many; those of another `salt` are others.
-fn draw(words: &mut [u32], width: usize, salt: u64) {
-    let count = words.len() / width;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = count.div_ceil(threads);
-    std::thread::scope(|scope| {
-        for (number, part) in words.chunks_mut(share * width).enumerate() {
-            scope.spawn(move || {
-                for (at, vector) in part.chunks_exact_mut(width).enumerate() {
-                    let id = (mix((number * share + at) as u64) % (count as u64 / 2)) ^ (salt << 32);
-                    vector.iter_mut().zip(0..).for_each(|(word, at)| *word = mix((id << 8) ^ at) as u32);
-                }
-            });
-        }
-    });
-}
 
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);

@@ -10,42 +10,17 @@
 //! `cargo bench --bench host` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
 //! WARPSET_BENCH_WIDTHS=2,8 measures only these.
 
+#[path = "support/drawn.rs"]
+mod drawn;
 mod support;
 
+use drawn::draw;
 use std::time::Instant;
 use support::{Bench, Result, median};
 use warpset::gpu::PinnedVec;
 use warpset::{BucketTable, Buffers, Device, Request};
 
 const REPEATS: usize = 5;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// Fills in vectors drawn from a pool of half as many.
-fn draw(words: &mut [u32], width: usize) {
-    let count = words.len() / width;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = count.div_ceil(threads);
-    std::thread::scope(|scope| {
-        for (number, part) in words.chunks_mut(share * width).enumerate() {
-            scope.spawn(move || {
-                for (at, vector) in part.chunks_exact_mut(width).enumerate() {
-                    let id = mix((number * share + at) as u64) % (count as u64 / 2);
-                    let first = mix(id ^ 0xABCD << 40);
-                    vector[0] = first as u32;
-                    vector[1] = (first >> 32) as u32;
-                    vector[2..].iter_mut().zip(0..).for_each(|(word, at)| *word = mix(id << 8 ^ at) as u32);
-                }
-            });
-        }
-    });
-}
 
 /// What a batch reports.
 #[derive(Clone, Copy)]
@@ -105,7 +80,7 @@ fn main() -> Result<()> {
         let width = width?;
         let count = 1usize << if width > 16 { log2.saturating_sub(2) } else { log2 };
         let mut pinned = PinnedVec::<u32>::zeroed(&bench.device, count * width)?;
-        draw(&mut pinned, width);
+        draw(&mut pinned, width, 0);
         let plain = pinned.to_vec();
         let table = BucketTable::new(&bench.device, width, count as u64)?;
         let lines = |memory: &str, words: &[u32], buffers: &mut Buffers| -> Result<()> {

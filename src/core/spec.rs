@@ -259,8 +259,8 @@ impl Spec {
         self.width().div_ceil(32)
     }
 
-    /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0 and on x86-64 processors of Intel and AMD
-    /// with AVX, else 8.
+    /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0, and on x86-64 processors of Intel and AMD
+    /// with AVX for roots, 1 or 2 words, and 17 or more; else 8.
     pub const fn chunk_bytes(&self) -> usize {
         self.chunk_bytes as usize
     }

@@ -1,0 +1,34 @@
+//! Vectors in host memory that are drawn at random, by all threads.
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Fills in vectors drawn from a pool of half as many; those of another `salt`, less than 256, are others. From two words on,
+/// different ones of a pool differ in their first two.
+pub fn draw(words: &mut [u32], width: usize, salt: u64) {
+    let count = words.len() / width;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = count.div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (number, part) in words.chunks_mut(share * width).enumerate() {
+            scope.spawn(move || {
+                for (at, vector) in part.chunks_exact_mut(width).enumerate() {
+                    let id = (mix((number * share + at) as u64) % (count as u64 / 2)) ^ (salt << 32);
+                    let first = mix(id ^ (0xABCD << 40));
+                    vector.iter_mut().zip(0..).for_each(|(word, at)| {
+                        *word = match at {
+                            0 => first as u32,
+                            1 => (first >> 32) as u32,
+                            _ => mix((id << 8) ^ at) as u32,
+                        }
+                    });
+                }
+            });
+        }
+    });
+}
