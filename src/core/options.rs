@@ -89,7 +89,12 @@ impl Options {
 
     /// What a table of at least so many slots is compiled for.
     pub(crate) fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
-        let (width, chunk_bytes) = (self.width, self.chunk_bytes(device));
+        self.spec_with(self.chunk_bytes(device), size)
+    }
+
+    /// The same, where that is claimed by so many bytes.
+    pub(crate) fn spec_with(&self, chunk_bytes: u32, size: Size) -> Result<Spec> {
+        let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
             // A width that cannot be is the greater mistake.
             return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));

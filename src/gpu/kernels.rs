@@ -1,5 +1,6 @@
 //! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
 
+use crate::backend::cuda::chunk_bytes;
 use crate::backend::cuda::nvrtc::{self, Job};
 use crate::core::options::Choice;
 use crate::core::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
@@ -134,10 +135,6 @@ fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spe
         Choice::Indexed => Spec::indexed(width, 32, chunk_bytes),
         _ => Spec::bucket(width, chunk_bytes),
     }
-}
-
-fn chunk_bytes(compute_capability: (u32, u32)) -> u32 {
-    if compute_capability.0 >= 9 { 16 } else { 8 }
 }
 
 /// Compiles the kernels of a compact table of keys of `key_bits` bits in slots of `slot_bits`, as [`compile_kernels`] does.

@@ -3,6 +3,7 @@
 //! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). See the example
 //! `custom_kernel` for a whole search that never leaves the GPU.
 
+mod ahead;
 mod batch;
 mod buffer;
 mod kernels;
@@ -14,6 +15,7 @@ pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 pub use crate::core::view::{
     CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
 };
+pub use ahead::Ahead;
 pub use batch::DeviceBatch;
 pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};

@@ -57,6 +57,19 @@ fn describe(ordinal: usize) -> Result<GpuInfo> {
     })
 }
 
+/// 16-byte compare-and-swap came with compute capability 9.0.
+pub(crate) fn chunk_bytes(capability: (u32, u32)) -> u32 {
+    if capability.0 >= 9 { 16 } else { 8 }
+}
+
+/// The driver's version. It must have been found.
+pub(super) fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: `version` is valid memory.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(cuda("asking for the driver's version"))?;
+    Ok(version)
+}
+
 impl Gpu {
     pub(crate) fn list() -> Result<Vec<GpuInfo>> {
         (0..gpu_count()?).map(describe).collect()
@@ -73,8 +86,13 @@ impl Gpu {
         if ordinal >= count {
             return Err(Error::NoSuchGpu { ordinal, count });
         }
+        let context = std::thread::scope(|scope| {
+            // Both take a while, and neither needs the other. What comes of it is asked for below.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, nvrtc::ensure_present);
+            CudaContext::new(ordinal).map_err(cuda("making a context"))
+        });
         nvrtc::ensure_present()?;
-        let gpu = Self::new(CudaContext::new(ordinal).map_err(cuda("making a context"))?)?;
+        let gpu = Self::new(context?)?;
         open.insert(ordinal, gpu.clone());
         Ok(gpu)
     }
@@ -99,14 +117,11 @@ impl Gpu {
     fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
         let info = describe(context.ordinal())?;
         let device = result::device::get(info.ordinal as i32).map_err(cuda("opening a GPU"))?;
-        let mut driver = 0;
-        // SAFETY: `driver` is valid memory.
-        unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(cuda("asking for the driver's version"))?;
         Ok(Arc::new(Self {
             info,
             multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
-            driver,
+            driver: driver_version()?,
             stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,
             kernels: Mutex::default(),
@@ -290,9 +305,9 @@ impl Gpu {
         undisturbed(&self.context, make).map_err(cuda("making a stream"))
     }
 
-    /// 16-byte compare-and-swap came with compute capability 9.0.
+    /// Bytes of the largest compare-and-swap.
     pub(crate) fn chunk_bytes(&self) -> u32 {
-        if self.info.compute_capability.0 >= 9 { 16 } else { 8 }
+        chunk_bytes(self.info.compute_capability)
     }
 
     /// Enqueues a kernel.

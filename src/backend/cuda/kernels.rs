@@ -13,6 +13,7 @@
 //! | compact, 45 bits in 32 | 203 | - | 175 | 168 | 113 | 565 |
 //! | compact tree, 16 words | 312 | 500 | 261 | 481 | - | 1350 |
 
+use super::ahead;
 use super::cache::Cache;
 use super::gpu::Gpu;
 use super::nvrtc::{self, Job};
@@ -122,7 +123,10 @@ impl Gpu {
 
     /// Compiles a program for this GPU, or finds it compiled on disk, and loads it.
     pub(crate) fn load(&self, job: &Job) -> Result<Arc<CudaModule>> {
-        let image = nvrtc::compile(job, Cache::in_use(self.driver).as_ref())?;
+        let image = match ahead::take(job) {
+            Some(image) => image?,
+            None => nvrtc::compile(job, Cache::in_use(self.driver).as_ref())?,
+        };
         pass("loading kernels")?;
         undisturbed(&self.context, || self.context.load_module(Ptx::from_binary(image))).map_err(cuda("loading kernels"))
     }

@@ -1,9 +1,11 @@
 //! Tables in the memory of a CUDA GPU.
 
+pub(crate) mod ahead;
 pub(crate) mod cache;
 mod cluster;
 mod gpu;
 mod kernels;
+mod library;
 mod memory;
 pub(crate) mod nvrtc;
 mod parts;
@@ -16,7 +18,7 @@ mod values;
 mod workspace;
 
 pub(crate) use cluster::{ClusterGpu, copy_anywhere, let_reach_each_other, wait_for};
-pub(crate) use gpu::Gpu;
+pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use store::CudaStore;
 pub(crate) use values::CudaValues;
@@ -44,18 +46,8 @@ fn pass(what: &'static str) -> Result<()> {
     if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
 
-/// The error for a library of which none of the names that `cudarc` tries was found.
-fn not_found(library: &'static str, names: &[&str]) -> Error {
-    let names = names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name));
-    let searched: std::collections::BTreeSet<String> = names.collect();
-    Error::LibraryNotFound { library, searched: searched.into_iter().collect() }
-}
-
 fn ensure_driver() -> Result<()> {
-    // SAFETY: loads the library and looks at nothing in it.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(not_found("CUDA driver", &["cuda", "nvcuda"]));
-    }
+    library::DRIVER.ensure_present()?;
     match result::init() {
         // No device is a count of zero, not a failure.
         Err(error) if error.0 != sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(cuda("starting the driver")(error)),

@@ -1,7 +1,8 @@
 //! Compiling CUDA C++ at run time, with warpset's headers at hand.
 
 use super::cache::{Cache, digest};
-use super::kernels::Part;
+pub(crate) use super::kernels::Part;
+use super::library;
 use crate::{Error, Result, Spec};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
@@ -58,10 +59,10 @@ const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../
 const CLUSTER_KERNELS: (&str, &str) = ("cluster_kernels.cu", include_str!("../../../cuda/cluster_kernels.cu"));
 
 /// A program to compile, for tables of a spec on GPUs of a compute capability.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job<'a> {
-    name: &'a str,
-    source: &'a str,
+    pub(super) name: &'a str,
+    pub(super) source: &'a str,
     spec: Spec,
     capability: (u32, u32),
     /// Of the kernels of a table.
@@ -85,6 +86,12 @@ impl<'a> Job<'a> {
         let (name, source) = CLUSTER_KERNELS;
         let spec = Spec::bucket(1, 8).expect("a width that there is");
         Job { name, source, spec, capability, part: None }
+    }
+
+    /// The same of other texts.
+    pub(super) fn with_texts<'b>(&self, name: &'b str, source: &'b str) -> Job<'b> {
+        let Self { spec, capability, part, .. } = *self;
+        Job { name, source, spec, capability, part }
     }
 
     fn options(&self, architecture: &str) -> Vec<String> {
@@ -131,11 +138,7 @@ impl<'a> Job<'a> {
 
 /// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
 pub(crate) fn ensure_present() -> Result<()> {
-    // SAFETY: loads the library and looks at nothing in it.
-    if unsafe { sys::is_culib_present() } {
-        return Ok(());
-    }
-    Err(super::not_found("NVRTC", &["nvrtc"]))
+    library::NVRTC.ensure_present()
 }
 
 /// What a program is compiled for: a real architecture if this NVRTC knows it, else the newest virtual one before it, which the

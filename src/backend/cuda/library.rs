@@ -1,0 +1,44 @@
+//! NVIDIA's libraries, which are loaded when they are first wanted.
+//!
+//! `cudarc` loads them too, where it calls them; but panics if they are missing, and loads and unloads them for the question
+//! whether they are there. NVRTC has 100 MB and more: that took longer than all else of finding kernels that are kept on disk.
+
+use crate::{Error, Result};
+use libloading::Library;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// A library of NVIDIA.
+pub(super) struct SharedLibrary {
+    /// What people call it.
+    title: &'static str,
+    /// Of which `cudarc` makes the names of files that it tries.
+    names: &'static [&'static str],
+    /// Never unloaded.
+    loaded: OnceLock<Library>,
+}
+
+pub(super) static DRIVER: SharedLibrary = SharedLibrary::new("CUDA driver", &["cuda", "nvcuda"]);
+pub(super) static NVRTC: SharedLibrary = SharedLibrary::new("NVRTC", &["nvrtc"]);
+
+impl SharedLibrary {
+    const fn new(title: &'static str, names: &'static [&'static str]) -> Self {
+        Self { title, names, loaded: OnceLock::new() }
+    }
+
+    /// Errors unless the library can be loaded. Then it is, and stays so.
+    pub(super) fn ensure_present(&self) -> Result<()> {
+        if self.loaded.get().is_some() {
+            return Ok(());
+        }
+        let names: Vec<String> = self.names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name)).collect();
+        // SAFETY: a library of NVIDIA, whose initialisation asks for nothing; `cudarc` loads the same.
+        let Some(library) = names.iter().find_map(|name| unsafe { Library::new(name) }.ok()) else {
+            let searched = names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+            return Err(Error::LibraryNotFound { library: self.title, searched });
+        };
+        // Of threads that meet here one's handle stays.
+        let _ = self.loaded.set(library);
+        Ok(())
+    }
+}
