@@ -255,6 +255,10 @@ impl Transport for Boxed {
         self.0.finish()
     }
 
+    fn finish_enqueued(&mut self) -> warpset::Result<()> {
+        self.0.finish_enqueued()
+    }
+
     fn abort(&mut self, reason: &str) {
         self.0.abort(reason);
     }

@@ -94,6 +94,7 @@ const MODULES: &[&[Test]] = &[
 #[cfg(feature = "cuda")]
 const GPU_MODULES: &[&[Test]] = &[
     suite::cluster_device::TESTS,
+    suite::cluster_faults::cluster_faults_on_gpu::TESTS,
     suite::device_memory::TESTS,
     suite::device_memory::once::TESTS,
     suite::indexed::on_gpu::TESTS,

@@ -34,9 +34,20 @@
 
 namespace warpset {
 
-// A batch in shared memory, a row of `row_words` words for each vector.
-template <u32 width, u32 row_words>
+// Tells nobody which vectors are new.
+struct TellNobody {
+    WARPSET_FN void operator()(u64, u64) const {}
+};
+
+// A batch in shared memory, a row of `row_words` words for each vector. `told` is called for each that is New, with its parent
+// (no_reference if none is kept) and its reference.
+template <u32 width, u32 row_words, class Told>
 struct BlockBatch : BatchView {
+    const u64* parents_kept;
+    const Told& told;
+
+    WARPSET_FN void tell(u64 row, u64 reference) const { told(parents_kept == nullptr ? no_reference : parents_kept[row], reference); }
+
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
     {
@@ -47,14 +58,16 @@ struct BlockBatch : BatchView {
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension, of whole warps.
-template <class Table, u32 rows>
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension, of whole warps. `keeps_parents`: also
+// where the table does not use them, parents are kept with vectors, 8 bytes each, until these are put.
+template <class Table, u32 rows, bool keeps_parents = Table::is_incremental>
 class BlockCache {
     using Block = platform::Block;
     using Warp = platform::Warp;
     static constexpr bool is_incremental = Table::is_incremental;
     using Search = SearchBatch<Table, Operation::FindOrPut, is_incremental ? Offer::Incremental : Offer::Whole>;
     static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
+    static_assert(keeps_parents || !is_incremental, "vectors are made from their parents");
     static_assert(is_incremental || !Table::has_nodes, "interleaved trees are not incremental (tree/strategies/strategy.cuh)");
 
     static constexpr u32 width = Table::static_width;
@@ -67,7 +80,7 @@ class BlockCache {
     static constexpr u32 row_words = (width / unit | 1) * unit;
     // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
     static constexpr u32 parents_at = rows * row_words * 4;  // a multiple of 128
-    static constexpr u32 changed_at = parents_at + is_incremental * rows * 8;
+    static constexpr u32 changed_at = parents_at + keeps_parents * rows * 8;
     static constexpr u32 kept_at = changed_at + is_incremental * rows * mask_words * 4;
     static constexpr u32 taken_at = kept_at + rows / 8;
     static constexpr u32 index_at = (taken_at + 4 + 15) / 16 * 16;
@@ -123,8 +136,8 @@ public:
         if (row >= rows) return false;
         WARPSET_UNROLL_BY(32)  // a vector in registers stays there
         for (u32 word = 0; word < width; ++word) words_of(row)[word] = vector.word(word);
+        if constexpr (keeps_parents) parents()[row] = parent;
         if constexpr (is_incremental) {
-            parents()[row] = parent;
             WARPSET_UNROLL
             for (u32 i = 0; i < mask_words; ++i) changed()[row * mask_words + i] = vector.mask(i);
         }
@@ -150,9 +163,15 @@ public:
         move_together(filled(), left);
         return left;
     }
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts)
+    // `told(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    template <class Told = TellNobody>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts, const Told& told = {})
     {
-        const BlockBatch<width, row_words> batch{{words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, parents(), changed(), nullptr, 0}};
+        const u64* of_changes = is_incremental ? parents() : nullptr;
+        const BlockBatch<width, row_words, Told> batch{
+            {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0, nullptr},
+            parents(),
+            told};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
@@ -177,7 +196,7 @@ public:
 
 private:
     WARPSET_FN u32* words_of(u32 row) const { return reinterpret_cast<u32*>(shared) + row * row_words; }
-    WARPSET_FN u64* parents() const { return is_incremental ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
+    WARPSET_FN u64* parents() const { return keeps_parents ? reinterpret_cast<u64*>(shared + parents_at) : nullptr; }
     WARPSET_FN u32* changed() const { return is_incremental ? reinterpret_cast<u32*>(shared + changed_at) : nullptr; }
     WARPSET_FN u32* kept() const { return reinterpret_cast<u32*>(shared + kept_at); }  // a bit a row
     WARPSET_FN u32* taken() const { return reinterpret_cast<u32*>(shared + taken_at); }  // how many rows; more if some got none
@@ -251,8 +270,9 @@ private:
     WARPSET_FN void move(u32 from, u32 to) const
     {
         for (u32 word = 0; word < width; ++word) words_of(to)[word] = words_of(from)[word];
-        if constexpr (is_incremental) {
+        if constexpr (keeps_parents)
             parents()[to] = parents()[from];
+        if constexpr (is_incremental) {
             for (u32 i = 0; i < mask_words; ++i) changed()[to * mask_words + i] = changed()[from * mask_words + i];
         }
     }

@@ -1,7 +1,7 @@
 //! The rounds of an operation, whatever the keys: see the chapter of the module.
 
 use super::link::{Link, agree};
-use super::partition::{Asked, Fresh, Input, Output, Partition, Rows};
+use super::partition::{Asked, Fresh, Input, Output, Partition, Rows, Sender};
 use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
@@ -143,18 +143,44 @@ impl Engine {
         struct Settled<'a>(&'a mut Engine);
         impl Drop for Settled<'_> {
             fn drop(&mut self) {
-                // An error that there is says more than this one; without one all has been waited for.
+                // An error that there is says more than this one.
                 let _ = self.0.partition.rank.settle();
             }
         }
         let settled = Settled(self);
-        settled.0.all_rounds(raw, offer, answers)
+        let rounds_before = settled.0.link.traffic.rounds;
+        let done = settled.0.all_rounds(raw, offer, answers).map_err(|error| settled.0.or_wrong(error, rounds_before))?;
+        // All has been waited for (`answered`), or nothing was begun.
+        std::mem::forget(settled);
+        Ok(done)
+    }
+
+    /// Why an operation has failed: a wrong message that a GPU has noticed in one of its rounds, if there is one, which ends the
+    /// connection; else this error.
+    fn or_wrong(&mut self, error: Error, rounds_before: u64) -> Error {
+        if self.link.has_ended() || self.link.traffic.rounds == rounds_before {
+            return error;
+        }
+        // If that cannot be read, the device fails: the error that there is says more.
+        match self.partition.answered() {
+            Ok((_, _, Some(wrong))) => {
+                // Gives what it was given.
+                let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
+                wrong
+            }
+            _ => error,
+        }
     }
 
     fn all_rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
         let asked = self.asked(offer);
         let mut failed = offer.refused.clone();
         failed = failed.or(self.partition.begin(asked).err());
+        // Nothing is compiled while ranks wait for each other's messages.
+        #[cfg(feature = "cuda")]
+        {
+            failed = failed.or(raw.prepare(offer.search).err());
+        }
         let count = offer.input.count(raw.width());
         let mut part = Part::first(if failed.is_some() { 0 } else { count }, self.partition.round);
         let (mut copies, mut under_way) = ([0; 2], None);
@@ -168,6 +194,7 @@ impl Engine {
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
             let records = self.link.tell(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
+            let sequence = self.link.sequence();
             answers.sums = sums(&records);
             answers.anybody_wants_references |= records.iter().any(|record| record.wants().references);
             if records.iter().all(|record| record.rows.iter().all(|rows| *rows == 0)) {
@@ -183,7 +210,7 @@ impl Engine {
                 own: self.link.rank(),
                 wants: records.iter().map(Record::wants).collect(),
                 of: records.into_iter().map(|record| record.rows).collect(),
-                sequence: self.link.sequence(),
+                sequence,
             };
             let next = part.next(self.partition.round);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
@@ -200,7 +227,8 @@ impl Engine {
             part = next;
         }
         let mut record = self.numbers(raw, offer, &mut failed);
-        if let Some((answered, _fresh)) = keep(self.partition.answered(), &mut failed) {
+        if let Some((answered, _fresh, wrong)) = keep(self.partition.answered(), &mut failed) {
+            self.link.unless_ended(wrong.map_or(Ok(()), Err))?;
             record.answered = answered;
             #[cfg(feature = "cuda")]
             if let Some(device) = &mut answers.device {
@@ -239,7 +267,13 @@ impl Engine {
     /// Begins to sort a part of the batch by owner.
     fn sort(&mut self, raw: &RawTable, offer: &Offer<'_>, part: &Part, failed: &mut Option<Error>) {
         let input = offer.input.part(part.first, if failed.is_some() { 0 } else { part.len }, raw.width());
-        keep(self.partition.sort(part.round, input), failed);
+        let sender = self.next_sender();
+        keep(self.partition.sort(part.round, input, sender), failed);
+    }
+
+    /// What the runs of the next record's round tell.
+    fn next_sender(&self) -> Sender {
+        Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
 
     /// Exchanges the runs of a round, and begins to put them; begins to sort the next one meanwhile. `failed`: why this rank
@@ -253,15 +287,15 @@ impl Engine {
         fresh: &mut Vec<u64>,
         failed: &mut Option<Error>,
     ) -> Result<()> {
+        let sender = self.next_sender();
         let Self { link, partition } = self;
         let mut search = |partition: &mut Partition, rank: usize, failed: &mut Option<Error>| {
             if failed.is_none() {
-                keep(partition.search(raw, offer.search, (part.round, rows, rank), fresh), failed);
+                keep(partition.search(raw, offer.search, (part.round, rows, rank), next.is_none(), fresh), failed);
             }
         };
-        // What was promised to the others cannot be kept after an error here: then the connection ends.
+        // What was promised to the others cannot be kept after an error from here on: then the connection ends.
         let regions = partition.runs(part.round, rows);
-        let regions = link.unless_ended(regions)?;
         // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
         let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
@@ -270,7 +304,7 @@ impl Engine {
             }
             if let (Some(next), None) = (next, &failed) {
                 let input = offer.input.part(next.first, next.len, raw.width());
-                keep(partition.sort(next.round, input), failed);
+                keep(partition.sort(next.round, input, sender), failed);
             }
         };
         // SAFETY: the regions are parts of the partition's memory of this round, which stays. Meanwhile the own run is read,

@@ -1,4 +1,4 @@
-//! Vectors of other ranks, by their references. Messages are in the memory of the host.
+//! What other ranks' tables say of their references: vectors, or what references are now. Messages are in the memory of the host.
 
 use super::batch::Reference;
 use super::engine::Engine;
@@ -67,7 +67,33 @@ impl Engine {
 
     /// The vectors at these references, one after another.
     pub(super) fn get(&mut self, raw: &RawTable, references: &[Reference]) -> Result<Vec<u32>> {
-        let (ranks, width) = (self.link.ranks(), raw.width());
+        self.ask(Operation::Get, references, raw.width(), |places| raw.get(places))
+    }
+
+    /// What these references, of before the set was saved, are now.
+    pub(super) fn loaded_references(&mut self, raw: &RawTable, saved: &[Reference]) -> Result<Vec<Reference>> {
+        let words = |places: &[crate::Reference]| {
+            let now = raw.loaded_references(places)?;
+            Ok(now.iter().flat_map(|now| [now.to_bits() as u32, (now.to_bits() >> 32) as u32]).collect())
+        };
+        let words = self.ask(Operation::LoadedReferences, saved, 2, words)?;
+        let now = saved.iter().zip(words.chunks_exact(2)).map(|(saved, words)| {
+            let bits = u64::from(words[1]) << 32 | u64::from(words[0]);
+            let reference = crate::Reference::from_bits(bits).expect("a table gives references, none of which is 0");
+            Reference { reference, ..*saved }
+        });
+        Ok(now.collect())
+    }
+
+    /// What the tables of the references' ranks `answer`: so many words for each reference, one after another.
+    fn ask(
+        &mut self,
+        operation: Operation,
+        references: &[Reference],
+        width: usize,
+        answer: impl Fn(&[crate::Reference]) -> Result<Vec<u32>>,
+    ) -> Result<Vec<u32>> {
+        let ranks = self.link.ranks();
         let unknown = references.iter().filter(|reference| reference.rank as usize >= ranks).count();
         let refused = (unknown > 0).then_some(Error::InvalidReferences { invalid: unknown as u64, count: references.len() });
         let mut wanted: Vec<Vec<u64>> = vec![Vec::new(); ranks];
@@ -76,7 +102,7 @@ impl Engine {
         }
         let mut record = self.link.record().failed(refused.as_ref());
         record.rows = wanted.iter().map(|wanted| wanted.len() as u64).collect();
-        let records = self.link.tell(Operation::Get, record)?;
+        let records = self.link.tell(operation, record)?;
         agree(&records, refused)?;
         let me = self.link.rank();
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
@@ -86,7 +112,7 @@ impl Engine {
         let (mut failed, mut found, mut told) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
             let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
-            match raw.get(&places) {
+            match answer(&places) {
                 Ok(words) => found[rank] = packed(&words),
                 Err(Error::StaleReferences { stale, .. }) => told[rank] = STALE | stale,
                 Err(Error::InvalidReferences { invalid, .. }) => told[rank] = INVALID | invalid,
@@ -95,7 +121,7 @@ impl Engine {
         }
         let mut record = self.link.record().failed(failed.as_ref());
         record.rows = told.clone();
-        let records = self.link.tell(Operation::Get, record)?;
+        let records = self.link.tell(operation, record)?;
         agree(&records, failed)?;
         let bad = |rank: usize| records[rank].rows[me];
         let due: Vec<usize> =

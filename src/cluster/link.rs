@@ -32,6 +32,10 @@ impl Link {
         self.sequence
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
     pub(super) fn record(&self) -> Record {
         Record::new(self.ranks())
     }
@@ -56,11 +60,12 @@ impl Link {
         self.unless_ended(records)
     }
 
-    /// Begins an exchange, does `meanwhile`, and waits for the end of the exchange.
+    /// Begins an exchange, does `meanwhile`, and ends the exchange: on GPUs for what is enqueued from then on on the streams of
+    /// the regions.
     ///
     /// # Safety
     ///
-    /// As of [`Transport::begin`] and [`Transport::finish`], whatever `meanwhile` does.
+    /// As of [`Transport::begin`] and [`Transport::finish_enqueued`], whatever `meanwhile` does.
     pub(super) unsafe fn exchange<T>(
         &mut self,
         (send, receive): &(Vec<Region>, Vec<Region>),
@@ -87,7 +92,7 @@ impl Link {
             }
         };
         let began = Instant::now();
-        let finished = transport.0.finish();
+        let finished = transport.0.finish_enqueued();
         drop(transport);
         self.traffic.waited += began.elapsed();
         let result = begun.and(finished).map(|()| done.expect("done, as it has begun"));

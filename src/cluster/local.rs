@@ -7,6 +7,8 @@
 
 use super::transport::{Place, Region, Transport};
 use crate::{Error, Result};
+#[cfg(feature = "cuda")]
+use cudarc::driver::{CudaEvent, CudaStream};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -36,6 +38,13 @@ pub struct Local {
     shared: Arc<Shared>,
     /// Messages of the exchange that is under way: how many were sent, and where what comes goes to, by rank.
     receive: Option<Vec<Region>>,
+    /// For how long its thread does not sleep when it waits.
+    awake: Duration,
+    /// Streams that what is sent in this exchange is used on; and by sender, what is passed when its message is copied.
+    #[cfg(feature = "cuda")]
+    sending: Vec<Arc<CudaStream>>,
+    #[cfg(feature = "cuda")]
+    copied: Vec<Option<Arc<CudaEvent>>>,
 }
 
 struct Shared {
@@ -51,6 +60,9 @@ struct State {
     boxes: Vec<VecDeque<Message>>,
     /// Messages of each sender that somebody copies from now.
     copied_from: Vec<usize>,
+    /// By sender: copies of its messages that were enqueued, and the sender does not know of yet.
+    #[cfg(feature = "cuda")]
+    enqueued: Vec<Vec<Arc<CudaEvent>>>,
     gone: Vec<bool>,
     ended: Option<Error>,
     /// Messages that each rank has sent.
@@ -105,8 +117,11 @@ pub enum FaultKind {
 /// The time-out, if none is chosen: longer than what a rank may have to do between two messages.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// For how long a thread that waits does not sleep.
+/// For how long a thread that waits does not sleep. On a GPU it is the GPU that works meanwhile, and not other threads, and what
+/// the others wait for are often puts.
 const AWAKE: Duration = Duration::from_micros(50);
+#[cfg(feature = "cuda")]
+const AWAKE_ON_GPU: Duration = Duration::from_millis(1);
 
 impl Local {
     /// So many ranks, at least one, by number, whose calls wait for each other for two minutes at most.
@@ -128,13 +143,25 @@ impl Local {
         let state = State {
             boxes: (0..count * count).map(|_| VecDeque::new()).collect(),
             copied_from: vec![0; count],
+            #[cfg(feature = "cuda")]
+            enqueued: vec![Vec::new(); count],
             gone: vec![false; count],
             ended: None,
             sent: vec![0; count],
             faults,
         };
         let shared = Arc::new(Shared { ranks: count, timeout, state: Mutex::new(state), changed: Condvar::new() });
-        (0..count).map(|rank| Self { rank, shared: shared.clone(), receive: None }).collect()
+        let rank = |rank| Self {
+            rank,
+            shared: shared.clone(),
+            receive: None,
+            awake: AWAKE,
+            #[cfg(feature = "cuda")]
+            sending: Vec::new(),
+            #[cfg(feature = "cuda")]
+            copied: vec![None; count],
+        };
+        (0..count).map(rank).collect()
     }
 
     /// Tells how many messages this rank has sent so far: those that a [`Fault`] may be of.
@@ -214,7 +241,7 @@ impl Local {
                 }
                 Err(until) => {
                     let until = until.map_or(deadline, |until| until.min(deadline));
-                    state = self.shared.wait(state, began, until - now);
+                    state = self.shared.wait(state, (began, self.awake), until - now);
                     continue;
                 }
             }
@@ -226,7 +253,7 @@ impl Local {
         let mut state = self.shared.lock();
         state.copied_from[from] -= 1;
         if let Err(error) = &used {
-            state.ended.get_or_insert_with(|| error.clone());
+            state.end_by(self.rank, error);
         }
         self.shared.changed.notify_all();
         used
@@ -244,7 +271,7 @@ impl Local {
             let now = Instant::now();
             match slow {
                 None if state.copied_from[self.rank] == 0 => return state.check(),
-                None => state = self.shared.wait(state, began, self.shared.timeout),
+                None => state = self.shared.wait(state, (began, self.awake), self.shared.timeout),
                 Some(_) if state.ended.is_some() => {
                     state.boxes[own.clone()].iter_mut().for_each(|messages| messages.retain(|message| !message.is_memory()));
                 }
@@ -254,7 +281,7 @@ impl Local {
                     state.end(rank, &text);
                     self.shared.changed.notify_all();
                 }
-                Some(_) => state = self.shared.wait(state, began, deadline - now),
+                Some(_) => state = self.shared.wait(state, (began, self.awake), deadline - now),
             }
         }
     }
@@ -267,8 +294,13 @@ impl Shared {
 
     /// Waits for a change, for so long at most. At first after `began` the thread only lets others run: to be woken takes it
     /// longer than most messages take to come.
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, began: Instant, time: Duration) -> MutexGuard<'a, State> {
-        if began.elapsed() < AWAKE.min(time) {
+    fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        (began, awake): (Instant, Duration),
+        time: Duration,
+    ) -> MutexGuard<'a, State> {
+        if began.elapsed() < awake.min(time) {
             drop(state);
             std::thread::yield_now();
             return self.lock();
@@ -284,6 +316,14 @@ impl State {
 
     fn end(&mut self, rank: usize, reason: &str) {
         self.ended.get_or_insert_with(|| Error::Connection { rank, reason: reason.into() });
+    }
+
+    /// Ends the connection by what a rank has met: all others hear that it was that rank, if it was its device.
+    fn end_by(&mut self, rank: usize, error: &Error) {
+        match error {
+            Error::Connection { rank, reason } => self.end(*rank, reason),
+            error => self.end(rank, &format!("has met an error: {error}")),
+        }
     }
 
     /// The next message of a box; or when there will be one, if that is known.
@@ -349,9 +389,7 @@ unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
         }
         #[cfg(feature = "cuda")]
         (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => {
-            if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
-                crate::backend::cuda::let_reach_each_other(one, other);
-            }
+            reach(from, to);
             // SAFETY: the caller's.
             unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
         }
@@ -389,9 +427,11 @@ impl Transport for Local {
         assert!(send.len() == self.shared.ranks && receive.len() == self.shared.ranks, "a region for each rank");
         self.receive = Some(receive.to_vec());
         #[cfg(feature = "cuda")]
-        for region in send.iter().chain(receive) {
-            // The receiver copies on a stream of its own.
-            if let (Place::Gpu(stream), true) = (&region.place, region.bytes > 0) {
+        {
+            self.sending = streams_of(send);
+            for stream in self.sending.iter().chain(&streams_of(receive)) {
+                // The receiver copies on a stream of its own.
+                self.awake = AWAKE_ON_GPU;
                 crate::backend::cuda::wait_for(stream)?;
             }
         }
@@ -400,11 +440,46 @@ impl Transport for Local {
     }
 
     fn finish(&mut self) -> Result<()> {
+        self.end_exchange(true)
+    }
+
+    fn finish_enqueued(&mut self) -> Result<()> {
+        self.end_exchange(false)
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.shared.lock().end(self.rank, reason);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Local {
+    /// Copies what was sent to this rank, and waits until what it has sent is copied, or until both are enqueued.
+    fn end_exchange(&mut self, waits: bool) -> Result<()> {
         let receive = self.receive.take().expect("an exchange was begun");
+        let _ = waits; // copies within the host's memory are not enqueued
+        #[cfg(feature = "cuda")]
+        for (from, to) in receive.iter().enumerate().filter(|(_, to)| !waits && to.bytes > 0) {
+            if let (Place::Gpu(stream), None) = (&to.place, &self.copied[from]) {
+                // Without an event the copy is waited for.
+                self.copied[from] = crate::backend::cuda::new_event(stream).ok().map(Arc::new);
+            }
+        }
         let receive_all = || {
             for from in self.others().filter(|from| receive[*from].bytes > 0) {
                 let to = &receive[from];
                 self.receive(from, |content| {
+                    #[cfg(feature = "cuda")]
+                    if let (Content::Memory(source), false, Some(copied)) = (content, waits, &self.copied[from])
+                        && source.bytes == to.bytes
+                        && let (Place::Gpu(_), Place::Gpu(stream)) = (&source.place, &to.place)
+                    {
+                        reach(source, to);
+                        // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`order_copies`).
+                        unsafe { crate::backend::cuda::enqueue_copy(source.address, to.address, to.bytes, stream, copied)? };
+                        self.shared.lock().enqueued[from].push(copied.clone());
+                        return Ok(());
+                    }
                     let source = match content {
                         content if content.len() != to.bytes => return Err(unexpected(from, self.rank, content, to.bytes)),
                         Content::Memory(region) => region.clone(),
@@ -421,16 +496,64 @@ impl Transport for Local {
             Ok(())
         };
         let received: Result<()> = receive_all();
-        if let Err(error) = &received {
-            self.shared.lock().ended.get_or_insert_with(|| error.clone());
-            self.shared.changed.notify_all();
-        }
-        received.and(self.wait_until_taken())
+        self.told_if_failed(&received);
+        let done = received.and(self.wait_until_taken());
+        #[cfg(feature = "cuda")]
+        let done = self.end_copies(&receive, waits, done);
+        done
     }
 
-    fn abort(&mut self, reason: &str) {
-        self.shared.lock().end(self.rank, reason);
-        self.shared.changed.notify_all();
+    /// Ends the connection after an error of this rank's, and says so.
+    fn told_if_failed(&self, done: &Result<()>) {
+        if let Err(error) = done {
+            self.shared.lock().end_by(self.rank, error);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Lets the streams of what this rank has sent come after the copies of it that are enqueued. If that fails, or something
+    /// has before, or if it is told to, it waits for all copies here: nothing is under way after an error.
+    #[cfg(feature = "cuda")]
+    fn end_copies(&self, receive: &[Region], waits: bool, done: Result<()>) -> Result<()> {
+        use crate::backend::cuda::{let_come_after, wait_for, wait_for_event};
+        // Kept until the end: who waits must know of all of them.
+        let copies = std::mem::take(&mut self.shared.lock().enqueued[self.rank]);
+        let mut done = done;
+        if !waits && done.is_ok() {
+            let mut pairs = copies.iter().flat_map(|copied| self.sending.iter().map(move |stream| (stream, copied)));
+            done = pairs.try_for_each(|(stream, copied)| let_come_after(stream, copied));
+        }
+        if waits || done.is_err() {
+            let of_others = copies.iter().map(|copied| wait_for_event(copied));
+            let streams = streams_of(receive);
+            let waited = of_others.chain(streams.iter().map(|stream| wait_for(stream)));
+            // All of them, also behind one that fails.
+            done = waited.fold(done, Result::and);
+        }
+        self.told_if_failed(&done);
+        done
+    }
+}
+
+/// The streams of regions that have memory of a GPU, each once.
+#[cfg(feature = "cuda")]
+fn streams_of(regions: &[Region]) -> Vec<Arc<CudaStream>> {
+    let mut streams: Vec<Arc<CudaStream>> = Vec::new();
+    for region in regions.iter().filter(|region| region.bytes > 0) {
+        if let Place::Gpu(stream) = &region.place
+            && !streams.iter().any(|known| Arc::ptr_eq(known, stream))
+        {
+            streams.push(stream.clone());
+        }
+    }
+    streams
+}
+
+/// Two regions of GPUs: each may use the other's memory, if it can.
+#[cfg(feature = "cuda")]
+fn reach(from: &Region, to: &Region) {
+    if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
+        crate::backend::cuda::let_reach_each_other(one, other);
     }
 }
 
@@ -445,6 +568,8 @@ impl Drop for Local {
             // A panic between `begin` and `finish`: nobody may copy from what is about to be freed.
             self.abort("has given up in the middle of an exchange");
             let _ = self.wait_until_taken();
+            #[cfg(feature = "cuda")]
+            let _ = self.end_copies(&[], true, Ok(()));
         }
         self.shared.lock().gone[self.rank] = true;
         self.shared.changed.notify_all();

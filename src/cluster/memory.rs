@@ -206,11 +206,7 @@ impl Rank {
                 Ok(())
             }
             #[cfg(feature = "cuda")]
-            (Self::Gpu(gpu), Memory::Gpu(memory)) => {
-                // SAFETY: waited for in the next statement.
-                unsafe { memory.read_async(offset as usize, data, gpu.stream(line).cu_stream())? };
-                gpu.wait(line, "copying from the GPU")
-            }
+            (Self::Gpu(gpu), Memory::Gpu(memory)) => gpu.read(line, memory, offset as usize, data),
             #[cfg(all(feature = "cpu", feature = "cuda"))]
             _ => unreachable!("memory is of its rank"),
         }

@@ -1,10 +1,10 @@
 //! The messages of a round: runs to their owners, replies to whoever has sent the runs. Each begins and ends with a stamp.
 
 use super::layout::starts;
-use super::memory::{Kernel, Memory};
-use super::partition::{Partition, RoundMemory, Rows, line_of, place_of};
+use super::memory::{Kernel, Line, Memory};
+use super::partition::{Partition, RoundMemory, Rows, Sender, line_of, place_of};
 use super::transport::Region;
-use super::view::{CURSOR_STEP, LINE_BYTES, Stamp, StampView, TRAILER_BYTES, message_bytes, reply_content};
+use super::view::{LINE_BYTES, Stamp, StampView, TRAILER_BYTES, message_bytes, reply_content};
 use crate::{Error, Result};
 
 /// What every stamp begins with.
@@ -103,27 +103,42 @@ impl Partition {
         (0..self.ranks).map(region).collect()
     }
 
-    /// Stamps the runs, and the replies that are to be made. Gives where each run is to be sent from, and where those of others
-    /// go to.
-    pub(super) fn runs(&mut self, round: usize, rows: &Rows) -> Result<(Vec<Region>, Vec<Region>)> {
-        let memory = &self.memory[place_of(round)];
-        let [send, receive] = [Way::Out, Way::In].map(|way| self.messages(memory, rows, Kind::Run, way));
-        let replies = self.messages(memory, rows, Kind::Reply, Way::Out);
-        let stamps: Vec<Stamp> = self.stamps(&send, rows).chain(self.stamps(&replies, rows)).collect();
-        let regions = (self.regions(round, &send), self.regions(round, &receive));
-        if !stamps.is_empty() {
-            let memory = &mut self.memory[place_of(round)];
-            self.rank.write_own(line_of(round), &mut memory.stamps, 0, &stamps)?;
-            let view = StampView { stamps: memory.stamps.address(), count: stamps.len() as u64, wrong: 0 };
-            // SAFETY: each message is within its memory: so many bytes from `at` on, a line and a trailer at least.
-            unsafe { self.rank.stamps(line_of(round), Kernel::WriteStamps, &view)? };
-        }
-        Ok(regions)
+    /// The stamps of the runs that are sorted now, whose lengths are not known yet: `rows` is what they have room for.
+    pub(super) fn stamps_of_runs(&self, round: usize) -> Vec<Stamp> {
+        let RoundMemory { layout, sender, send, .. } = &self.memory[place_of(round)];
+        let stamp = |rank: usize| Stamp {
+            magic: MAGIC,
+            sequence: sender.sequence,
+            kind: Kind::Run as u32,
+            from: sender.rank as u32,
+            to: rank as u32,
+            width: self.width as u32,
+            rows: layout.capacities[rank],
+            bytes: 0,
+            at: send.address() + layout.runs[rank],
+        };
+        (0..self.ranks).filter(|rank| *rank != sender.rank).map(stamp).collect()
     }
 
-    /// An error unless the runs that came are those that are due.
+    /// Where each run is to be sent from, and where those of others go to.
+    pub(super) fn runs(&self, round: usize, rows: &Rows) -> (Vec<Region>, Vec<Region>) {
+        let memory = &self.memory[place_of(round)];
+        let sender = Sender { rank: rows.own, sequence: rows.sequence };
+        assert_eq!(memory.sender, sender, "runs are stamped as they are announced");
+        let [send, receive] = [Way::Out, Way::In].map(|way| self.regions(round, &self.messages(memory, rows, Kind::Run, way)));
+        (send, receive)
+    }
+
+    /// An error unless the runs that came are those that are due. Stamps the replies that are to be made to them. On a GPU, where
+    /// none are, this waits for nothing: it is enqueued, and puts of others' runs do nothing if it finds another message. That is
+    /// told by `answered`.
     pub(super) fn check_runs(&mut self, round: usize, rows: &Rows) -> Result<()> {
-        self.check(round, rows, Kind::Run)
+        if !self.rank.is_host() && !rows.are_answered() {
+            return self.check_runs_enqueued(round, rows);
+        }
+        let replies = self.messages(&self.memory[place_of(round)], rows, Kind::Reply, Way::Out);
+        let replies: Vec<Stamp> = self.stamps(&replies, rows).collect();
+        self.check(round, rows, Kind::Run, &replies)
     }
 
     /// Where each reply is to be sent from, and where those to this rank go to.
@@ -135,11 +150,27 @@ impl Partition {
 
     /// An error unless the replies that came are those that are due.
     pub(super) fn check_replies(&mut self, round: usize, rows: &Rows) -> Result<()> {
-        self.check(round, rows, Kind::Reply)
+        self.check(round, rows, Kind::Reply, &[])
     }
 
-    /// An error unless each message that came is the one that is due.
-    fn check(&mut self, round: usize, rows: &Rows, kind: Kind) -> Result<()> {
+    fn check_runs_enqueued(&mut self, round: usize, rows: &Rows) -> Result<()> {
+        let runs = self.messages(&self.memory[place_of(round)], rows, Kind::Run, Way::In);
+        let stamps: Vec<Stamp> = self.stamps(&runs, rows).collect();
+        if stamps.is_empty() {
+            return Ok(());
+        }
+        let (line, wrong) = (Line::Puts, self.wrong());
+        self.rank.order(line, line_of(round))?;
+        let memory = &mut self.memory[place_of(round)];
+        self.rank.write_own(line, &mut memory.stamps, 0, &stamps)?;
+        let view = StampView { stamps: memory.stamps.address(), count: stamps.len() as u64, wrong, ..StampView::default() };
+        // SAFETY: as in `check`.
+        unsafe { self.rank.stamps(line, Kernel::CheckStamps, &view) }
+    }
+
+    /// An error unless each message that came is the one that is due. Writes other stamps meanwhile, of messages that this rank
+    /// sends.
+    fn check(&mut self, round: usize, rows: &Rows, kind: Kind, own: &[Stamp]) -> Result<()> {
         let line = line_of(round);
         let messages = self.messages(&self.memory[place_of(round)], rows, kind, Way::In);
         let stamps: Vec<Stamp> = self.stamps(&messages, rows).collect();
@@ -147,23 +178,24 @@ impl Partition {
             return Ok(());
         }
         let memory = &mut self.memory[place_of(round)];
-        let wrong_at = 8 * (self.ranks as u64 * CURSOR_STEP + 2);
-        // The host may have sorted nothing in this round, which would have set it to 0.
-        self.rank.write_own(line, &mut memory.counters, wrong_at, &[0u64])?;
-        self.rank.write_own(line, &mut memory.stamps, 0, &stamps)?;
-        let wrong = memory.counters.address() + wrong_at;
-        let view = StampView { stamps: memory.stamps.address(), count: stamps.len() as u64, wrong };
-        // SAFETY: as in `runs`.
-        unsafe { self.rank.stamps(line, Kernel::CheckStamps, &view)? };
+        let words = [&[0u64], bytemuck::cast_slice(&stamps), bytemuck::cast_slice(own)].concat();
+        self.rank.write_own(line, &mut memory.stamps, 0, &words)?;
+        let wrong = memory.stamps.address();
+        let due = StampView { stamps: wrong + 8, count: stamps.len() as u64, wrong, ..StampView::default() };
+        let own_at = due.stamps + size_of_val(&stamps[..]) as u64;
+        let own = StampView { stamps: own_at, count: own.len() as u64, ..StampView::default() };
+        // SAFETY: each message is within its memory: so many bytes from `at` on, a line and a trailer at least.
+        unsafe {
+            self.rank.stamps(line, Kernel::CheckStamps, &due)?;
+            if own.count > 0 {
+                self.rank.stamps(line, Kernel::WriteStamps, &own)?;
+            }
+        }
         let mut wrong = [0u64];
-        self.rank.read(line, &memory.counters, wrong_at, &mut wrong)?;
+        self.rank.read(line, &memory.stamps, 0, &mut wrong)?;
         match wrong[0] {
             0 => Ok(()),
-            number => {
-                let rank = stamps[number as usize - 1].from as usize;
-                let reason = "has sent another message than the one that is due, or a part of it".into();
-                Err(Error::Connection { rank, reason })
-            }
+            number => Err(another_message(number)),
         }
     }
 
@@ -198,6 +230,12 @@ impl Partition {
         let bytes = |kind, way| self.messages(memory, rows, kind, way).bytes.iter().sum::<u64>();
         [Way::Out, Way::In].map(|way| bytes(Kind::Run, way) + bytes(Kind::Reply, way))
     }
+}
+
+/// What a kernel has found: the number of a rank, and 1.
+pub(super) fn another_message(number: u64) -> Error {
+    let reason = "has sent another message than the one that is due, or a part of it".into();
+    Error::Connection { rank: number as usize - 1, reason }
 }
 
 /// A run that is to be put: addresses in the rank's memory, 0 for what is not wanted.

@@ -59,7 +59,8 @@
 //! rejected gets `Full` on its rank, for all that it represents, and is stored nowhere, as no other rank would ever store it.
 //!
 //! Whole vectors: what a rank puts is a row of a run whose first and last line bear the stamp of this round, this sender and this
-//! receiver, and which is as long as the sender has said. Anything else ends the connection before it is put.
+//! receiver, and which is as long as the sender has said. Anything else is not put, and ends the connection, at the end of the
+//! operation at the latest.
 //!
 //! # What crosses the wire
 //!

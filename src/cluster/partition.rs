@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::memory::{Kernel, Line, Memory, ROUNDS, Rank};
 use super::owners;
 use super::record::Wants;
-use super::view::{CURSOR_STEP, LINE_BYTES, PartitionView, Stamp};
+use super::view::{CURSOR_STEP, LINE_BYTES, PartitionView, Stamp, StampView};
 use crate::core::store::Search;
 use crate::core::view::Counts;
 use crate::{Device, Result};
@@ -132,14 +132,23 @@ pub(super) struct RoundMemory {
     places: Memory,
     /// If there is a filter.
     representatives: Option<Memory>,
-    /// The ranks' cursors, a line each; then two totals, and the number of a wrong message.
-    pub counters: Memory,
-    /// Capacities, runs, answers: by rank.
-    table: Memory,
+    /// What a round begins with, which is written at once: the ranks' cursors, a line each; two totals; capacities, runs,
+    /// answers, by rank; the stamps of the runs.
+    counters: Memory,
+    /// The number of a wrong message; then the stamps that messages are to have.
     pub stamps: Memory,
     /// The vectors, and how many.
     now: (u64, u64),
     pub layout: Layout,
+    pub sender: Sender,
+}
+
+/// What the runs of a round tell of where they are from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sender {
+    pub rank: usize,
+    /// Of the record that tells the runs' lengths: the next one.
+    pub sequence: u64,
 }
 
 pub(super) struct Partition {
@@ -160,7 +169,8 @@ pub(super) struct Partition {
     /// On a GPU: results for the host, of vectors.
     results: Option<[Array; 3]>,
     pub(super) memory: Vec<RoundMemory>,
-    /// What has become of each rank's rows in this operation, on the device.
+    /// What has become of each rank's rows in this operation, on the device; and the number of a wrong message, if checks of runs
+    /// are enqueued.
     pub(super) answered: Memory,
     /// On a GPU: whose rows were put last, if references of new ones are wanted: the next ones go behind them.
     #[cfg(feature = "cuda")]
@@ -169,6 +179,11 @@ pub(super) struct Partition {
     #[cfg(feature = "cuda")]
     pub(super) fresh: Option<Memory>,
     pub(super) asked: Asked,
+}
+
+/// Of the counters of so many ranks: where capacities, runs and answers begin, behind cursors and totals.
+fn table_at(ranks: u64) -> u64 {
+    8 * (ranks * CURSOR_STEP + 2)
 }
 
 /// Which memory, and which line, a round of this number has.
@@ -206,11 +221,11 @@ impl Partition {
                 replies_in: rank.allocate(replies_in)?,
                 places: rank.allocate(4 * r)?,
                 representatives: deduplicates.then(|| rank.allocate(4 * r)).transpose()?,
-                counters: rank.allocate((n * CURSOR_STEP + 3) * 8)?,
-                table: rank.allocate(3 * n * 8)?,
-                stamps: rank.allocate(2 * n * size_of::<Stamp>() as u64)?,
+                counters: rank.allocate(table_at(n) + n * (3 * 8 + size_of::<Stamp>() as u64))?,
+                stamps: rank.allocate(8 + 2 * n * size_of::<Stamp>() as u64)?,
                 now: (0, 0),
                 layout: Layout::default(),
+                sender: Sender::default(),
             })
         };
         Ok(Self {
@@ -225,7 +240,7 @@ impl Partition {
             vectors,
             results,
             memory: (0..ROUNDS).map(|_| memory()).collect::<Result<_>>()?,
-            answered: rank.allocate(n * size_of::<Counts>() as u64)?,
+            answered: rank.allocate(n * size_of::<Counts>() as u64 + 8)?,
             #[cfg(feature = "cuda")]
             last_put: None,
             #[cfg(feature = "cuda")]
@@ -262,8 +277,13 @@ impl Partition {
                 self.fresh = Some(self.rank.allocate(8 * self.ranks as u64 * self.round as u64)?);
             }
         }
-        let bytes = (self.ranks * size_of::<Counts>()) as u64;
+        let bytes = (self.ranks * size_of::<Counts>()) as u64 + 8;
         self.rank.fill(Line::Puts, &mut self.answered, bytes, 0)
+    }
+
+    /// The address of the number of a wrong message.
+    pub(super) fn wrong(&self) -> u64 {
+        self.answered.address() + (self.ranks * size_of::<Counts>()) as u64
     }
 
     fn view(&self, round: usize) -> PartitionView {
@@ -281,9 +301,9 @@ impl Partition {
             representatives: memory.representatives.as_ref().map_or(0, Memory::address),
             cursors: memory.counters.address(),
             totals: memory.counters.address() + 8 * n * CURSOR_STEP,
-            capacities: memory.table.address(),
-            runs: memory.table.address() + 8 * n,
-            answers: memory.table.address() + 16 * n,
+            capacities: memory.counters.address() + table_at(n),
+            runs: memory.counters.address() + table_at(n) + 8 * n,
+            answers: memory.counters.address() + table_at(n) + 16 * n,
             places: if has_places { memory.places.address() } else { 0 },
             replies: if wants.outcomes { memory.replies_in.address() } else { 0 },
             width: self.width as u32,
@@ -296,10 +316,11 @@ impl Partition {
 
     /// Begins a round: copies these vectors, at most `round` of them, to the runs of their owners. What it had of the round
     /// before in the same memory has ended, or is enqueued before.
-    pub(super) fn sort(&mut self, round: usize, input: Input<'_>) -> Result<()> {
+    pub(super) fn sort(&mut self, round: usize, input: Input<'_>, sender: Sender) -> Result<()> {
         let (count, line) = (input.count(self.width), line_of(round));
         assert!(count <= self.round);
         self.memory[place_of(round)].now = (0, count as u64);
+        self.memory[place_of(round)].sender = sender;
         if count == 0 {
             return Ok(());
         }
@@ -330,16 +351,29 @@ impl Partition {
         let memory = &mut self.memory[place_of(round)];
         let runs = layout.runs.iter().map(|start| memory.send.address() + start + LINE_BYTES);
         let answers = layout.answers.iter().map(|start| start + LINE_BYTES);
-        let table: Vec<u64> = layout.capacities.iter().copied().chain(runs).chain(answers).collect();
+        let mut begin = vec![0u64; table_at(n) as usize / 8];
+        begin.extend(layout.capacities.iter().copied().chain(runs).chain(answers));
         memory.layout = layout;
-        self.rank.write_own(line, &mut memory.table, 0, &table)?;
-        self.rank.fill(line, &mut memory.counters, (n * CURSOR_STEP + 3) * 8, 0)?;
+        let stamps = self.stamps_of_runs(round);
+        let stamps_at = 8 * begin.len() as u64;
+        begin.extend_from_slice(bytemuck::cast_slice(&stamps));
+        let memory = &mut self.memory[place_of(round)];
+        self.rank.write_own(line, &mut memory.counters, 0, &begin)?;
+        let counters = memory.counters.address();
         let view = self.view(round);
         // SAFETY:
         // - the vectors are `count` rows, and stay until the line has passed this: `Engine` keeps them borrowed, and waits;
         // - everything is as large as the view says, of which `count` is at most `round` (`new`, and the assertion in `sort`);
         //   the runs have room for as many rows as the capacities say (`Layout::most_bytes`).
-        unsafe { self.rank.partition(line, Kernel::Scatter, &view) }
+        unsafe { self.rank.partition(line, Kernel::Scatter, &view)? };
+        if stamps.is_empty() {
+            return Ok(());
+        }
+        let view =
+            StampView { stamps: counters + stamps_at, count: stamps.len() as u64, cursors: counters, ..StampView::default() };
+        // SAFETY: a run of as many rows as its stamp says at most is within its memory, with a line before them and a trailer
+        // behind; longer ones are not stamped. The line orders this after the counting.
+        unsafe { self.rank.stamps(line, Kernel::WriteStamps, &view) }
     }
 
     /// How many rows each run of a round has, which is sorted then.

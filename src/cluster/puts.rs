@@ -3,10 +3,11 @@
 #[cfg(feature = "cuda")]
 use super::memory::Memory;
 use super::memory::{Line, Rank};
-use super::messages::Run;
+use super::messages::{Run, another_message};
 use super::partition::{Fresh, Partition, Rows, line_of};
 use super::record::Answered;
-use crate::Result;
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::Waves;
 #[cfg(feature = "cpu")]
 use crate::core::batch::HostBatch;
 use crate::core::store::Search;
@@ -14,15 +15,18 @@ use crate::core::table::RawTable;
 #[cfg(feature = "cuda")]
 use crate::core::view::BatchView;
 use crate::core::view::Counts;
+use crate::{Error, Result};
 
 impl Partition {
     /// Searches for the rows of a rank's run, or puts them, and makes the answers that are wanted. On the host, references of the
-    /// new ones are added to `fresh`. On a GPU it is enqueued: what it needs is there.
+    /// new ones are added to `fresh`. On a GPU it is enqueued: what it needs is there. `is_last`: no other round is sorted
+    /// meanwhile.
     pub(super) fn search(
         &mut self,
         raw: &RawTable,
         search: Search,
         (round, rows, rank): (usize, &Rows, usize),
+        is_last: bool,
         fresh: &mut Vec<u64>,
     ) -> Result<()> {
         if rows.from(rank) == 0 {
@@ -31,12 +35,17 @@ impl Partition {
         let run = self.run_of(round, rows, rank);
         match self.rank {
             #[cfg(feature = "cpu")]
-            Rank::Cpu { .. } => self.search_here(raw, search, run, rank, fresh),
+            Rank::Cpu { .. } => {
+                let _ = is_last; // all is done at once
+                self.search_here(raw, search, run, rank, fresh)
+            }
             #[cfg(feature = "cuda")]
             Rank::Gpu(_) => {
                 let _ = fresh; // until `take_fresh`
+                let waves = if is_last { Waves::One } else { Waves::BesideOthers };
                 self.rank.order(Line::Puts, line_of(round))?;
-                self.search_on_gpu(raw, search, run, rank)
+                let refused = if rank == rows.own { 0 } else { self.wrong() };
+                self.search_on_gpu(raw, (search, waves), run, (rank, refused))
             }
         }
     }
@@ -74,7 +83,13 @@ impl Partition {
     }
 
     #[cfg(feature = "cuda")]
-    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize) -> Result<()> {
+    fn search_on_gpu(
+        &mut self,
+        raw: &RawTable,
+        (search, waves): (Search, Waves),
+        run: Run,
+        (rank, refused): (usize, u64),
+    ) -> Result<()> {
         let (new_references, new_capacity) = match self.asked.fresh {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
@@ -100,25 +115,32 @@ impl Partition {
             new_capacity,
             // Zeros at first: `begin`.
             counts: self.answered.address() + counts_of(rank),
+            refused,
             ..BatchView::default()
         };
         let stream = self.rank.stream(Line::Puts).expect("the rank is on a GPU");
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
         // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
-        unsafe { raw.enqueue_once(search, &batch, stream.cu_stream()) }
+        unsafe { raw.enqueue_once((search, waves), &batch, stream.cu_stream()) }
     }
 
     /// What has become of the rows of each rank since the operation has begun; and how many references of new ones there are, if
-    /// they are wanted in the memory of the GPU. All that was begun has ended then.
-    pub(super) fn answered(&mut self) -> Result<(Vec<Answered>, u64)> {
+    /// they are wanted in the memory of the GPU; and whether a message was another than the one that was due. All that was begun
+    /// has ended then.
+    pub(super) fn answered(&mut self) -> Result<(Vec<Answered>, u64, Option<Error>)> {
+        let mut words = vec![0u64; self.ranks * size_of::<Counts>() / 8 + 1];
+        // Most of what is under way is over when this is read: one wait, and not one for each line.
+        let read = self.rank.read(Line::Puts, &self.answered, 0, &mut words);
         self.rank.settle()?;
-        let mut counts = vec![Counts::default(); self.ranks];
-        self.rank.read(Line::Puts, &self.answered, 0, &mut counts)?;
+        read?;
+        let (wrong, counts) = words.split_last().expect("one besides the counts");
+        let wrong = (*wrong != 0).then(|| another_message(*wrong));
+        let counts: &[Counts] = bytemuck::cast_slice(counts);
         #[cfg(feature = "cuda")]
         let fresh = self.last_put.map_or(0, |last| counts[last].new_references);
         #[cfg(not(feature = "cuda"))]
         let fresh = 0;
-        Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh))
+        Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh, wrong))
     }
 
     /// Adds the references of what the round has stored to `fresh`, if they are wanted there and are not yet. All puts of the

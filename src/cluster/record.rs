@@ -23,6 +23,7 @@ pub(super) enum Operation {
     Sum,
     Save,
     Load,
+    LoadedReferences,
     #[cfg(feature = "cuda")]
     FindOrPutDevice,
     #[cfg(feature = "cuda")]
@@ -31,7 +32,7 @@ pub(super) enum Operation {
 
 impl Operation {
     fn name(number: u32) -> &'static str {
-        const NAMES: [&str; 17] = [
+        const NAMES: [&str; 18] = [
             "build",
             "reconnect",
             "find_or_put",
@@ -47,6 +48,7 @@ impl Operation {
             "sum",
             "save",
             "load",
+            "loaded_references",
             "find_or_put_device",
             "find_device",
         ];

@@ -6,6 +6,7 @@
 //! table  as src/docs/files.md describes it
 //! ```
 
+use super::batch::Reference;
 use super::builder::{Builder, Config};
 use super::engine::Engine;
 use super::link::{Link, agree};
@@ -114,6 +115,18 @@ impl<K: Key, S: Storage> Table<K, S> {
         let saved = to.write_all(&head.to_bytes()).map_err(refused).and_then(|()| self.local.save(to));
         self.engine.agree(Operation::Save, saved).map(drop)
     }
+
+    /// What references to the set are now, in order, that were given before it was saved, to whichever ranks' vectors.
+    /// Collective: a rank that asks for none gives none.
+    ///
+    /// # Errors
+    ///
+    /// As of [`warpset::Table::loaded_references`](crate::Table::loaded_references) for all that this rank asks for; the others
+    /// get what they ask for. [`InvalidReferences`](Error::InvalidReferences) if there are no such ranks, and then
+    /// [`Error::Rank`] on the others. [`Error::Connection`], [`Error::OutOfStep`].
+    pub fn loaded_references(&mut self, saved: &[Reference]) -> Result<Vec<Reference>> {
+        self.engine.loaded_references(&self.local.raw, saved)
+    }
 }
 
 impl<S: Storage, K: Key> Builder<S, K> {
@@ -121,8 +134,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// count the kind of table, its width, [`round`](Self::round) and [`deduplicate`](Self::deduplicate); all else is as it was
     /// when the set was saved. Collective.
     ///
-    /// References from before become those of now by
-    /// [`loaded_references`](crate::Table::loaded_references) of the table that each is to: [`Table::local`] on its rank.
+    /// References from before become those of now by [`loaded_references`](Table::loaded_references).
     ///
     /// # Errors
     ///

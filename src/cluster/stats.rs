@@ -89,6 +89,6 @@ pub struct Traffic {
     pub bytes_sent: u64,
     /// Bytes of runs and replies from other ranks.
     pub bytes_received: u64,
-    /// Time spent waiting for others, copies included.
+    /// Time spent waiting for others, copies included that the host waits for.
     pub waited: Duration,
 }

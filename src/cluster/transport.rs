@@ -37,7 +37,8 @@ pub trait Transport: Send {
     /// # Safety
     ///
     /// The memory of the regions stays, what is sent is not written, and what is received is not touched, until
-    /// [`finish`](Self::finish) has returned, whatever it has returned.
+    /// [`finish`](Self::finish) has returned, whatever it has returned; or [`finish_enqueued`](Self::finish_enqueued), and the
+    /// regions' streams have passed what was enqueued until then.
     ///
     /// # Errors
     ///
@@ -52,6 +53,17 @@ pub trait Transport: Send {
     /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region has room for. Then
     /// what was to be received may have been written to or not.
     fn finish(&mut self) -> Result<()>;
+
+    /// As [`finish`](Self::finish), for who goes on on the GPU: what came to its memory may be there only for what is enqueued on
+    /// the stream of its region from now on, and what was sent from there may be written only by that. After an error nothing is
+    /// under way, and regions of the host's memory are as after `finish`.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    fn finish_enqueued(&mut self) -> Result<()> {
+        self.finish()
+    }
 
     /// Ends the connection: all ranks' calls, those under way included, are errors that say why.
     fn abort(&mut self, reason: &str);

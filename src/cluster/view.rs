@@ -52,6 +52,7 @@ pub(crate) struct StampView {
     pub stamps: u64,
     pub count: u64,
     pub wrong: u64,
+    pub cursors: u64,
 }
 
 /// `message_line_bytes` and `message_trailer_bytes` of partition.cuh.

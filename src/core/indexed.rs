@@ -8,7 +8,7 @@ use crate::{Error, Reference, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile, of equal vectors one each
+/// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile and do not need, one each
 /// (of all that an H200 has at work, 152,064), and spares that found no cell. Only those that are taken get memory.
 const MORE_ROWS: u64 = 1 << 18;
 

@@ -329,7 +329,7 @@ impl RawTable {
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn enqueue_once(
         &self,
-        search: Search,
+        (search, waves): (Search, crate::backend::cuda::Waves),
         batch: &super::view::BatchView,
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
@@ -338,7 +338,14 @@ impl RawTable {
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
         // SAFETY: the caller's.
-        unsafe { store.enqueue_beside_others(search, &batch, stream) }
+        unsafe { store.enqueue_waves(search, &batch, stream, waves) }
+    }
+
+    /// Has what a search needs on a GPU there before it is enqueued: what is compiled when it is first used, and loaded, which
+    /// may wait for all that the GPU does.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn prepare(&self, search: Search) -> Result<()> {
+        self.ready()?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search))
     }
 
     /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. If that cannot be told,

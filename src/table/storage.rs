@@ -133,7 +133,7 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 /// [`slots`](Table::slots) and fill are those of the index. On a GPU memory for rows is mapped when a batch may need it: for one
 /// row for each vector offered, as long as the GPU has not told how many were new. A batch for which there is none is refused
 /// with [`OutOfMemory`](crate::Error::OutOfMemory). `kernel_argument` maps it for all slots, since kernels
-/// may take any. Nothing of this kind of table has been run on a GPU yet: it is tested on CPUs and on the simulated GPU.
+/// may take any.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

@@ -252,6 +252,17 @@ fn saved_by_ranks<S: Kind>(device: &Device) {
             let now = table.local().loaded_references(&saved).unwrap();
             let expected: Vec<u32> = positions.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
             assert!(table.local().get_many(&now).unwrap() == expected);
+            // And of all of them, which one rank asks for.
+            let asks = rank + 1 == ranks;
+            let saved: Vec<_> = if asks { places.iter().flatten().copied().collect() } else { Vec::new() };
+            let now = table.loaded_references(&saved).unwrap();
+            assert!(table.get_many(&now).unwrap() == if asks { words.clone() } else { Vec::new() });
+            let again = table.loaded_references(&now);
+            assert!(
+                matches!(&again, Err(Error::StaleReferences { stale, count: of }) if *stale == count as u64 && *of == count)
+                    || (!asks && again == Ok(Vec::new())),
+                "{again:?}"
+            );
             // Half of them are known, by owners as before.
             let more = distinct(width, count as u64 / 2, count);
             let total = table.find_or_put_many(if rank + 1 == ranks { &more } else { &[] }).unwrap().total;

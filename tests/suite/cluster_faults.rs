@@ -55,15 +55,24 @@ fn transports(faults: Vec<Fault>) -> Vec<Local> {
     Local::with_faults(RANKS, TIMEOUT, faults)
 }
 
+/// For what comes first: kernels are compiled meanwhile, which may take longer than `TIMEOUT`.
+fn patient_transports() -> Vec<Local> {
+    Local::with_faults(RANKS, 60 * TIMEOUT, Vec::new())
+}
+
 /// One of them sends equal vectors once.
 fn builder<S: Kind>(rank: usize) -> Builder<S> {
     Builder::new(roomy::<S>(WIDTH, 4 * OFFERED as u64)).round(ROUND).deduplicate(rank == 1)
 }
 
 /// Ranks that have stored something.
-fn prepared<S: Kind>(device: &Device, transports: Vec<Local>) -> Vec<Rank<S>> {
-    let built = build(device, transports, builder::<S>).into_iter().map(|rank| rank.expect("no fault yet"));
-    let mut ranks: Vec<_> = built.collect();
+fn prepared<S: Kind>(
+    devices: [&Device; RANKS],
+    builder: impl Fn(usize) -> Builder<S> + Sync,
+    transports: Vec<Local>,
+) -> Vec<Rank<S>> {
+    let built = on_all(transports, |rank, transport| builder(rank).build(devices[rank], transport));
+    let mut ranks: Vec<_> = built.into_iter().map(|rank| rank.expect("no fault yet")).collect();
     on_all(&mut ranks, |rank, table| {
         let all = words(STORED);
         let batch = table.find_or_put_many(if rank == 0 { &all } else { &[] }).expect("no fault yet");
@@ -78,9 +87,19 @@ fn with_each_fault<S: Kind, R: Send>(
     operate: impl Fn(usize, &mut Rank<S>) -> Result<R> + Sync,
     judge: impl Fn(&[Result<R>], &mut [Rank<S>], &str) + Sync,
 ) {
-    let quiet = transports(Vec::new());
+    with_each_fault_on([device; RANKS], builder::<S>, operate, judge);
+}
+
+/// The same on these devices, by rank.
+fn with_each_fault_on<S: Kind, R: Send>(
+    devices: [&Device; RANKS],
+    builder: impl Fn(usize) -> Builder<S> + Sync,
+    operate: impl Fn(usize, &mut Rank<S>) -> Result<R> + Sync,
+    judge: impl Fn(&[Result<R>], &mut [Rank<S>], &str) + Sync,
+) {
+    let quiet = patient_transports();
     let watches: Vec<_> = quiet.iter().map(Local::watch).collect();
-    let mut ranks = prepared::<S>(device, quiet);
+    let mut ranks = prepared(devices, &builder, quiet);
     let before: Vec<u64> = watches.iter().map(|watch| watch()).collect();
     let results = on_all(&mut ranks, &operate);
     assert!(results.iter().all(Result::is_ok), "without faults");
@@ -98,7 +117,7 @@ fn with_each_fault<S: Kind, R: Send>(
     let faults: Vec<Fault> =
         faults.enumerate().filter(|(number, _)| number.is_multiple_of(stride)).map(|(_, fault)| fault).collect();
     in_parallel(&faults, |fault| {
-        let mut ranks = prepared::<S>(device, transports(vec![*fault]));
+        let mut ranks = prepared(devices, &builder, transports(vec![*fault]));
         let began = Instant::now();
         let results = on_all(&mut ranks, &operate);
         let about = format!("{fault:?} of messages {before:?} + {sent:?}");
@@ -221,6 +240,7 @@ fn messages_of_building<S: Kind>(device: &Device) {
         .flat_map(|rank| (0..2 * (RANKS as u64 - 1)).map(move |message| (rank, message)))
         .flat_map(|(rank, message)| KINDS.map(|kind| Fault { rank, message, kind }))
         .collect();
+    drop(prepared([device; RANKS], builder::<S>, patient_transports()));
     in_parallel(&faults, |fault| {
         let began = Instant::now();
         let built = build(device, transports(vec![*fault]), builder::<S>);
@@ -236,15 +256,19 @@ fn messages_of_building<S: Kind>(device: &Device) {
 
 /// Each call of a rank's device that may fail fails in turn. The others hear of it.
 fn devices_that_fail<S: Kind>(device: &Device) {
+    each_call_fails::<S>([device; RANKS]);
+}
+
+fn each_call_fails<S: Kind>(devices: [&Device; RANKS]) {
     let all = words(OFFERED);
     let offer = |table: &mut Rank<S>| table.find_or_put_many_with(&all, Request::new().references(true).stored_here(true));
-    let mut ranks = prepared::<S>(device, transports(Vec::new()));
+    let mut ranks = prepared(devices, builder::<S>, patient_transports());
     let calls = on_all(
         &mut ranks,
         |rank, table| if rank == 1 { faults::count(|| offer(table)).1 } else { offer(table).map(|_| 0).unwrap() },
     );
     for call in (0..calls[1]).step_by(scaled(1, 3)) {
-        let mut ranks = prepared::<S>(device, transports(Vec::new()));
+        let mut ranks = prepared(devices, builder::<S>, transports(Vec::new()));
         let results = on_all(
             &mut ranks,
             |rank, table| {
@@ -274,7 +298,7 @@ fn is_gone(error: &Error) -> bool {
 /// A rank that drops its table is noticed at once, by whoever waits for it.
 fn ranks_that_go_away<S: Kind>(device: &Device) {
     let all = words(OFFERED);
-    let mut ranks = prepared::<S>(device, Local::ranks(RANKS));
+    let mut ranks = prepared([device; RANKS], builder::<S>, Local::ranks(RANKS));
     let taken = ranks.pop().unwrap().into_local();
     // The time-out of these is two minutes.
     for result in on_all(&mut ranks, |_, table| table.find_or_put_many(&all)) {
@@ -294,7 +318,8 @@ fn ranks_that_go_away<S: Kind>(device: &Device) {
 /// A rank that comes too late finds the connection ended.
 fn ranks_that_stall<S: Kind>(device: &Device) {
     let all = words(OFFERED);
-    let mut ranks = prepared::<S>(device, transports(Vec::new()));
+    drop(prepared([device; RANKS], builder::<S>, patient_transports()));
+    let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
     let results = on_all(&mut ranks, |rank, table| {
         if rank == 1 {
             std::thread::sleep(TIMEOUT + TIMEOUT / 2);
@@ -311,7 +336,7 @@ fn ranks_that_stall<S: Kind>(device: &Device) {
 /// The others are told, also if it was in the middle of an exchange.
 fn ranks_that_panic<S: Kind>(device: &Device) {
     let all = words(OFFERED);
-    let mut ranks = prepared::<S>(device, Local::ranks(RANKS));
+    let mut ranks = prepared([device; RANKS], builder::<S>, Local::ranks(RANKS));
     let last = ranks.pop().unwrap();
     std::thread::scope(|scope| {
         let panics = scope.spawn(move || {
@@ -323,4 +348,64 @@ fn ranks_that_panic<S: Kind>(device: &Device) {
         }
         assert!(panics.join().is_err());
     });
+}
+
+/// What only GPUs do: checks of runs that are enqueued, and copies from one GPU to another.
+#[cfg(feature = "cuda")]
+pub mod cluster_faults_on_gpu {
+    use super::*;
+    use warpset::cluster::DeviceBatch;
+
+    tests_of_all_kinds![of Bucket:
+        messages_of_device_batches,
+        messages_between_two_gpus,
+        devices_that_fail_of_two_gpus,
+    ];
+
+    /// Nobody wants outcomes, so no rank waits for its check of what came: what was put must be nothing but what was offered.
+    fn messages_of_device_batches<S: Kind>(device: &Device) {
+        offers_in_device_memory::<S>([device; RANKS]);
+    }
+
+    fn messages_between_two_gpus<S: Kind>(device: &Device) {
+        if let Some(other) = another(device) {
+            offers_in_device_memory::<S>([device, &other, device]);
+        }
+    }
+
+    /// It is the second GPU that fails, in the middle of copies from and to the first one.
+    fn devices_that_fail_of_two_gpus<S: Kind>(device: &Device) {
+        if let Some(other) = another(device) {
+            each_call_fails::<S>([device, &other, device]);
+        }
+    }
+
+    fn offers_in_device_memory<S: Kind>(devices: [&Device; RANKS]) {
+        let all = words(OFFERED);
+        const { assert!(OFFERED > ROUND, "two rounds") };
+        // With a filter outcomes would be wanted.
+        let builder = |_| Builder::new(roomy::<S>(WIDTH, 4 * OFFERED as u64)).round(ROUND);
+        let offer = |rank: usize, table: &mut Rank<S>| {
+            let context = devices[rank].cuda_context().expect("these tests are registered for GPUs only");
+            let stream = context.new_stream().unwrap();
+            let vectors = stream.clone_htod(&all).unwrap();
+            table.find_or_put_device(&stream, DeviceBatch::new(&vectors, OFFERED))
+        };
+        with_each_fault_on(devices, builder, offer, |results: &[Result<Batch>], ranks, about| {
+            for batch in results.iter().flatten() {
+                assert_eq!((batch.total.new, batch.total.full), ((OFFERED - STORED) as u64, 0), "{about}");
+            }
+            judge_batches(results, ranks, about);
+        });
+    }
+
+    /// Another GPU of this machine, if there is one.
+    fn another(device: &Device) -> Option<Device> {
+        let own = device.cuda_context().expect("these tests are registered for GPUs only").ordinal();
+        let other = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own);
+        if other.is_none() {
+            println!("skipped: no second CUDA device");
+        }
+        other.map(|gpu| Device::gpu(gpu.ordinal).unwrap())
+    }
 }

@@ -7,10 +7,10 @@
 namespace warpset {
 
 // Writes out what a warp has resolved: vector by vector, and its counts at the end.
-template <Operation operation>
+template <Operation operation, class Batch = BatchView>
 struct Results {
     u64* stored;
-    const BatchView& batch;
+    const Batch& batch;
     u32 hits = 0;  // of the whole warp
 
     // All lanes of a warp call it, converged; those with Outcome::Unwritten have nothing to record.
@@ -20,6 +20,7 @@ struct Results {
             if (batch.outcomes) batch.outcomes[index] = static_cast<u8>(outcome);
             if (batch.references) batch.references[index] = reference;
         }
+        if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.tell(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
         // Added as it happens: it is rare, and a sum would cost every search a register.

@@ -34,6 +34,7 @@ struct SearchBatch {
     // Searches for a whole batch, which the warps of a grid share.
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
+        if (batch.refused && *batch.refused != 0) return;
         const u64 warp = platform::Grid::warp();
         run_warp(table, batch, share(batch.count, warp), share(batch.count, warp + 1), Warp::scratch(scratch_bytes()));
         count_offered(batch);
@@ -51,7 +52,7 @@ struct SearchBatch {
         constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
         Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
-        Results<operation> results{table.root_table().stored_count(), batch};
+        Results<operation, Batch> results{table.root_table().stored_count(), batch};
         u32 index = 0;
         while (true) {
             u32 idle = Warp::ballot(search.is_idle());

@@ -33,6 +33,7 @@ struct BatchView {
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes; nobody else uses it meanwhile
     u64 tag;              // of references read and written: 0, or the table's generation above reference_slot_bits
+    const u64* refused;   // or null: nothing is done if the number there is not 0 when the kernel begins
 
     // Reads a part of the input.
     template <class Word>
@@ -40,6 +41,9 @@ struct BatchView {
     {
         return platform::load_input(address);
     }
+
+    // Called for each vector that is New, with its position and reference, by the lane that has put it.
+    WARPSET_FN void tell(u64, u64) const {}
 
     // How far unit `unit` of the vectors' words is from the first, counted in units, of which a vector has `units`.
     WARPSET_FN static u32 unit_offset(u32 unit, u32) { return unit; }

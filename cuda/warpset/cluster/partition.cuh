@@ -154,7 +154,11 @@ struct Partition {
             const u64 address = reinterpret_cast<u64>(view.vectors);
             if (view.width == 1) return scatter_as<1, 16>(view);
             if (view.width == 2 && address % 8 == 0) return scatter_as<2, 16>(view);
+            if (view.width == 3) return scatter_as<3, 16>(view);
             if (view.width == 4 && address % 16 == 0) return scatter_as<4, 16>(view);
+            if (view.width == 5) return scatter_as<5, 8>(view);
+            if (view.width == 6 && address % 8 == 0) return scatter_as<6, 8>(view);
+            if (view.width == 7) return scatter_as<7, 4>(view);
             if (view.width == 8 && address % 16 == 0) return scatter_as<8, 8>(view);
         }
         scatter_as<0, rounds>(view);
@@ -321,7 +325,8 @@ struct Stamp {
 struct StampView {
     const Stamp* stamps;
     u64 count;
-    u64* wrong;  // 1 + the number of a message that is not as its stamp says, or 0
+    u64* wrong;          // 1 + the rank of a message that is not as its stamp says, or 0
+    const u64* cursors;  // or null: where the rows of runs were counted, as in PartitionView
 };
 
 // A message ends with the sequence number and this, so that one whose end is missing is known.
@@ -329,12 +334,19 @@ WARPSET_FN u64 trailer_of(const Stamp& stamp) { return ~stamp.magic ^ (static_ca
 
 constexpr u32 stamp_words = 6;  // of 8 bytes, those before `at`
 
-// Writes header and trailer of each message. The rest of the header's line is zeros.
+// Writes header and trailer of each message. The rest of the header's line is zeros. With cursors, messages are runs that have
+// just been sorted: their rows are as many as were counted, and `rows` of the stamp is how many there is room for. A run that is
+// too long for that is sorted again, and then stamped.
 WARPSET_FN void write_stamps(const StampView& view)
 {
     const auto share = platform::Grid::share(view.count);
     for (u64 i = share.first; i < share.last; i += share.step) {
-        const Stamp& stamp = view.stamps[i];
+        Stamp stamp = view.stamps[i];
+        if (view.cursors) {
+            const u64 rows = view.cursors[stamp.to * cursor_step], content = 4ull * stamp.width * rows;
+            stamp.bytes = rows == 0 || rows > stamp.rows ? 0 : whole_lines(message_line_bytes + content + message_trailer_bytes);
+            stamp.rows = rows;
+        }
         if (stamp.bytes == 0) continue;
         u64* header = reinterpret_cast<u64*>(stamp.at);
         const u64* words = reinterpret_cast<const u64*>(&stamp);
@@ -357,8 +369,8 @@ WARPSET_FN void check_stamps(const StampView& view)
         const u64* trailer = reinterpret_cast<const u64*>(stamp.at + stamp.bytes - message_trailer_bytes);
         bool right = trailer[0] == stamp.sequence && trailer[1] == trailer_of(stamp);
         for (u32 word = 0; word < stamp_words; ++word) right = right && header[word] == words[word];
-        // Relaxed: read after the kernel has ended.
-        if (!right) platform::max_relaxed(view.wrong, i + 1);
+        // Relaxed: read after the kernel has ended, by the host or by the kernel that puts.
+        if (!right) platform::max_relaxed(view.wrong, stamp.from + u64{1});
     }
 }
 

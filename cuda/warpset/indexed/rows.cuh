@@ -10,8 +10,9 @@
 //   | spare     | its owner puts the number into a cell of `spares`         | nobody           | as an owned one                   |
 //
 // Numbers are given in order, by additions to one counter. So rows are dense, and in the order in which they were taken. A lane
-// whose claim is lost keeps its row for its next vector, and hands it over as a *spare* at its end: one a lane at most. Spares
-// are taken before new numbers. Between launches they are the *holes* among the rows.
+// whose claim is lost, or which has taken a row ahead and did not need it, keeps it for its next vector, and hands it over as a
+// *spare* at its end: one a lane at most. Spares are taken before new numbers. Between launches they are the *holes* among the
+// rows.
 //
 // A cell of `spares` holds 0, or one more than the number of a row that nobody owns. Both ways are one compare-and-swap, and
 // whoever takes a number out of a cell owns the row, however often it has been there before: there is nothing else that a late
@@ -48,6 +49,7 @@ constexpr u64 no_row = ~0ull;
 template <u32 static_width>
 struct Rows {
     RowsView view;
+    u64 first_spare = 0;  // spares before this number are not taken
 
     WARPSET_FN constexpr u32 width() const
     {
@@ -106,6 +108,9 @@ struct Rows {
     // How many spares there are to take, about. Relaxed: a hint.
     WARPSET_FN u64 spares() const { return view.reuses != 0 ? platform::load_relaxed(view.spares) : 0; }
 
+    // Whether all spares that are left are taken by later puts.
+    WARPSET_FN bool fills_spares() const { return view.reuses != 0 && first_spare == 0; }
+
     // Whether it is worth to look for a spare, if there are so many.
     WARPSET_FN bool are_spares(u64 spares) const { return spares - 1 < view.spare_cells; }
 
@@ -126,7 +131,8 @@ struct Rows {
             // Acquire, device scope: the row is written after what its last owner wrote there, who released it by `give`.
             if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
                 platform::add_relaxed(view.spares, ~0ull);
-                return seen - 1;
+                // Before that it stays a hole, which nobody owns any more.
+                if (seen - 1 >= first_spare) return seen - 1;
             }
         }
         return no_row;
@@ -135,15 +141,22 @@ struct Rows {
     // Makes a spare of a row that this thread owns, and that no slot names.
     WARPSET_FN void give(u64 row) const
     {
+        if (leave(row)) count_spares(1);
+    }
+
+    // Leaves such a row in a cell, for others to take; false if no cell was found. Whoever does so counts it.
+    WARPSET_FN bool leave(u64 row) const
+    {
         for (u32 i = 0; i < tries_to_give; ++i) {
             u64* cell = cell_of(i);
             // Release, device scope: pairs with the acquire in `take_spare`.
-            if (platform::load_relaxed(cell) == 0 && platform::compare_and_swap_release(cell, u64{0}, row + 1) == 0) {
-                platform::add_relaxed(view.spares, 1);
-                return;
-            }
+            if (platform::load_relaxed(cell) == 0 && platform::compare_and_swap_release(cell, u64{0}, row + 1) == 0) return true;
         }
+        return false;
     }
+
+    // Relaxed: a hint.
+    WARPSET_FN void count_spares(u32 more) const { platform::add_relaxed(view.spares, u64{more}); }
 
 private:
     // Each lane gives once, but may take for every vector.

@@ -4,9 +4,12 @@
 // By a warp. What a put costs is its chain of latencies: look, number of a row, words of the row, fence, claim. So in each of
 // these a step does what it can for all lanes at once, and comparisons lie in the shadow of claims:
 //   1. *Look.* Two lanes read the bucket of each of them in turn, 16 bytes each, so a bucket is one request. The loads are
-//      relaxed, so that both requests of a lane are under way together; the hint whether there are spares is with them.
-//   2. *Write.* Lanes that have come upon an EMPTY slot and own no row take one, spares first, then new ones by one addition for
-//      all. Tiles of lanes that share the words of a row write them.
+//      relaxed, so that both requests of a lane are under way together; the hint whether there are spares is with them. So are
+//      numbers of new rows, taken by one addition for all lanes that look and own no row, if lanes claimed in the step before:
+//      what is not used is its lane's row for its next vector, and a spare in the end. Where spares are not used again, as every
+//      one is lost there, no number is taken ahead.
+//   2. *Write.* Lanes that have come upon an EMPTY slot and still own no row take one: spares first, then new ones by one
+//      addition for all. Tiles of lanes that share the words of a row write them.
 //   3. *Fence.* One for the warp, which acquires what the looks (and claims that were lost in the step before) have seen, and
 //      releases what has been written. (3 in indexed/table.cuh.)
 //   4. *Claim.* Each lane that has written its row asks for its compare-and-swap. Meanwhile the rows whose tags fitted are
@@ -15,8 +18,9 @@
 //
 // Nobody waits for another warp. What lanes of a warp wait for is each other.
 //
-// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.2 / 9.0 / 7.8 of 8 words, 9.4 / 8.6 / 7.8 of 16, 6.7 /
-// 6.0 / 6.1 of 32, 5.0 / 4.5 / 4.6 of 64. Tried and dropped: gathering puts until half the lanes have one, with looks that
+// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 of 8 words, 9.9 / 8.8 / 8.1 of 16, 7.3 /
+// 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. Taking numbers only once an EMPTY slot had been seen made 9.1 / 8.8 / 8.0 of 8 words,
+// 9.5 / 8.3 / 7.8 of 16, 6.6 / 6.0 / 6.1 of 32. Tried and dropped: gathering puts until half the lanes have one, with looks that
 // acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
 // / 4.2 of 16 words, with one for 32 of them 10.4 / 7.8 / 6.0.
 #pragma once
@@ -96,6 +100,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     Probe probe{};
     u64 found = no_row;  // the row to compare with; when it is resolved, its row
     u64 own = no_row;    // a row that this lane owns
+    bool takes_ahead = false;  // whether lanes of the warp claimed in the step before, there were no spares, and later ones are used
 
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
 
@@ -122,8 +127,14 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         const u32 looking = Warp::ballot(next == Next::Look);
         u64 spares = 0;
         if (looking != 0) {
-            if (operation == Operation::FindOrPut) spares = table.rows.spares();
+            // Both are under way while buckets are looked at: nothing is done with them before.
+            NewRows ahead{};
+            if constexpr (operation == Operation::FindOrPut) {
+                spares = table.rows.spares();
+                ahead = request_rows(takes_ahead && next == Next::Look && own == no_row);
+            }
             outcome = look(looking);
+            receive_rows(ahead);
         }
         const bool compares = next == Next::Compare;
         const u32 comparing = Warp::ballot(compares);
@@ -135,6 +146,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             claims = puts && own != no_row;
             if (puts && !claims) outcome = Outcome::Full;
             claiming = Warp::ballot(claims);
+            takes_ahead = claiming != 0 && table.rows.fills_spares() && !table.rows.are_spares(spares);
             if (claiming != 0) write_rows(claiming);
         }
         if ((comparing | claiming) != 0) fence();
@@ -149,10 +161,11 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         return outcome;
     }
 
-    // Hands over the row that this lane owns.
+    // Hands over the rows that the lanes own.
     WARPSET_FN void finish()
     {
-        if (own != no_row) table.rows.give(own);
+        const u32 left = Warp::ballot(own != no_row && table.rows.leave(own));
+        if (left != 0 && Warp::lane() == platform::lowest_bit(left)) table.rows.count_spares(platform::population_count(left));
         own = no_row;
     }
 
@@ -196,20 +209,36 @@ private:
         return next_bucket();
     }
 
-    // A row for each lane that wants one, as far as there are some: spares first, then new ones by one addition.
+    // Numbers of new rows, one for each lane of `lanes`.
+    struct NewRows {
+        u32 lanes;
+        u64 first;  // for the lowest of them only
+    };
+
+    WARPSET_FN NewRows request_rows(bool wants) const
+    {
+        NewRows rows{Warp::ballot(wants), 0};
+        // Relaxed: only the uniqueness of the numbers matters.
+        if (rows.lanes != 0 && Warp::lane() == platform::lowest_bit(rows.lanes))
+            rows.first = platform::fetch_add_relaxed(table.view.rows.given, platform::population_count(rows.lanes));
+        return rows;
+    }
+
+    // As far as there are such rows.
+    WARPSET_FN void receive_rows(const NewRows& rows)
+    {
+        if (rows.lanes == 0) return;
+        const u32 lane = Warp::lane();
+        const u64 first = Warp::shuffle(rows.first, platform::lowest_bit(rows.lanes));
+        const u64 row = first + platform::population_count(rows.lanes & ((1u << lane) - 1));
+        if ((rows.lanes >> lane & 1) && row < table.view.rows.capacity) own = row;
+    }
+
+    // A row for each lane that wants one, as far as there are some: spares first, then new ones.
     WARPSET_FN void take_rows(bool wants, u64 spares)
     {
-        const Rows<width>& rows = table.rows;
-        if (wants && rows.are_spares(spares)) own = rows.take_spare();
-        const u32 lane = Warp::lane(), wanting = Warp::ballot(wants && own == no_row);
-        if (wanting == 0) return;
-        const u32 leader = platform::lowest_bit(wanting);
-        u64 first = 0;
-        // Relaxed: only the uniqueness of the numbers matters.
-        if (lane == leader) first = platform::fetch_add_relaxed(table.view.rows.given, platform::population_count(wanting));
-        first = Warp::shuffle(first, leader);
-        const u64 row = first + platform::population_count(wanting & ((1u << lane) - 1));
-        if ((wanting >> lane & 1) && row < table.view.rows.capacity) own = row;
+        if (wants && table.rows.are_spares(spares)) own = table.rows.take_spare();
+        receive_rows(request_rows(wants && own == no_row));
     }
 
     // Writes the vectors of the owners set in `claiming` to the rows that they own. Each tile writes those of its lanes.

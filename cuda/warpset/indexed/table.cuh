@@ -106,6 +106,15 @@ struct IndexedTable {
 
     WARPSET_FN static IndexedTable of(const View& view) { return {view, {view.rows}, {}}; }
 
+    // The same table, which takes no row before this one for a vector: spares before it are lost when they are come upon. So a
+    // search whose levels are ranges of rows finds no new state in one that it has left.
+    WARPSET_FN IndexedTable with_rows_from(u64 row) const
+    {
+        IndexedTable table = *this;
+        table.rows.first_spare = row;
+        return table;
+    }
+
     // What a lane keeps from one vector to the next: a row that it owns, or no_row.
     struct Lane {
         u64 row = no_row;

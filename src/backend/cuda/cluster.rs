@@ -1,12 +1,13 @@
 //! What a rank of a cluster needs of its GPU: its kernels, and copies between ranks of one process.
 
-use super::memory::DeviceMemory;
+use super::memory::{DeviceMemory, PinnedMemory};
 use super::nvrtc::Job;
 use super::store::argument;
 use super::{Gpu, cuda, pass, undisturbed};
 use crate::cluster::{ABI, Kernel, Line, ROUNDS};
 use crate::{Error, Result};
-use cudarc::driver::{CudaFunction, CudaStream, result, sys};
+use bytemuck::{AnyBitPattern, NoUninit};
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +16,15 @@ pub(crate) struct ClusterGpu {
     pub gpu: Arc<Gpu>,
     /// By line. Those of rounds go first where both want the GPU: their kernels are short, and others wait for what they do.
     streams: [Arc<CudaStream>; ROUNDS + 1],
+    /// By line: passed when what another line is to come after is done.
+    passed: [CudaEvent; ROUNDS + 1],
     kernels: [CudaFunction; Kernel::ALL.len()],
+    /// Through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
+    few: Mutex<PinnedMemory>,
 }
+
+/// Bytes of `few`.
+const FEW: usize = 4096;
 
 impl ClusterGpu {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
@@ -38,7 +46,13 @@ impl ClusterGpu {
             streams.push(if line < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
         }
         let streams = streams.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
-        Ok(Self { gpu: gpu.clone(), streams, kernels })
+        let mut passed = Vec::new();
+        for _ in 0..=ROUNDS {
+            passed.push(undisturbed(&gpu.context, || gpu.context.new_event(None)).map_err(cuda("making an event"))?);
+        }
+        let passed = passed.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let few = Mutex::new(PinnedMemory::new(gpu, FEW)?);
+        Ok(Self { gpu: gpu.clone(), streams, passed, kernels, few })
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<DeviceMemory> {
@@ -82,11 +96,40 @@ impl ClusterGpu {
 
     /// Lets what is enqueued on a line from now on come after all that was enqueued on another.
     pub(crate) fn order(&self, line: Line, after: Line) -> Result<()> {
-        // An error that somebody else's drop has recorded stays for them.
-        let earlier = self.gpu.context.check_err();
-        let ordered = self.gpu.let_wait(std::slice::from_ref(self.stream(line)), self.stream(after));
-        self.gpu.context.record_err(earlier);
-        ordered
+        pass("ordering rounds")?;
+        self.gpu.bind()?;
+        let event = self.passed[after.number()].cu_event();
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
+        // records of the event do not change it.
+        unsafe {
+            result::event::record(event, self.stream(after).cu_stream()).map_err(cuda("ordering rounds"))?;
+            result::stream::wait_event(self.stream(line).cu_stream(), event, flags).map_err(cuda("ordering rounds"))
+        }
+    }
+
+    /// Copies from byte `offset` to `data`, after all that was enqueued on this line, and waits.
+    pub(crate) fn read<T: AnyBitPattern + NoUninit>(
+        &self,
+        line: Line,
+        memory: &DeviceMemory,
+        offset: usize,
+        data: &mut [T],
+    ) -> Result<()> {
+        let (bytes, stream) = (size_of_val(data), self.stream(line).cu_stream());
+        if bytes > FEW {
+            // SAFETY: waited for in the next statement.
+            unsafe { memory.read_async(offset, data, stream)? };
+            return self.wait(line, "copying from the GPU");
+        }
+        let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let part = few.part::<u8>(0, bytes);
+        // SAFETY: waited for in the next statement, before anybody else has the lock. If that fails, so does all that follows
+        // on this GPU.
+        unsafe { memory.read_async(offset, part, stream)? };
+        self.wait(line, "copying from the GPU")?;
+        bytemuck::cast_slice_mut::<T, u8>(data).copy_from_slice(part);
+        Ok(())
     }
 
     pub(crate) fn wait(&self, line: Line, what: &'static str) -> Result<()> {
@@ -142,6 +185,46 @@ pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &Cu
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     // SAFETY: as in `wait_for`.
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("copying between ranks"))
+}
+
+/// Enqueues a copy between the memories of two GPUs, or within that of one, on the receiver's stream, which passes `copied`
+/// behind it. After an error no copy is under way.
+///
+/// # Safety
+///
+/// As of `copy_anywhere`, until the stream has passed `copied`.
+pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &CudaStream, copied: &CudaEvent) -> Result<()> {
+    pass("copying between ranks")?;
+    bind(stream)?;
+    // SAFETY: the caller's, as in `copy_anywhere`.
+    unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
+    let recorded = pass("marking the end of a copy").and_then(|()| {
+        // SAFETY: event and stream live, and are of one context.
+        unsafe { result::event::record(copied.cu_event(), stream.cu_stream()) }.map_err(cuda("marking the end of a copy"))
+    });
+    // Nobody could tell when it is over. The first error says more than one of waiting.
+    recorded.inspect_err(|_| drop(wait_for(stream)))
+}
+
+pub(crate) fn new_event(stream: &CudaStream) -> Result<CudaEvent> {
+    pass("making an event")?;
+    undisturbed(stream.context(), || stream.context().new_event(None)).map_err(cuda("making an event"))
+}
+
+/// Lets what is enqueued on a stream from now on come after an event, which may be of another GPU of this process.
+pub(crate) fn let_come_after(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+    pass("ordering ranks")?;
+    bind(stream)?;
+    let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+    // SAFETY: both live. The wait is for what was recorded last.
+    unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }.map_err(cuda("ordering ranks"))
+}
+
+/// Waits until an event was passed.
+pub(crate) fn wait_for_event(event: &CudaEvent) -> Result<()> {
+    undisturbed(event.context(), || event.synchronize()).map_err(cuda("waiting for a copy"))?;
+    // Behind it: memory may be freed after an error on purpose, too.
+    pass("waiting for a copy")
 }
 
 fn bind(stream: &CudaStream) -> Result<(), Error> {

@@ -17,10 +17,12 @@ mod store;
 mod values;
 mod workspace;
 
-pub(crate) use cluster::{ClusterGpu, copy_anywhere, let_reach_each_other, wait_for};
+pub(crate) use cluster::{
+    ClusterGpu, copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
+};
 pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
-pub(crate) use store::CudaStore;
+pub(crate) use store::{CudaStore, Waves};
 pub(crate) use values::CudaValues;
 
 use crate::{Error, Result, faults};

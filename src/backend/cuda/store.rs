@@ -53,8 +53,22 @@ fn view_argument(view: &View) -> *mut c_void {
 /// Where memory is short, tables are read in pieces of no fewer slots than this.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
-/// Of `enqueue_beside_others`.
-const WAVES_BESIDE_OTHERS: u32 = 4;
+/// How many times as many blocks a search has as fit the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waves {
+    One,
+    /// Several, of shorter blocks: so other streams' kernels, which are more urgent, find room before all is done.
+    BesideOthers,
+}
+
+impl Waves {
+    fn count(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::BesideOthers => 4,
+        }
+    }
+}
 
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
@@ -185,6 +199,11 @@ impl CudaStore {
         Ok(())
     }
 
+    /// Compiles and loads the kernel of a search by vectors, if it is the first one.
+    pub(crate) fn prepare(&self, search: Search) -> Result<()> {
+        if search == Search::Find { self.kernels.find(&self.gpu).map(drop) } else { Ok(()) }
+    }
+
     /// Enqueues the search of a batch in device memory.
     ///
     /// # Safety
@@ -196,15 +215,20 @@ impl CudaStore {
         unsafe { self.enqueue_with(search, batch, stream, (1, false)) }
     }
 
-    /// The same in shorter blocks, several times as many as fit the GPU: so other streams' kernels, which are more urgent, find
-    /// room before all of this is done.
+    /// The same in so many waves of blocks.
     ///
     /// # Safety
     ///
     /// As [`enqueue`](Self::enqueue).
-    pub(crate) unsafe fn enqueue_beside_others(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
+    pub(crate) unsafe fn enqueue_waves(
+        &self,
+        search: Search,
+        batch: &BatchView,
+        stream: sys::CUstream,
+        waves: Waves,
+    ) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, (WAVES_BESIDE_OTHERS, false)) }
+        unsafe { self.enqueue_with(search, batch, stream, (waves.count(), false)) }
     }
 
     /// The same, in so many waves of blocks; it `may_wait` for the GPU where it needs memory for rows.

@@ -42,8 +42,28 @@ struct Batch {
 // Interleaved trees have none.
 constexpr bool has_cache = Table::is_incremental || !Table::has_nodes;
 template <u32 rows>
-using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows>;
+using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows, true>;
 using Cache = CacheOf<64>;  // as many rows as two warps have lanes
+
+// Puts what a cache has gathered. Tables that do not use the parents of vectors get their numbers for these, and tell by them
+// which vectors are new: at each reference there must be the vector that it is told for.
+template <class Cache, class Table>
+void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
+{
+    if constexpr (Table::is_incremental) {
+        cache.find_or_put(table, batch.new_references, batch.counts);
+    } else {
+        const auto told = [&](u64 index, u64 reference) {
+            if (batch.new_references == nullptr) return;
+            bool same = index < batch.count;
+            const auto compare = [&](u32 word, u32 value) { same = same && value == batch.vectors[index * Table::static_width + word]; };
+            same = table.read_words(reference, 0, 1, compare) && same;
+            const u64 at = warpset::platform::fetch_add_relaxed(&batch.counts->new_references, 1);
+            batch.new_references[at] = same ? reference : warpset::no_reference;
+        };
+        cache.find_or_put_distinct(table, cache.drop_duplicates(), nullptr, batch.counts, told);
+    }
+}
 
 // Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what
 // found none again.
@@ -55,19 +75,21 @@ void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sur
     Cache cache(Block::scratch());
     cache.clear();
     for (u64 first = Grid::thread() - Block::thread(); first < batch.count; first += Grid::threads()) {
-        if (makes_sure && cache.free_rows() < Block::threads()) cache.find_or_put(table, batch.new_references, batch.counts);
+        if (makes_sure && cache.free_rows() < Block::threads()) put_gathered(cache, table, batch);
         const u64 index = first + Block::thread();
         bool waits = index < batch.count, full;
         do {
             if (waits) {
-                const u64 parent = batch.parents == nullptr ? warpset::no_reference : batch.parents[index];
+                const u64 parent = !Table::is_incremental    ? index
+                                   : batch.parents == nullptr ? warpset::no_reference
+                                                              : batch.parents[index];
                 waits = !cache.add(warpset::ChangedVectorOf<BatchView>{batch, Table::static_width, index}, parent);
             }
             full = !makes_sure && cache.free_rows() == 0;
-            if (full) cache.find_or_put(table, batch.new_references, batch.counts);
+            if (full) put_gathered(cache, table, batch);
         } while (full);
     }
-    cache.find_or_put(table, batch.new_references, batch.counts);
+    put_gathered(cache, table, batch);
 }
 
 void put_by_blocks(const View& view, const BatchView& batch)
