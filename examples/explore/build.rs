@@ -1,7 +1,7 @@
 //! Compiles the kernels of `decompose` for threads of a CPU, from the text that GPUs compile, if the feature `cpu` is on.
 
 fn main() {
-    for file in ["kernels.cpp", "kernels.cuh", "work.cuh", "components.cuh", "end_components.cuh"] {
+    for file in ["kernels.cpp", "kernels.cuh", "work.cuh", "components.cuh", "end_components.cuh", "paths.cuh"] {
         println!("cargo::rerun-if-changed=src/decompose/{file}");
     }
     #[cfg(feature = "cpu")]

@@ -214,7 +214,7 @@ fn main() {
     let checker = root.join("examples/explore/src/gpu");
     println!("cargo::rerun-if-changed={}", checker.display());
     build.include(checker).flag_if_supported("-Wno-unknown-pragmas");
-    build.file("cpp/search_system.cpp").file("cpp/search_product.cpp").file("cpp/search_rank.cpp");
+    build.file("cpp/search_system.cpp").file("cpp/search_product.cpp").file("cpp/search_rank.cpp").file("cpp/search_rows.cpp");
     build.compile("warpset_simt");
     write_if_changed(&out.join("specs.rs"), &bindings);
 }

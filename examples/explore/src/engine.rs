@@ -4,6 +4,8 @@
 //! a piece, offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one
 //! thread, and between rounds; successors that found it full meanwhile are offered again then.
 
+mod round;
+
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
 use crate::checks::Violation;
 use crate::export::Exported;
@@ -12,20 +14,16 @@ use crate::liveness::check::Verdict;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome as Answer, Possible};
 use crate::liveness::residue::{Automaton, Residue};
+use crate::parents::Parents;
 use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
-use crate::successors::{Expansion, Successors};
+use crate::successors::Successors;
 use anyhow::{Result, anyhow, bail, ensure};
 use rayon::prelude::*;
+use round::{Findings, PIECE, found_by};
 use std::time::Duration;
 use warpset::{Buffers, Error, Outcome, Reference, Request, Storage, VectorTable};
-
-/// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
-const PIECE: usize = 512;
-
-/// The same where the table is on a GPU: a batch must be worth a transfer and a launch.
-const PIECE_FOR_GPU: usize = 1 << 15;
 
 /// States a round, at most: how often progress is shown and limits are looked at.
 const ROUND: usize = 1 << 18;
@@ -212,8 +210,17 @@ pub fn grow_within<S: Storage, const N: usize>(
     limit: u64,
 ) -> Result<bool> {
     let slots = table.slots();
+    let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
+    // A kernel gets memory for all rows that there can be, and growth does not look whether there is any.
+    let free = if is_indexed && is_on_gpu { table.device().free_memory()? } else { u64::MAX };
+    let anew = |factor: u64| match (is_indexed, is_on_gpu) {
+        (false, _) => factor * taken,
+        // Only the index is made anew, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
+        (true, false) => factor * 8 * slots,
+        (true, true) => factor * 16 * slots + (factor - 1) * 4 * table.width() as u64 * slots,
+    };
     for factor in factors {
-        if (1 + factor) * taken <= limit && if_it_fits(table.grow(factor * slots))?.is_some() {
+        if taken + anew(factor) <= limit && anew(factor) <= free && if_it_fits(table.grow(factor * slots))?.is_some() {
             return Ok(true);
         }
     }
@@ -225,20 +232,8 @@ pub fn grow_within<S: Storage, const N: usize>(
 struct Level {
     words: Vec<u32>,
     references: Vec<Reference>,
-}
-
-/// What has come of a piece of a level.
-#[derive(Default)]
-struct Piece {
-    new: Level,
-    /// Successors that found the table full.
-    rejected: Vec<u32>,
-    transitions: u64,
-    deadlocks: u64,
-    overflows: u64,
-    violation: Option<(Vec<u32>, Violation)>,
-    /// States that were expanded: all of the piece, or none if the search was stopped.
-    expanded: usize,
+    /// Rows that they were found from, until that is noted.
+    parents: Vec<u64>,
 }
 
 /// Where a search begins.
@@ -249,37 +244,33 @@ pub enum Begin<'b> {
     Resumed(Resumed),
 }
 
-/// Memory of a thread.
-struct Workspace<X: Successors> {
-    scratch: X::Scratch,
-    expansion: Expansion,
-    parents: Vec<Reference>,
-    changed: Vec<u32>,
-    results: Buffers,
-}
-
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
     /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is
     /// wanted: they are valid if the table has not grown.
     pub fn run(&self, initial: &[u32], levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
-        self.search(Begin::Initial(initial), levels, None)
+        self.search(Begin::Initial(initial), levels, None, None)
     }
 
-    /// Explores from there on. Where the search is, is kept meanwhile in files, if it is to be.
+    /// Explores from there on. Where the search is, is kept meanwhile in files, if it is to be. `parents` gets what each state
+    /// was found from, of an indexed table.
     pub fn search(
         &self,
         begin: Begin,
         mut levels: Option<&mut Vec<Vec<Reference>>>,
         checkpoints: Option<&Checkpoints>,
+        mut parents: Option<&mut Parents>,
     ) -> Result<Exploration> {
-        let wants_references = self.table.spec().is_tree() || levels.is_some();
+        let wants_references = self.table.spec().is_tree() || levels.is_some() || parents.is_some();
         let (mut kept_bytes, mut list_bytes) = (0, 0);
         // What is begun already needs no count.
         let mut is_begun = matches!(begin, Begin::Resumed(_));
         let (mut counts, mut found, mut level, mut next) = self.begin(begin, wants_references)?;
-        let mut rejected = Vec::new();
-        // Of the level, which states before `done` were not expanded, and whether nothing of what was offered is lost.
-        let (mut done, mut skipped, mut is_whole) = (0, Vec::new(), true);
+        let (mut workers, mut rejected) = (self.workers(), Level::default());
+        if let Some(parents) = &mut parents {
+            parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
+        }
+        // How many states of the level were expanded, which are its first ones; and whether nothing of what was offered is lost.
+        let (mut done, mut is_whole) = (0, true);
         let end = 'levels: loop {
             if let Some(levels) = &mut levels {
                 levels.push(level.references.clone());
@@ -298,44 +289,51 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             done = 0;
             while done < size {
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
-                    let left = done..size;
-                    self.keep(checkpoints, counts, found.as_ref(), std::slice::from_ref(&left), [&level, &next], &[]);
+                    self.keep(checkpoints, counts, found.as_ref(), [&level, &next], done, &[]);
                 }
                 if counts.states >= self.limits.states {
                     break 'levels End::States;
                 }
-                let bytes = kept_bytes + level.bytes() + next.bytes();
+                let lists = kept_bytes + level.bytes() + next.bytes();
+                let bytes = lists + bytes_of(&parents);
                 list_bytes = bytes.max(list_bytes);
-                if !self.grow_for([&mut level, &mut next], bytes, wants_references)? {
+                // Rather without parents than not at all.
+                let fits = self.grow_for([&mut level, &mut next], bytes, wants_references)?
+                    || (gives_way(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
+                if !fits {
                     break 'levels End::Memory;
                 }
                 let round = done..(done + self.round(&counts)?).min(size);
+                done = self.expand(&level, round.clone(), &mut workers, wants_references, parents.is_some())?;
                 let mut lists_fit = true;
-                let mut new = Vec::new();
-                let mut expanded = 0;
-                for (states, piece) in self.expand(&level, round.clone(), wants_references)? {
-                    counts.states += piece.new.words.len() as u64 / self.source.width() as u64;
-                    counts.transitions += piece.transitions;
-                    counts.deadlocks += piece.deadlocks;
-                    counts.overflows += piece.overflows;
-                    if let Some((state, violation)) = piece.violation {
-                        has_fault |= matches!(violation, Violation::Fault(_));
-                        let other = Found { violation, state, level: counts.levels - 1 };
-                        if other.replaces(found.as_ref()) {
-                            found = Some(other);
-                        }
+                let mut violations = Vec::new();
+                for Findings { new, rejected: full, transitions, deadlocks, overflows, violations: some } in
+                    found_by(&mut workers)
+                {
+                    counts.states += (new.words.len() / self.source.width()) as u64;
+                    counts.transitions += *transitions;
+                    counts.deadlocks += *deadlocks;
+                    counts.overflows += *overflows;
+                    violations.append(some);
+                    if let Some(parents) = &mut parents {
+                        new.note(0, parents);
                     }
-                    expanded += piece.expanded;
-                    if piece.expanded == 0 {
-                        skipped.push(states);
-                    }
-                    lists_fit = lists_fit && add(&mut rejected, &piece.rejected);
-                    new.push(piece.new);
+                    lists_fit = lists_fit && rejected.take(&[full]);
                 }
+                // In the order of the states, whichever thread had them.
+                violations.sort_by_key(|(piece, ..)| *piece);
+                for (_, state, violation) in violations {
+                    has_fault |= matches!(violation, Violation::Fault(_));
+                    let other = Found { violation, state, level: counts.levels - 1 };
+                    if other.replaces(found.as_ref()) {
+                        found = Some(other);
+                    }
+                }
+                let new: Vec<&Level> = found_by(&mut workers).map(|found| &found.new).collect();
                 lists_fit = lists_fit && next.take(&new);
+                found_by(&mut workers).for_each(Findings::clear);
                 is_whole = lists_fit;
-                counts.waiting = (size - done - expanded) as u64;
-                done = round.end;
+                counts.waiting = (size - done) as u64;
                 let goes_on = (self.observer)(&counts);
                 // A search that has found what it ends with has ended by that, whatever else comes: it is none to go on with.
                 let violates = has_fault || (found.is_some() && !self.limits.keep_going);
@@ -347,16 +345,23 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 if !goes_on {
                     break 'levels or_violation(End::Observer);
                 }
-                if let Some(stop) = (self.limits.stop)().filter(|_| !skipped.is_empty()) {
+                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
                     break 'levels or_violation(End::Stopped(stop));
                 }
-                while !rejected.is_empty() {
-                    let bytes = kept_bytes + level.bytes() + next.bytes();
-                    if self.grow([&mut level, &mut next], bytes, wants_references)? != Growth::Done {
+                while !rejected.words.is_empty() {
+                    let lists = kept_bytes + level.bytes() + next.bytes();
+                    let bytes = lists + bytes_of(&parents);
+                    let fits = self.grow([&mut level, &mut next], bytes, wants_references)? == Growth::Done
+                        || (gives_way(&mut parents)
+                            && self.grow([&mut level, &mut next], lists, wants_references)? == Growth::Done);
+                    if !fits {
                         break 'levels or_violation(End::Memory);
                     }
                     let before = next.words.len();
-                    rejected = self.put(&rejected, &mut next, wants_references)?;
+                    rejected = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
+                    if let Some(parents) = &mut parents {
+                        next.note(before / self.source.width(), parents);
+                    }
                     counts.states += ((next.words.len() - before) / self.source.width()) as u64;
                 }
                 if violates {
@@ -372,9 +377,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         };
         let exploration = Exploration { counts, end, found, list_bytes };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
-            skipped.push(done..level.words.len() / self.source.width());
             match is_whole {
-                true => self.keep(checkpoints, counts, exploration.found.as_ref(), &skipped, [&level, &next], &rejected),
+                true => self.keep(checkpoints, counts, exploration.found.as_ref(), [&level, &next], done, &rejected.words),
                 false => checkpoints.fail(&counts, "there was no memory for all states of its level"),
             }
         }
@@ -387,8 +391,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         match begin {
             Begin::Initial(initial) => {
                 self.record(initial)?;
-                let rejected = self.put(initial, &mut level, wants_references)?;
-                ensure!(rejected.is_empty(), "the table is not empty");
+                let rejected = self.put(initial, &[], &mut level, wants_references)?;
+                ensure!(rejected.words.is_empty(), "the table is not empty");
                 Ok((Counts { states: 1, ..Counts::default() }, None, level, next))
             }
             Begin::Resumed(resumed) => {
@@ -401,87 +405,24 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         }
     }
 
-    /// Writes a checkpoint: `states` of the level were not expanded.
+    /// Writes a checkpoint: so many states of the level were expanded.
     fn keep(
         &self,
         checkpoints: &Checkpoints,
         counts: Counts,
         found: Option<&Found>,
-        states: &[std::ops::Range<usize>],
         [level, next]: [&Level; 2],
+        done: usize,
         offered: &[u32],
     ) {
-        let width = self.source.width();
-        let level: Vec<&[u32]> = states.iter().map(|part| &level.words[part.start * width..part.end * width]).collect();
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next.words, offered });
+        let level = &level.words[done * self.source.width()..];
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &[level], next: &next.words, offered });
     }
 
-    /// Expands some states of a level: those of each piece, and what has come of it.
-    fn expand(
-        &self,
-        level: &Level,
-        states: std::ops::Range<usize>,
-        wants_references: bool,
-    ) -> Result<Vec<(std::ops::Range<usize>, Piece)>> {
-        let width = self.source.width();
-        let size = if self.table.device().is_gpu() { PIECE_FOR_GPU } else { PIECE };
-        let starts: Vec<usize> = states.clone().step_by(size).collect();
-        let workspace = || Workspace::<X> {
-            scratch: X::Scratch::default(),
-            expansion: Expansion::default(),
-            parents: Vec::new(),
-            changed: Vec::new(),
-            results: Buffers::new(),
-        };
-        let piece = |workspace: &mut Workspace<X>, start: usize| {
-            let end = (start + size).min(states.end);
-            let references = level.references.get(start..end).unwrap_or_default();
-            if (self.limits.stop)().is_some() {
-                return Ok((start..end, Piece::default()));
-            }
-            let piece = self.piece(&level.words[start * width..end * width], references, workspace, wants_references)?;
-            Ok((start..end, piece))
-        };
-        starts.into_par_iter().map_init(workspace, piece).collect()
-    }
-
-    fn piece(
-        &self,
-        states: &[u32],
-        references: &[Reference],
-        workspace: &mut Workspace<X>,
-        wants_references: bool,
-    ) -> Result<Piece> {
-        let width = self.source.width();
-        let Workspace { scratch, expansion, parents, changed, results } = workspace;
-        expansion.clear();
-        self.source.expand(states, scratch, expansion);
-        self.record(&expansion.successors)?;
-        let is_tree = self.table.spec().is_tree();
-        if is_tree {
-            parents.clear();
-            parents.extend(expansion.parents.iter().map(|parent| references[*parent as usize]));
-            changed.clear();
-            for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
-                differences(successor, &states[*parent as usize * width..][..width], changed);
-            }
-        }
-        let changes = is_tree.then_some((&**parents, &**changed));
-        let mut piece = Piece {
-            transitions: expansion.parents.len() as u64,
-            deadlocks: expansion.deadlocks,
-            overflows: expansion.overflows,
-            violation: expansion.violation.take().map(|(at, violation)| (states[at * width..][..width].to_vec(), violation)),
-            expanded: states.len() / width,
-            ..Piece::default()
-        };
-        piece.rejected = self.put_with(&expansion.successors, changes, wants_references, results, &mut piece.new)?;
-        Ok(piece)
-    }
-
-    /// Puts states of which nothing else is known. New ones are added to `new`; returned are those that found the table full.
-    fn put(&self, states: &[u32], new: &mut Level, wants_references: bool) -> Result<Vec<u32>> {
-        self.put_with(states, None, wants_references, &mut Buffers::new(), new)
+    /// Puts states of which nothing else is known but, if that is kept, what they were found from. New ones are added to `new`;
+    /// returned are those that found the table full.
+    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<Level> {
+        self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
     }
 
     /// The same of changes: of which stored states, and in which words. `results` is memory for what the table reports.
@@ -489,10 +430,11 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         &self,
         states: &[u32],
         changes: Option<(&[Reference], &[u32])>,
+        found_from: impl Fn(usize) -> Option<u64>,
         wants_references: bool,
         results: &mut Buffers,
         new: &mut Level,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Level> {
         let width = self.source.width();
         let mut request = Request::new().outcomes(true).references(wants_references).into(results);
         if let Some((parents, changed)) = changes {
@@ -500,15 +442,19 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         }
         // Of those that are Full the table is not to make an error.
         let _ = self.table.find_or_put_many_with(states, request)?;
-        let mut rejected = Vec::new();
+        let mut rejected = Level::default();
         for (at, outcome) in results.outcomes().iter().enumerate() {
             let state = &states[at * width..][..width];
             match outcome {
                 Outcome::New => {
                     new.words.extend_from_slice(state);
                     new.references.extend(results.references().get(at).copied().flatten());
+                    new.parents.extend(found_from(at));
                 }
-                Outcome::Full => rejected.extend_from_slice(state),
+                Outcome::Full => {
+                    rejected.words.extend_from_slice(state);
+                    rejected.parents.extend(found_from(at));
+                }
                 _ => {}
             }
         }
@@ -547,7 +493,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         if !grow_within(self.table, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
             return Ok(Growth::Refused);
         }
-        if wants_references { self.locate(waiting) } else { Ok(Growth::Done) }
+        // Those of an indexed table stay.
+        if wants_references && !self.table.spec().is_indexed() { self.locate(waiting) } else { Ok(Growth::Done) }
     }
 
     /// Finds the states of lists in a table that has grown, or was loaded.
@@ -561,21 +508,38 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
     }
 }
 
+fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
+    parents.as_ref().map_or(0, |parents| parents.bytes())
+}
+
+/// Whether what states were found from gives its memory to the search.
+fn gives_way(parents: &mut Option<&mut Parents>) -> bool {
+    parents.as_mut().is_some_and(|parents| parents.give_way())
+}
+
 impl Level {
     /// Adds states of others. False if there is no memory for them.
-    fn take(&mut self, new: &[Level]) -> bool {
+    fn take(&mut self, new: &[&Level]) -> bool {
         let words: Vec<&[u32]> = new.iter().map(|level| &*level.words).collect();
         let references: Vec<&[Reference]> = new.iter().map(|level| &*level.references).collect();
-        add_all(&mut self.words, &words) && add_all(&mut self.references, &references)
+        let parents: Vec<&[u64]> = new.iter().map(|level| &*level.parents).collect();
+        add_all(&mut self.words, &words) && add_all(&mut self.references, &references) && add_all(&mut self.parents, &parents)
+    }
+
+    /// Notes what the states from number `first` on were found from.
+    fn note(&mut self, first: usize, parents: &mut Parents) {
+        parents.add(self.references[first..].iter().copied().zip(self.parents.drain(..)));
     }
 
     fn clear(&mut self) {
         self.words.clear();
         self.references.clear();
+        self.parents.clear();
     }
 
     fn bytes(&self) -> u64 {
-        (self.words.capacity() * 4 + self.references.capacity() * size_of::<Reference>()) as u64
+        let references = self.references.capacity() * size_of::<Reference>() + self.parents.capacity() * size_of::<u64>();
+        (self.words.capacity() * 4 + references) as u64
     }
 }
 
@@ -596,15 +560,6 @@ fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
     // SAFETY: `count` values behind the last one were reserved, and have been written.
     unsafe { list.set_len(list.len() + count) };
     true
-}
-
-/// Adds values to a list. False, and nothing is added, if there is no memory for them.
-fn add<T: Copy>(list: &mut Vec<T>, more: &[T]) -> bool {
-    let has_room = list.try_reserve(more.len()).is_ok();
-    if has_room {
-        list.extend_from_slice(more);
-    }
-    has_room
 }
 
 /// Adds a bit for each word, set if the states differ in it, in whole words.

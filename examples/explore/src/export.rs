@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
-use warpset::{Request, Storage, VectorTable};
+use warpset::{Reference, Request, Storage, VectorTable};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -119,6 +119,16 @@ impl Numbered {
         4 * (self.words.capacity() + self.of_slots.capacity()) as u64
     }
 
+    /// The number of the state in a slot. None if there is no memory for it: an indexed table has some rows more than slots.
+    fn of_slot(&mut self, place: Reference) -> Option<&mut u32> {
+        let slot = place.slot() as usize;
+        if slot >= self.of_slots.len() {
+            self.of_slots.try_reserve(slot + 1 - self.of_slots.len()).ok()?;
+            self.of_slots.resize(slot + 1, NONE);
+        }
+        Some(&mut self.of_slots[slot])
+    }
+
     /// Finds all states again, in a table that has grown. False if there is no memory for it.
     fn locate<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
         self.of_slots = Vec::new();
@@ -126,11 +136,19 @@ impl Numbered {
             return Ok(false);
         }
         self.of_slots.resize(table.slots() as usize, NONE);
-        for (piece, words) in self.words.chunks(ROUND * self.width).enumerate() {
+        let words = std::mem::take(&mut self.words);
+        let found = self.locate_all(&words, table);
+        self.words = words;
+        found
+    }
+
+    fn locate_all<S: Storage>(&mut self, words: &[u32], table: &VectorTable<S>) -> Result<bool> {
+        for (piece, words) in words.chunks(ROUND * self.width).enumerate() {
             let Some(places) = if_it_fits(table.locate_many(words))? else { return Ok(false) };
             for (number, place) in places.into_iter().enumerate() {
                 let place = place.context("the table has lost a state as it grew: please report this as a bug")?;
-                self.of_slots[place.slot() as usize] = (piece * ROUND + number) as u32;
+                let Some(of_slot) = self.of_slot(place) else { return Ok(false) };
+                *of_slot = (piece * ROUND + number) as u32;
             }
         }
         Ok(true)
@@ -299,16 +317,21 @@ impl<S: Storage> Exporter<'_, S> {
         };
         let mut numbers = Vec::with_capacity(count);
         for (place, state) in places.drain(..).zip(words.chunks_exact(width)) {
-            let slot = place.context("a state that was put has a place")?.slot() as usize;
-            if numbered.of_slots[slot] == NONE {
-                ensure!(numbered.len() < MOST_STATES, "more than {MOST_STATES} states cannot be numbered");
-                numbered.of_slots[slot] = numbered.len() as u32;
+            let place = place.context("a state that was put has a place")?;
+            let known = numbered.len();
+            let Some(number) = numbered.of_slot(place) else { return Ok(None) };
+            let is_new = *number == NONE;
+            if is_new {
+                ensure!(known < MOST_STATES, "more than {MOST_STATES} states cannot be numbered");
+                *number = known as u32;
+            }
+            numbers.push(*number);
+            if is_new {
                 if numbered.words.try_reserve(width).is_err() {
                     return Ok(None);
                 }
                 numbered.words.extend_from_slice(state);
             }
-            numbers.push(numbered.of_slots[slot]);
         }
         Ok(Some(numbers))
     }

@@ -8,7 +8,7 @@
 use crate::ir::Layout;
 use crate::memory;
 use crate::options::{Options, TableKind};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use warpset::Device;
 
 /// On a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s from so many, 0.025 s from a capacity that suits it.
@@ -31,9 +31,34 @@ pub struct Size {
     pub nodes: u64,
 }
 
-/// What the options say, or what is best for the device.
-pub fn size(options: &Options, layout: &Layout, device: &Device) -> Result<Size> {
-    let kind = options.table.of(layout.words);
+/// What the options say, or what is best for states of so many words. `any`: whether the table may be one for searches of states
+/// only.
+///
+/// # Errors
+///
+/// The options contradict each other, or the device fails.
+pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
+    if options.parents {
+        let keeps = matches!(options.table, TableKind::Auto | TableKind::Indexed);
+        ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
+        return Ok(TableKind::Indexed);
+    }
+    let first = options.table.of(words);
+    let (TableKind::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
+        return Ok(first);
+    };
+    let bytes = match options.memory {
+        Some(bytes) => bytes,
+        None if device.is_gpu() => device.free_memory()?,
+        None => memory::free_memory() / 5 * 4,
+    };
+    let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
+    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words)).saturating_add(more(kind)) <= bytes;
+    Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
+}
+
+/// What the options say, or what is best for the device, of a table of that kind.
+pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -43,7 +68,7 @@ pub fn size(options: &Options, layout: &Layout, device: &Device) -> Result<Size>
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            slots_on_gpu(bytes, kind, layout)
+            slots_on_gpu(bytes.saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
         }
         None => FEWEST_SLOTS.min(memory::free_memory() / bytes_a_slot(kind, layout.words)).max(1),
     };
@@ -62,21 +87,27 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
     (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
 }
 
-/// Bytes of a slot, with its share of nodes, and the list of states found.
+/// Bytes of a slot, with its share of nodes, and what is kept of each state beside it.
 fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
+    // The list of states found; what each was found from (gpu/by_rows.rs).
     const REFERENCE: u64 = 8;
+    const PARENT: u64 = 4;
     let nodes = 8 / SLOTS_A_NODE;
-    REFERENCE
-        + match kind {
-            // A row, and a slot of the index, of 8 bytes where there are many.
-            TableKind::Indexed => words as u64 * 4 + 8,
-            // No trees.
-            _ if words <= 2 => words as u64 * 4,
-            TableKind::Tree => 8 + nodes,
-            TableKind::TreeCompact => 4 + nodes,
-            // Slots may be padded.
-            _ => words.next_multiple_of(4) as u64 * 4,
-        }
+    match kind {
+        // A row, and a slot of the index, of 8 bytes where there are many.
+        TableKind::Indexed => words as u64 * 4 + 8 + PARENT,
+        // No trees.
+        _ if words <= 2 => words as u64 * 4 + REFERENCE,
+        TableKind::Tree => 8 + nodes + REFERENCE,
+        TableKind::TreeCompact => 4 + nodes + REFERENCE,
+        // Slots may be padded.
+        _ => words.next_multiple_of(4) as u64 * 4 + REFERENCE,
+    }
+}
+
+/// On a GPU an indexed table that kernels put into has memory for 2^18 rows more than it has slots, and so have parents.
+fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
+    if kind == TableKind::Indexed { (words as u64 * 4 + 4) << 18 } else { 0 }
 }
 
 #[cfg(test)]
@@ -94,11 +125,34 @@ mod tests {
         assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
-        assert_eq!(slots(24 << 20, TableKind::Indexed, 2, 64), 1 << 20);
+        assert_eq!(slots(20 << 20, TableKind::Indexed, 2, 64), 1 << 20);
         // There are no more than 2^10 states.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn an_indexed_table_is_taken_where_only_that_fits() {
+        use clap::Parser as _;
+        let chosen = |words, arguments: &[&str]| {
+            let options = Options::try_parse_from([&["explore", "model"], arguments].concat()).unwrap();
+            [true, false].map(|any| kind(&options, words, &Device::cpu(), any).map_err(|error| error.to_string()))
+        };
+        let of = |kind: TableKind| [Ok(kind), Ok(kind)];
+        // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
+        let tight = ["--capacity", "2^20", "--memory", "35M"];
+        assert_eq!(chosen(5, &tight), [Ok(TableKind::Indexed), Ok(TableKind::Bucket)]);
+        assert_eq!(chosen(5, &["--capacity", "2^20", "--memory", "50M"]), of(TableKind::Bucket));
+        assert_eq!(chosen(5, &["--capacity", "2^20", "--memory", "20M"]), of(TableKind::Bucket));
+        assert_eq!(chosen(5, &[&tight[..], &["--table", "bucket"]].concat()), of(TableKind::Bucket));
+        // Trees are smaller.
+        assert_eq!(chosen(8, &tight), of(TableKind::Tree));
+        // Here buckets are.
+        assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
+        assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
+        assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
     }
 }

@@ -11,6 +11,8 @@ mod buffer;
 mod checkpoint;
 mod checks;
 mod codegen;
+#[cfg(feature = "cuda")]
+mod decompose;
 mod diagnostic;
 mod dve;
 mod engine;
@@ -29,6 +31,7 @@ mod network;
 mod npy_writer;
 mod options;
 mod output;
+mod parents;
 mod parsing;
 mod path;
 mod progress;
@@ -74,6 +77,7 @@ use liveness::check::Question;
 use liveness::possible::Possible;
 use options::{EngineKind, Options, ProgressWhen, TableKind};
 use output::Output;
+use parents::Parents;
 use program::Ended;
 use progress::Progress;
 use ranks::{Plan, Seats};
@@ -194,21 +198,26 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
     stopping::leave_alone();
     let start = Instant::now();
-    let (device, mut seats) = Seats::open(plan, &options.device)?;
-    let time = Time { parse, table: start.elapsed(), ..Time::default() };
     let model = text.model();
+    #[cfg(feature = "cuda")]
+    let _ahead = gpu::compile_ahead(options, plan, model, &checks);
+    let (device, mut seats) = Seats::open(plan, &options.device)?;
+    let device_opened = start.elapsed();
+    let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
+    let is_about_runs = asked.is_some() || possible.is_some();
+    let of_states = seats.is_none() && !is_about_runs;
+    let kind = first_table::kind(options, words, &device, of_states)?;
     let size = match &mut seats {
         Some(seats) => seats.size(options, &model.layout)?,
-        None => first_table::size(options, &model.layout, &device)?,
+        None => first_table::size(options, kind, &model.layout, &device)?,
     };
     let identity = checkpoint::identity(options, model, &checks);
-    let is_about_runs = asked.is_some() || possible.is_some();
     ensure!(identity.is_none() || !is_about_runs, "{}", checkpoint::NOT_OF_RUNS);
     let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {
         (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table)?,
-        _ => options.table.of(words),
+        _ => kind,
     };
     // What is kept of each state there lies by the number of its slot, and rows may have larger ones.
     ensure!(
@@ -252,7 +261,8 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
 #[cfg(feature = "cuda")]
 fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    file.write_text(&gpu::source(model, checks, options.cycles))?;
+    let source = if options.table == TableKind::Indexed { gpu::source_by_rows } else { gpu::source };
+    file.write_text(&source(model, checks, options.cycles))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
@@ -342,7 +352,9 @@ impl Task<'_> {
             EngineKind::Gpu => {
                 let progress = Progress::new(options.progress);
                 progress.working("compiling for the GPU");
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, question.and_then(Question::to_watch))?;
+                let watched = question.and_then(Question::to_watch);
+                let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
+                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
                 engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
@@ -398,11 +410,14 @@ impl<S: Storage> Run<'_, S> {
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
         let automaton = self.question.and_then(Question::to_watch);
+        let Checks { conditions, deadlocks, .. } = self.interpreted.checks;
+        let looks_for_some = *deadlocks || !conditions.is_empty();
         let mut threads = Threads {
             recorder: recorder.as_ref(),
             automaton,
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
+            parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
             ..Threads::new(self.table, source, initial)
         };
         self.with(&mut threads, recorder.as_ref(), engine, time)

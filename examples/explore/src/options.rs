@@ -144,9 +144,20 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` takes trees for states of 8 words or more, and else stores them as they are (bucket).
+    /// How states are stored. `auto` takes trees for states of 8 words or more, and else stores them as they are: bucket; or
+    /// indexed if --parents are wanted, or if there is memory for that with --capacity, but not for buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableKind,
+
+    /// Keeps what each state was found from, in an indexed table: 4 bytes a state. So the path to what is found is there at once,
+    /// where otherwise the levels before it are explored again. With --table indexed that is so by itself if something is looked
+    /// for.
+    #[arg(
+        long,
+        conflicts_with_all = ["ltl", "buchi", "ef", "livelock", "export", "resume", "emit", "emit_buchi"],
+        help_heading = "Table"
+    )]
+    pub parents: bool,
 
     /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the
     /// system's C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is
@@ -290,7 +301,8 @@ pub enum TableKind {
     Tree,
     /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
     TreeCompact,
-    /// As they are, in the order in which they are found, with an index: for searches of states.
+    /// As they are, in the order in which they are found, with an index: for searches of states. When it grows, only its index is
+    /// made anew.
     Indexed,
 }
 
@@ -330,6 +342,11 @@ impl Options {
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
     }
 
+    /// Whether something is asked for that only engines by threads do, whatever the device.
+    pub fn finds_on_threads(&self) -> bool {
+        self.record.is_some() || self.export.is_some()
+    }
+
     /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
     pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
         let records = self.record.is_some();
@@ -338,6 +355,7 @@ impl Options {
             ensure!(self.export.is_none(), "ranks number no states: --export is for a search in one table");
             ensure!(!self.cycles, "ranks measure no cycles: --cycles is for --engine gpu in one table");
             let keeps = self.checkpoint.is_some() || self.resume.is_some();
+            ensure!(!self.parents, "ranks do not keep what states were found from: --parents is for a search in one table");
             ensure!(!keeps, "ranks keep no checkpoints: --checkpoint and --resume are for a search in one table");
         }
         if self.export.is_some() {
@@ -346,7 +364,7 @@ impl Options {
             return Ok(EngineKind::Interpreted);
         }
         let engine = match self.engine {
-            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !records => EngineKind::Gpu,
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !self.finds_on_threads() => EngineKind::Gpu,
             other => other,
         };
         if engine == EngineKind::Gpu {

@@ -1,11 +1,14 @@
 //! The shortest path to a state in which something is wrong.
 //!
-//! An exploration stores nothing for paths. Once something is found, the levels before its own are explored again into the same
-//! table, cleared, and this time the references of each level are kept: 8 bytes a state. Then from the last state back: which
-//! state of the level before has this one as a successor? That expands every level at most once more, without putting anything.
-//! So a path takes about the time of the first pass, twice at most, and is found by what explores: threads here, or the GPU
-//! (gpu/mod.rs, explore.cu). Parents stored from the beginning would cost every exploration 8 bytes a state and a write for each
-//! new one, and most explorations find nothing.
+//! In an indexed table an exploration may keep what each state was found from (parents.rs, gpu/by_rows.rs): 4 bytes a state, and
+//! the path is there. Else it stores nothing for paths.
+//!
+//! Once something is found, the levels before its own are explored again into the same table, cleared, and this time the
+//! references of each level are kept: 8 bytes a state. Then from the last state back: which state of the level before has this
+//! one as a successor? That expands every level at most once more, without putting anything. So a path takes about the time of
+//! the first pass, twice at most, and is found by what explores: threads here, or the GPU (gpu/mod.rs, explore.cu). Where states
+//! have no numbers that stay, parents stored from the beginning would cost every exploration 8 bytes a state and a write for
+//! each new one, and most explorations find nothing.
 
 use crate::checks::{Checks, Violation};
 use crate::engine::{Counts, End, Engine, Found, Limits};

@@ -62,7 +62,9 @@ pub struct Finding<'a> {
 pub struct Time {
     /// To read and lower the model.
     pub parse: Duration,
-    /// To open the device and to make the table.
+    /// To open the device.
+    pub device: Duration,
+    /// That, and to make the table.
     pub table: Duration,
     /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not
     /// count.
@@ -168,6 +170,7 @@ impl Report<'_> {
             "seconds": time.explore.as_secs_f64(),
             "states_per_second": self.states_per_second(),
             "seconds_parse": time.parse.as_secs_f64(),
+            "seconds_device": time.device.as_secs_f64(),
             "seconds_table": time.table.as_secs_f64(),
             "seconds_compile": time.compile.as_secs_f64(),
             "seconds_path": time.path.as_secs_f64(),

@@ -6,6 +6,7 @@ use crate::interpreter::Interpreter;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
+use crate::parents::Parents;
 use crate::path::walk_back;
 use crate::record::Recorder;
 use crate::report::Measurements;
@@ -27,12 +28,24 @@ pub struct Threads<'a, S, X> {
     /// Where searches that nothing is asked about are kept, and where one goes on.
     pub checkpoints: Option<&'a Checkpoints>,
     pub resumed: Option<Resumed>,
+    /// What states were found from, where that is kept: in an indexed table. Not of a search that goes on.
+    pub parents: Option<Parents>,
 }
 
 impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
     /// From the initial state on, and with nothing besides.
     pub fn new(table: &'a VectorTable<S>, source: &'a X, initial: Vec<u32>) -> Self {
-        Self { table, source, initial, recorder: None, automaton: None, found: None, checkpoints: None, resumed: None }
+        Self {
+            table,
+            source,
+            initial,
+            recorder: None,
+            automaton: None,
+            found: None,
+            checkpoints: None,
+            resumed: None,
+            parents: None,
+        }
     }
 
     fn search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> Search<'b, S, X>
@@ -48,8 +61,13 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         let Self { table, source, recorder, checkpoints, .. } = *self;
         let Some(automaton) = self.automaton.filter(|_| !limits.keep_going) else {
             let begin = self.resumed.take().map_or(Begin::Initial(&self.initial), Begin::Resumed);
-            return Engine { table, source, limits, recorder, observer }.search(begin, None, checkpoints);
+            if matches!(begin, Begin::Resumed(_)) || !table.spec().is_indexed() {
+                self.parents = None;
+            }
+            let parents = self.parents.as_mut();
+            return Engine { table, source, limits, recorder, observer }.search(begin, None, checkpoints, parents);
         };
+        self.parents = None;
         let search = self.search(automaton, limits);
         let watch = Mutex::new(Watch::default());
         let found = Mutex::new(Ok(None));
@@ -98,6 +116,10 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, found)).transpose()?;
+        if let Some(path) = kept.flatten() {
+            return Ok(path);
+        }
         walk_back(self.table, self.source, &self.initial, found, limits)
     }
 }

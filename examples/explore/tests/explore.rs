@@ -35,8 +35,12 @@ fn replay() -> Option<PathBuf> {
 const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
 
 /// What is asked about runs, which not all tables answer.
-const ABOUT_RUNS: [&str; 3] =
-    ["fairness_and_possibility_have_their_verdicts", "formulas_have_their_verdicts", "runs_are_asked_about_in_every_language"];
+const ABOUT_RUNS: [&str; 4] = [
+    "fairness_and_possibility_have_their_verdicts",
+    "formulas_have_their_verdicts",
+    "runs_are_asked_about_in_every_language",
+    "runs_of_large_products_are_shortest",
+];
 
 /// Whether a test is one of a table.
 fn is_of(table: &str, test: &str) -> bool {
@@ -53,12 +57,13 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 23] = [
+const EVERYWHERE: [OfPlace; 25] = [
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("fairness_and_possibility_have_their_verdicts", fairness_and_possibility_have_their_verdicts),
     ("formulas_have_their_verdicts", formulas_have_their_verdicts),
+    ("runs_of_large_products_are_shortest", runs_of_large_products_are_shortest),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
     ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
     ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
@@ -77,6 +82,7 @@ const EVERYWHERE: [OfPlace; 23] = [
     ("too_little_memory_ends_it_at_once", too_little_memory_ends_it_at_once),
     ("tables_do_not_get_too_full", tables_do_not_get_too_full),
     ("long_paths_are_found", long_paths_are_found),
+    ("parents_are_kept_while_the_table_grows", parents_are_kept_while_the_table_grows),
 ];
 
 /// Where it is on a GPU.
@@ -90,6 +96,7 @@ const ONCE: &[(&str, fn())] = &[
     ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
     ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
+    ("exports_are_the_same_from_every_table", exports_are_the_same_from_every_table),
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
     ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", paths_are_printed_with_lines_and_changes),
@@ -242,10 +249,11 @@ fn counts(report: &Value) -> [u64; 5] {
 }
 
 /// Counted by programs that were written for this by hand, without the library and its interpreter.
-const GOLDEN: [(&str, [u64; 4]); 5] = [
+const GOLDEN: [(&str, [u64; 4]); 6] = [
     ("mailbox", [413, 582, 1, 25]),
     ("peterson", [20, 34, 0, 7]),
     ("peterson_wrong", [32, 60, 0, 8]),
+    ("philosophers", [392, 1250, 1, 17]),
     ("readers_writers", [11, 22, 1, 5]),
     ("river", [10, 20, 0, 8]),
 ];
@@ -271,6 +279,9 @@ fn formulas_have_their_verdicts(place: Place) {
         ("river", "G F (farmer == 0)", "weak", None),
         // It stops in a deadlock, for ever.
         ("mailbox", "F G (P_0.next == 4 && P_1->next == 4)", "general", None),
+        ("philosophers", "G F Phil_0.ate", "weak", Some((1, 5))),
+        // It may keep its fork for ever, having eaten.
+        ("philosophers", "(G F Phil_0.ate) -> G F Phil_0.own", "general", Some((3, 5))),
         ("readers_writers", "G F (R_0.outside || R_1.outside)", "weak", Some((4, 1))),
         ("readers_writers", "F X X (R_0.upgrading and R_1.upgrading)", "weak", Some((2, 2))),
     ] {
@@ -295,6 +306,32 @@ fn formulas_have_their_verdicts(place: Place) {
     assert_eq!(report["lasso"]["loop_begins"], Value::Null);
 }
 
+/// Products in which searches on the way find something, or nothing before the last one; of which a table that begins small must
+/// grow; and whose residues are not done by one thread.
+fn runs_of_large_products_are_shortest(place: Place) {
+    // It counts to 604, and from 600 on in a circle; beside it another one goes round and round.
+    let (_folder, path) = written(
+        "int x, y; process P { state s; init s; trans s -> s { guard x < 39; effect x = x + 1; },
+            s -> s { guard x == 39; effect x = 0; }; }
+         process Q { state s, t; init s; trans s -> s { guard y < 604; effect y = y + 1; },
+            s -> s { guard y == 604; effect y = 600; }, s -> t { guard y == 303; }; } system async;",
+    );
+    for (formula, begins, inside) in [
+        ("G F y < 600 || F Q.t", 601, 5),
+        ("F y == 604 || F Q.t", 0, 40),
+        ("F G x != 7", 8, 40),
+        ("G (Q.t -> F x == 41)", 305, 40),
+        ("G F (y < 600 || x < 38) || F Q.t", 639, 5),
+    ] {
+        for arguments in [&[][..], &["--keep-going"], &["--keep-going", "--capacity", "64"]] {
+            let (code, report) = place.json(&path, &[&["--ltl", formula], arguments].concat());
+            let lasso = &report["lasso"];
+            let found = (code, lasso["loop_begins"].as_u64(), lasso["loop_length"].as_u64());
+            assert_eq!(found, (Some(1), Some(begins), Some(inside)), "{formula} {arguments:?}: {}", report["no_lasso"]);
+        }
+    }
+}
+
 /// Counts on and on, in any number of states that is asked for.
 const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
     s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
@@ -308,6 +345,9 @@ fn fairness_and_possibility_have_their_verdicts(place: Place) {
         ("peterson", &["--ltl", "!(F P_0.critical)", "--fair", "weak"], "violated"),
         ("readers_writers", &["--ltl", "G F R_0.outside", "--fair", "weak"], "violated"),
         ("peterson", &["--ef", "P_0.critical"], "holds"),
+        // Even in a fair run all may take the fork on their right, and then no one moves.
+        ("philosophers", &["--ltl", "G F Phil_0.ate", "--fair", "weak"], "violated"),
+        ("philosophers", &["--ef", "Phil_0.ate"], "violated"),
         ("readers_writers", &["--ef", "R_0.writing"], "violated"),
         ("peterson", &["--livelock", "P_0.critical"], "holds"),
         // A deadlock is no livelock.
@@ -421,6 +461,7 @@ fn violations_come_with_the_shortest_path(place: Place) {
     for (name, arguments, length, found) in [
         ("peterson_wrong", &["--invariant", EXCLUSION][..], 6, "invariant violated: P_0.critical + P_1.critical <= 1"),
         ("readers_writers", &["--deadlock"], 4, "deadlock: no step is possible"),
+        ("philosophers", &["--deadlock"], 5, "deadlock: no step is possible"),
         ("river", &["--goal", "farmer and wolf and goat and cabbage"], 7, "goal reached: farmer and wolf and goat and cabbage"),
         ("mailbox", &["--deadlock"], 24, "deadlock: no step is possible"),
         ("mailbox", &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"], 8, "fault in a condition: division by zero"),
@@ -590,9 +631,47 @@ fn long_paths_are_found(place: Place) {
     assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(2000)));
 }
 
+/// The same counts and a path of the same length, from whatever table it comes, with parents or without.
+fn parents_are_kept_while_the_table_grows(place: Place) {
+    let (_folder, path) = written(COUNTERS);
+    let last = ["--goal", "a == 30 and b == 30 and c == 30"];
+    let begins = ["--capacity", "64"];
+    for (goal, length) in [(last, 90), (["--goal", "a == 7 and c == 11"], 18), (["--goal", "true"], 0)] {
+        let (code, report) = place.json(&path, &[&goal[..], &begins, &["--keep-going"]].concat());
+        assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
+        assert_eq!(counts(&report), [29_791, 86_490, 1, 91, 721]);
+        // A search that ends there has the same path.
+        let (code, report) = place.json(&path, &[&goal[..], &begins].concat());
+        assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
+    }
+    if place.table != "indexed" {
+        return;
+    }
+    // Which table that is need not be said; and a fault has its path by parents, too, where nothing is looked for.
+    let (code, report) = json_on(place.device, &path, &[&last[..], &begins, &["--parents"]].concat());
+    assert!(code == Some(1) && report["table"].as_str().is_some_and(|table| table.contains("index")), "{report}");
+    let (_folder, faulty) = written(
+        "byte i, a[3]; process P { state s; init s; trans s -> s { guard i < 9; effect a[i] = 1, i = i + 1; }; } system async;",
+    );
+    let (code, report) = json_on(place.device, &faulty, &["--parents", "--capacity", "1"]);
+    assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(3)));
+}
+
 /// A counter to so many.
 fn chain(length: u32) -> String {
     format!("int x; process P {{ state s; init s; trans s -> s {{ guard x < {length}; effect x = x + 1; }}; }} system async;")
+}
+
+fn exports_are_the_same_from_every_table() {
+    let (folder, path) = written(COUNTERS);
+    let exported = TABLES.map(|table| {
+        let file = folder.path().join(format!("{table}.aut"));
+        let arguments = ["--export", file.to_str().unwrap(), "--table", table, "--capacity", "64"];
+        assert_eq!(json(&path, &arguments).0, Some(0), "{table}");
+        std::fs::read(file).unwrap()
+    });
+    assert!(exported[0].starts_with(b"des (0, 86490, 29791)"));
+    assert!(exported.iter().all(|other| *other == exported[0]));
 }
 
 fn cycles_are_measured(place: Place) {
@@ -635,6 +714,8 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--cycles"], "--cycles is for --engine gpu"),
         (&["--engine", "compiled", "--cycles"], "--cycles is for --engine gpu"),
         (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed is for searches of states"),
+        (&["--table", "tree", "--parents"], "--parents is for --table indexed"),
+        (&["--local-ranks", "2", "--parents"], "ranks do not keep what states were found from"),
     ] {
         let output = explore(&model("peterson"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -720,7 +801,7 @@ fn files_may_have_a_byte_order_mark_and_other_bytes_in_comments() {
 
 fn the_time_is_split() {
     let (_, report) = json(&model("peterson"), &["--engine", "compiled"]);
-    for name in ["seconds", "seconds_parse", "seconds_table", "seconds_compile", "seconds_path"] {
+    for name in ["seconds", "seconds_parse", "seconds_device", "seconds_table", "seconds_compile", "seconds_path"] {
         assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
     }
     assert!(report["seconds_compile"].as_f64() > report["seconds_parse"].as_f64());

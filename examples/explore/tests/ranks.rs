@@ -5,8 +5,17 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const MODELS: [&str; 8] =
-    ["mailbox", "peterson", "peterson_wrong", "readers_writers", "river", "vending.slco", "crossing.exp", "buffer.aut"];
+const MODELS: [&str; 9] = [
+    "mailbox",
+    "peterson",
+    "peterson_wrong",
+    "philosophers",
+    "readers_writers",
+    "river",
+    "vending.slco",
+    "crossing.exp",
+    "buffer.aut",
+];
 
 /// What must not differ.
 const COUNTS: [&str; 7] = ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows", "complete"];
@@ -60,8 +69,9 @@ fn balanced(report: &Value, count: usize) {
     let (most, mean) = (*states.iter().max().unwrap() as f64, states.iter().sum::<u64>() as f64 / count as f64);
     let balance = ranks["balance"].as_f64().unwrap();
     assert!((balance - most / mean).abs() < 1e-9 * balance, "{ranks}");
-    let bytes = ranks["bytes_exchanged"].as_u64().unwrap();
-    assert_eq!(bytes > 0, count > 1 && mean > 1.0, "{ranks}");
+    // Who owns a state is drawn anew for each search: the few states of a small model may all have the same owner.
+    let owners = states.iter().filter(|&&states| states > 0).count();
+    assert_eq!(ranks["bytes_exchanged"].as_u64().unwrap() > 0, owners > 1, "{ranks}");
     assert!(ranks["seconds_waiting"].as_f64().unwrap() >= 0.0);
 }
 

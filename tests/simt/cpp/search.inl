@@ -1,16 +1,25 @@
 // The model checker's kernels on the simulated GPU (examples/explore/src/gpu, unchanged), for a graph, and what the host does
 // between them, as kernels of one lane.
 //
-// Compiled for a system by itself, for a product, and for a rank of several that searches a product: GRAPH_MOVES and
-// EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
-#define WARPSET_INDEXED 0
+// Compiled for a system by itself, also in an indexed table whose rows are the order; for a product, and for a rank of several
+// that searches a product: GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
+#ifndef EXPLORE_BY_ROWS
+#define EXPLORE_BY_ROWS 0
+#endif
+#define WARPSET_INDEXED EXPLORE_BY_ROWS
 #define WARPSET_TREE 0
 #define WARPSET_WIDTH 2
 #define WARPSET_SLOT_WORDS 2
+#define WARPSET_KEY_BITS 0
+#if EXPLORE_BY_ROWS
+#define WARPSET_CHUNK_BYTES 8
+#define WARPSET_LINE_BYTES 64
+#define WARPSET_SLOT_BITS 32
+#else
 #define WARPSET_CHUNK_BYTES 16
 #define WARPSET_LINE_BYTES 32
-#define WARPSET_KEY_BITS 0
 #define WARPSET_SLOT_BITS 0
+#endif
 #define WARPSET_LANES 0
 #define WARPSET_PAIRING 0
 #define WARPSET_WORKSPACE 0
@@ -25,8 +34,13 @@
 #define seed_elimination GRAPH_NAMED(seed_elimination)
 #define tally_residue GRAPH_NAMED(tally_residue)
 #define sweep_levels GRAPH_NAMED(sweep_levels)
+#define list_residue GRAPH_NAMED(list_residue)
+#define find_first GRAPH_NAMED(find_first)
+#define read_members GRAPH_NAMED(read_members)
 #define count_steps GRAPH_NAMED(count_steps)
 #define expand_states GRAPH_NAMED(expand_states)
+#define list_states GRAPH_NAMED(list_states)
+#define walk_to_parents GRAPH_NAMED(walk_to_parents)
 
 #include "graph.h"
 #include "script.h"
@@ -57,10 +71,24 @@ struct Argument {
     u64 most;
     u64 count;     // of initial states, one after another: of a rank
     u32* offers;
+    const u64* listed;  // `order`, or null: then all slots are looked at
+    Sweep* runs;        // of the list of steps, and of the way back
+    Trail trail;
+    u32* kinds;
+    const u32* labels;  // of members
+    const u32* marks;
+    u64* first;         // that `find_first` finds
+    u32* members;       // that `read_members` reads: all
 };
 
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
+#if EXPLORE_BY_ROWS
+warpset::View view_of(const Argument& argument) { return argument.view.indexed; }
+// Parents where others have references; the bits above the low ones, if these are kept, where others have beginnings of levels.
+States states_of(const Argument& argument) { return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)}; }
+#else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
+#endif
 
 #if EXPLORE_RANKS
 // The states of a level, as gpu/rank.rs has put them: their references have tags.
@@ -85,15 +113,24 @@ void search(const void* of)
     expand_states(view_of(argument), argument.tables, argument.order, argument.offers, argument.search, argument.limits);
 }
 #else
+#if !EXPLORE_BY_ROWS
+States states_of(const Argument& argument) { return {argument.order, argument.starts}; }
+#endif
+
 // The initial state, as gpu/mod.rs puts it.
 void begin(const void* of)
 {
     const Argument& argument = as_argument(of);
     const warpset::Found found = warpset::table(view_of(argument)).find_or_put(warpset::WordVector{argument.initial});
+#if EXPLORE_BY_ROWS
+    states_of(argument).set_parent(found.reference, found.reference);
+    argument.counts->hits = 1;
+#else
     argument.order[0] = found.reference;
     argument.counts->new_references = 1;
+#endif
     Search& search = *argument.search;
-    search.last = search.levels = search.widest = 1;
+    search.last = search.levels = search.widest = search.size = search.listed = 1;
     search.tile = Warp::size;
     search.found = search.found_level = search.faulty = no_reference;
 }
@@ -101,15 +138,20 @@ void begin(const void* of)
 void search(const void* of)
 {
     const Argument& argument = as_argument(of);
-    search_levels(view_of(argument), argument.tables, argument.order, argument.starts, argument.counts, argument.search,
-                  argument.limits);
+    search_levels(view_of(argument), argument.tables, states_of(argument), argument.counts, argument.search, argument.limits);
 }
 #endif
+
+// States that the list has, or slots.
+u64 listed(const Argument& argument)
+{
+    return argument.listed != nullptr ? load_relaxed(&argument.counts->new_references) : argument.slots;
+}
 
 void begin_passes(const void* of)
 {
     const Argument& argument = as_argument(of);
-    begin_residue(view_of(argument), argument.slots, argument.flags, argument.locations, argument.sweep);
+    begin_residue(view_of(argument), argument.listed, listed(argument), argument.flags, argument.locations, argument.sweep);
 }
 
 // Between passes; what was counted of all states stays.
@@ -124,13 +166,13 @@ void forget(const void* of)
 void seed_first(const void* of)
 {
     const Argument& argument = as_argument(of);
-    seed_reset(argument.slots, argument.flags, argument.queue, argument.sweep);
+    seed_reset(argument.listed, listed(argument), argument.flags, argument.queue, argument.sweep);
 }
 
 void seed_second(const void* of)
 {
     const Argument& argument = as_argument(of);
-    seed_elimination(argument.slots, argument.flags, argument.queue, argument.sweep);
+    seed_elimination(argument.listed, listed(argument), argument.flags, argument.queue, argument.sweep);
 }
 
 void seeded(const void* of)
@@ -139,19 +181,80 @@ void seeded(const void* of)
     sweep.last = sweep.appended;
 }
 
-template <unsigned counts>
+template <unsigned task>
 void sweep(const void* of)
 {
     const Argument& argument = as_argument(of);
     if (load_relaxed(&argument.sweep->last) == 0) return;  // the host starts none
     sweep_levels(view_of(argument), argument.tables, argument.flags, argument.queue, argument.locations, argument.sweep,
-                 static_cast<unsigned>(argument.most), counts, ~0ull);
+                 static_cast<unsigned>(argument.most), task, ~0ull, {});
 }
 
 void tally(const void* of)
 {
     const Argument& argument = as_argument(of);
-    tally_residue(argument.slots, argument.flags, static_cast<unsigned>(argument.most), argument.sweep);
+    tally_residue(argument.listed, listed(argument), argument.flags, static_cast<unsigned>(argument.most), argument.sweep);
+}
+
+// What gpu/lasso.rs does for a run.
+void list(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    list_residue(argument.listed, listed(argument), argument.flags, argument.queue, argument.runs, argument.trail.numbers,
+                 argument.kinds);
+}
+
+void listed_members(const void* of)
+{
+    Sweep& sweep = *as_argument(of).runs;
+    sweep.last = sweep.appended;
+}
+
+void list_steps(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    if (load_relaxed(&argument.runs->last) == 0) return;  // the host starts none
+    sweep_levels(view_of(argument), argument.tables, argument.flags, argument.queue, argument.locations, argument.runs,
+                 static_cast<unsigned>(argument.most), lists_steps, ~0ull, argument.trail);
+}
+
+void read(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    const u64 count = load_relaxed(&argument.runs->appended);
+    read_members(view_of(argument), argument.queue, argument.labels, count, argument.members);
+}
+
+void find(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    find_first(argument.order, load_relaxed(&argument.counts->new_references), argument.flags, argument.trail.numbers,
+               argument.labels, argument.marks, 6, argument.first);
+}
+
+// The way to the state that was found last.
+void begin_way(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    Sweep& sweep = argument.runs[1];
+    const u64 level = argument.search->levels - 1;
+    for (u64 at = 0; at < level; ++at) argument.trail.places[at] = no_reference;
+    if (level < 2) return;
+    const u64 last = argument.order[argument.counts->new_references - 1];
+    warpset::table(view_of(argument)).read_words(last, 0, 1, [&](u32 word, u32 value) {
+        argument.trail.path[level * state_words + word] = value;
+    });
+    sweep.first = sweep.next = argument.starts[level - 1];
+    sweep.last = argument.starts[level];
+    sweep.level = level - 1;
+}
+
+void go_back(const void* of)
+{
+    const Argument& argument = as_argument(of);
+    if (load_relaxed(&argument.runs[1].last) == 0) return;  // the host starts none
+    sweep_levels(view_of(argument), argument.tables, argument.flags, argument.order, argument.locations, argument.runs + 1,
+                 static_cast<unsigned>(argument.most), goes_back, ~0ull, argument.trail);
 }
 
 }  // namespace
@@ -160,7 +263,8 @@ extern "C" {
 extern const struct {
     u64 argument_bytes, threads, shared_bytes, moves;
     warpset_simt_kernel *begin, *search, *begin_passes, *forget, *seed_first, *seed_second, *seeded, *sweep_first, *sweep_second,
-        *tally;
+        *tally, *list, *listed_members, *list_steps, *read, *find, *begin_way, *go_back;
 } GRAPH_NAME = {sizeof(Argument), Chosen::threads, Chosen::shared_bytes + 16 * 8, property_moves, begin, search, begin_passes, forget,
-                seed_first, seed_second, seeded, sweep<1>, sweep<0>, tally};
+                seed_first, seed_second, seeded, sweep<resets>, sweep<eliminates>, tally, list, listed_members, list_steps, read,
+                find, begin_way, go_back};
 }

@@ -406,6 +406,12 @@ const MUTANTS: &[Mutant] = &[
         to: "made[(end + way.vector) % room] = root;",
     },
     Mutant {
+        what: "the loss of spare rows of an earlier level",
+        file: "warpset/indexed/rows.cuh",
+        from: "                if (seen - 1 >= first_spare) return seen - 1;\n",
+        to: "                return seen - 1;\n",
+    },
+    Mutant {
         what: "the barrier after the count of rows is cleared",
         file: "warpset/block_cache.cuh",
         from: "        if (Block::thread() == 0) *taken() = 0;\n        Block::sync();\n    }",
@@ -827,6 +833,18 @@ const MUTANTS: &[Mutant] = &[
         to: "            found = own;\n",
     },
     Mutant {
+        what: "the numbers of new rows: all lanes get the first of them",
+        file: "warpset/indexed/search.cuh",
+        from: "        const u64 row = first + platform::population_count(rows.lanes & ((1u << lane) - 1));\n",
+        to: "        const u64 row = first;\n",
+    },
+    Mutant {
+        what: "the lanes that get a row that was taken ahead: those that own one get another",
+        file: "warpset/indexed/search.cuh",
+        from: "request_rows(takes_ahead && next == Next::Look && own == no_row);",
+        to: "request_rows(takes_ahead && next == Next::Look);",
+    },
+    Mutant {
         what: "the lanes that have lost a claim: they leave the bucket (by a warp)",
         file: "warpset/indexed/search.cuh",
         from: "        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
@@ -911,6 +929,8 @@ fn survives(mutant: &Mutant) -> bool {
         || ["relocation", "gives way", "put back", "is told New"].iter().any(|of| mutant.what.contains(of))
     {
         (&["--test", "compact"], "compact")
+    } else if mutant.what.contains("earlier level") {
+        (&["--test", "search"], "indexed_2,bucket_2")
     } else if uses(&["indexed/"]) {
         (&["--test", "indexed"], "indexed")
     } else if uses(&["compact"]) {

@@ -14,7 +14,7 @@ use warpset_simt::search::{Search, What};
 
 fn main() -> ExitCode {
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, what) in [("system", What::System), ("product", What::Product), ("level", What::Level)] {
+    for (name, what) in [("system", What::System), ("rows", What::Rows), ("product", What::Product), ("level", What::Level)] {
         for strategy in [Strategy::Random, Strategy::LockStep] {
             let make = move || (Box::new(Search::new(what)), strategy, share(150, 20_000));
             trials.push(trial(format!("search::{name}::{strategy}"), make));

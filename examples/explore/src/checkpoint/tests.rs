@@ -39,7 +39,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
             }
         };
         let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
-        let exploration = engine.search(begin, None, Some(&checkpoints)).unwrap();
+        let exploration = engine.search(begin, None, Some(&checkpoints), None).unwrap();
         ends.push(exploration.end);
         if !can_go_on(&exploration) {
             assert_eq!(table.len().unwrap(), exploration.counts.states);
@@ -125,13 +125,13 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
     let checks = with_goal(&dve, "P_0.x == 5 and P_1.x == 5 and P_2.x == 5", Checks::default());
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     let mut ends = Vec::new();
-    for asked in 0..200 {
+    for asked in (0..1200).step_by(20) {
         LEFT.store(asked, Ordering::Relaxed);
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
         let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
         let limits = Limits { stop, keep_going: false, ..Limits::NONE };
         let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
-        let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None).unwrap();
+        let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None, None).unwrap();
         assert_eq!(exploration.found.is_some(), exploration.end == End::Violation, "{asked}");
         assert_eq!(can_go_on(&exploration), exploration.found.is_none(), "{asked}");
         ends.push(exploration.end);

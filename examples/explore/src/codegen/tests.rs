@@ -406,6 +406,8 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
+        let mut by_rows =
+            Some(compile_source::<Indexed>("explore.cu", &gpu::source_by_rows(&model, &checks, true), width, (9, 0)));
         let sources =
             [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
         for source in sources {
@@ -414,7 +416,10 @@ fn nvrtc_takes_the_kernels() {
                 compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),
                 compile_source::<Indexed>("explore.cu", &source, width, (9, 0)),
             ];
-            for (number, image) in compiled.into_iter().enumerate().filter(|(number, _)| width >= 3 || *number != 1) {
+            let by_rows = by_rows.take();
+            for (number, image) in
+                compiled.into_iter().chain(by_rows).enumerate().filter(|(number, _)| width >= 3 || *number != 1)
+            {
                 match image {
                     Ok(image) => assert!(image.len() > 1000, "{name}, table {number}: {} bytes", image.len()),
                     Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {

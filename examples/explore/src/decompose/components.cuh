@@ -9,34 +9,34 @@ template <class Block>
 DECOMPOSE_FN void count_in(const Work& w, Block& block)
 {
     for_all(block, w.edges, [&](bool has, u64 edge) {
-        if (has) add(w.in_offsets + w.targets[edge] + 1, u64{1});
+        if (has) add_alike(w.in_offsets + w.targets[edge] + 1);
     });
 }
 
-// Sums of the parts of `scanned`, one a block.
+// What stands before each element of `scanned` in its place, and the sum of all in `total`. Each block has a part.
 template <class Block>
-DECOMPOSE_FN void sum_parts(const Work& w, Block& block)
+DECOMPOSE_FN void scan(const Work& w, Block& block)
 {
     const u64 part = (w.scanned_count + block.count() - 1) / block.count();
     const u64 first = block.index() * part, last = first + part < w.scanned_count ? first + part : w.scanned_count;
     u64 sum = 0, total;
     for (u64 at = first + block.thread(); at < last; at += block.threads()) sum += w.scanned[at];
-    sum_before(block, sum, total);
-    if (block.thread() == 0) w.sums[block.index()] = total;
-}
-
-// What stands before each element of `scanned` in its place; `sums` has what stands before each part.
-template <class Block>
-DECOMPOSE_FN void scan_parts(const Work& w, Block& block)
-{
-    const u64 part = (w.scanned_count + block.count() - 1) / block.count();
-    const u64 first = block.index() * part, last = first + part < w.scanned_count ? first + part : w.scanned_count;
-    u64 base = w.sums[block.index()];
+    block.sum_before(sum, total);
+    if (block.thread() == 0) store(w.sums + block.index(), total);
+    meet(w, block);
+    u64 base, before = 0, all = 0;
+    for (u64 other = block.thread(); other < block.count(); other += block.threads()) {
+        const u64 of_part = load(w.sums + other);
+        all += of_part;
+        if (other < block.index()) before += of_part;
+    }
+    block.sum_before(before, base);
+    block.sum_before(all, total);
+    if (block.index() == 0 && block.thread() == 0) w.progress->total = total;
     for (u64 tile = first; tile < last; tile += block.threads()) {
         const u64 at = tile + block.thread();
-        u64 total;
-        const u64 before = sum_before(block, at < last ? w.scanned[at] : 0, total);
-        if (at < last) w.scanned[at] = base + before;
+        const u64 of_before = block.sum_before(at < last ? w.scanned[at] : 0, total);
+        if (at < last) w.scanned[at] = base + of_before;
         base += total;
     }
 }
@@ -58,13 +58,13 @@ DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
 template <class Block>
 DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 {
-    for_all(block, w.states, [&](bool has, u64 state) {
-        for_edges(block, has, static_cast<u32>(state), w.offsets, [&](u32 source, u64 edge) {
-            const u64 at = add(w.in_offsets + w.targets[edge] + 1, u64{1});
-            w.sources[at] = source;
-            if (w.ranks) w.ranks[at] = static_cast<u32>(choice_of(w, source, edge) - w.choice_offsets[source]);
-        });
-    });
+    const auto scatter = [&](Way, u32 source, u64, u64 edge) {
+        const u64 at = add_alike(w.in_offsets + w.targets[edge] + 1);
+        w.sources[at] = source;
+        if (w.ranks) w.ranks[at] = static_cast<u32>(choice_of(w, source, edge) - w.choice_offsets[source]);
+    };
+    for_all(block, w.states, [&](bool has, u64 state) { for_edges(w, block, has, static_cast<u32>(state), 0, out, scatter); });
+    finish_pieces(w, block, scatter);
 }
 
 // ---- trimming
@@ -73,69 +73,160 @@ DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 template <class Block>
 DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
 {
-    for_all(block, w.states, [&](bool has, u64 state) {
-        has = has && is_live(w, static_cast<u32>(state));
-        for_edges(block, has, static_cast<u32>(state), w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge];
-            if (target == source || !is_together(w, source, target)) return;
-            add(w.second + source, 1u);
-            add(w.first + target, 1u);
-        });
+    const auto count = [&](Way, u32 source, u64 known, u64 edge) {
+        const u32 target = w.targets[edge];
+        if (target == source || region_of(w.known[target]) != region_of(known)) return;
+        add_alike(w.second + source);
+        add_alike(w.first + target);
+    };
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        const u64 known = has ? w.known[state] : settled;
+        for_edges(w, block, region_of(known) != settled, state, known, out, count);
     });
+    finish_pieces(w, block, count);
 }
 
 // Settles a state that is a component by itself. False if another thread has.
 DECOMPOSE_FN bool claim(const Work& w, u32 state) { return compare_and_swap(w.label + state, none, state) == none; }
 
+// What `tally` counts is 0 then.
 template <class Block>
 DECOMPOSE_FN void seed_trim(const Work& w, Block& block)
 {
+    if (block.index() == 0 && block.thread() == 0) w.progress->live = w.progress->pivot = 0;
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (has && is_live(w, state) && (w.first[state] == 0 || w.second[state] == 0) && claim(w, state)) append(w, state);
+        if (has && is_live(w, state) && (w.first[state] == 0 || w.second[state] == 0) && claim(w, state)) append(w, block, state);
     });
 }
 
-// A state that was settled takes its edges with it. Every one is visited once, so that counters of live states are exact.
+// A state that was settled takes its edges with it. Every one is visited once, so that counters of live states are exact. Its
+// region says still what it was together with.
 template <class Block>
 DECOMPOSE_FN void trim(const Work& w, Block& block)
 {
-    const auto visit = [&](bool has, u32 state) {
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge];
-            if (target != source && is_together(w, source, target) && add(w.first + target, none) == 1 && claim(w, target))
-                append(w, target);
-        });
-        for_edges(block, has, state, w.in_offsets, [&](u32 target, u64 edge) {
-            const u32 source = w.sources[edge];
-            if (source != target && is_together(w, target, source) && add(w.second + source, none) == 1 && claim(w, source))
-                append(w, source);
-        });
+    const auto take = [&](Way way, u32 state, u64 known, u64 edge) {
+        const u32 other = way == out ? w.targets[edge] : w.sources[edge];
+        if (other == state || region_of(w.known[other]) != region_of(known)) return;
+        if (add((way == out ? w.first : w.second) + other, none) == 1 && claim(w, other)) append(w, block, other);
     };
-    take_levels(w, block, visit, NoSweep{});
+    const auto visit = [&](bool has, u32 state) { share_edges<true>(w, block, has, state, has ? w.known[state] : 0, out, take); };
+    take_levels(w, block, visit, take, NoSweep{});
 }
 
-// Counts live states, and finds the one of the most edges in times edges out.
+// Counts live states, and finds the one of the most edges in times edges out. What was settled is in no region from now on.
 template <class Block>
 DECOMPOSE_FN void tally(const Work& w, Block& block)
 {
     u64 live = 0, best = 0, total;
     const auto few = [](u32 count) { return u64{count < 0xffff ? count : 0xffff}; };
-    for_all(block, w.states, [&](bool has, u64 state) {
-        if (!has || !is_live(w, static_cast<u32>(state))) return;
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        if (!has || region_of(w.known[state]) == settled) return;
+        if (!is_live(w, state)) {
+            w.known[state] = settled;
+            return;
+        }
         ++live;
         const u64 key = few(w.first[state]) * few(w.second[state]) << 32 | state;
         best = key > best ? key : best;
     });
     if (best > load(&w.progress->pivot)) maximum(&w.progress->pivot, best);
-    sum_before(block, live, total);
+    block.sum_before(live, total);
     if (block.thread() == 0 && total > 0) add(&w.progress->live, total);
 }
 
-// ---- components of pivots
+// ---- regions
 
-// Priorities are the numbers of states, shuffled: whom a region elects does not depend on how states are numbered. Each step can
-// be undone.
+// Mixes bits (a step of the finaliser of MurmurHash3).
+DECOMPOSE_FN u32 mixed(u32 word)
+{
+    word ^= word >> 16;
+    word *= 0x85ebca6bu;
+    word ^= word >> 13;
+    word *= 0xc2b2ae35u;
+    return word ^ word >> 16;
+}
+
+// The part of a region of which something is known. Parts that get the same number by chance stay together for longer: components
+// are found all the same, since what one is in is never split.
+DECOMPOSE_FN u32 part_of(u32 region, u32 one, u32 other)
+{
+    return mixed(mixed(mixed(region + 0x9e3779b9u) + one) * 5 + other) & 0x7fffffff;  // never `settled`
+}
+
+// Puts a state into a component, whose label is that of any of its states.
+DECOMPOSE_FN void settle(const Work& w, u32 state, u32 label)
+{
+    store(w.label + state, label);
+    w.known[state] = settled;
+}
+
+// ---- the component of one pivot, of all live states
+
+// The search begins with the best pivot. Words are 0 before the first one: what has reached a state is bit 0 forwards, bit 1
+// backwards.
+template <class Block>
+DECOMPOSE_FN void enter_one(const Work& w, Block& block)
+{
+    if (block.index() != 0 || block.thread() != 0) return;
+    const u32 pivot = static_cast<u32>(w.progress->pivot);
+    w.known[pivot] |= w.bit << 32;
+    append(w, block, pivot);
+}
+
+// Marks what can be reached from the states of the queue, each in its region. With the graph and the transposed one exchanged it
+// goes backwards.
+template <class Block>
+DECOMPOSE_FN void search(const Work& w, Block& block)
+{
+    const u64 bit = w.bit << 32;
+    const auto reach = [&](u32 state) {
+        if (!(bit_or(w.known + state, bit) & bit)) append(w, block, state);
+    };
+    const auto look = [&](Way way, u32 state, u64 known, u64 edge) {
+        if (way == out) {
+            const u32 target = w.targets[edge];
+            const u64 other = load(w.known + target);
+            // Where few states are on their way, what each waits for counts.
+            if (block.keeps) prefetch(w.offsets + target);
+            if (region_of(other) == region_of(known) && !(other & bit)) reach(target);
+            return;
+        }
+        // The other way round: whether something that was reached leads to a state that was not. A level is not kept apart from
+        // the next one: only what can be reached matters.
+        if (load(w.known + state) & bit) return;
+        const u64 other = load(w.known + w.sources[edge]);
+        if (region_of(other) == region_of(known) && other & bit) reach(state);
+    };
+    const auto visit = [&](bool has, u32 state) { for_edges(w, block, has, state, has ? load(w.known + state) : 0, out, look); };
+    const auto sweep = [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        const u64 known = has ? load(w.known + state) : settled;
+        for_edges(w, block, region_of(known) != settled && !(known & bit), state, known, in, look);
+    };
+    take_levels(w, block, visit, look, sweep);
+}
+
+// What was reached both ways is the pivot's component. Of the rest, states are in one component only if the same was reached.
+template <class Block>
+DECOMPOSE_FN void close_one(const Work& w, Block& block)
+{
+    const u32 pivot = static_cast<u32>(w.progress->pivot);
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        const u64 known = has ? w.known[state] : settled;
+        if (region_of(known) == settled) return;
+        if (word_of(known) == 3) settle(w, state, pivot);
+        else w.known[state] = part_of(region_of(known), word_of(known), 0);
+    });
+}
+
+// ---- components of many pivots
+
+// Priorities are the numbers of states, shuffled: who is elected does not depend on how states are numbered. Each step can be
+// undone.
 DECOMPOSE_FN u32 priority(u32 state)
 {
     state ^= state >> 16;
@@ -150,113 +241,90 @@ DECOMPOSE_FN u32 state_of(u32 priority)
     return priority ^ priority >> 16;
 }
 
-// A region is that of a pivot, its number, while it is searched. Then it falls apart: into what was reached forwards (1),
-// backwards (2), or not at all (0). These bits go behind the number of the pivot, which is settled by then.
-DECOMPOSE_FN u64 part_of(u32 pivot, u32 mark) { return u64{pivot} << 2 | mark; }
+// Pivots of a region, at most. The last bit of a state's word says that the state is in the queue.
+constexpr u32 pivot_bits = 31, queued = 1u << pivot_bits;
 
-// Where a part's highest priority is: in arrays of live states, in the pivot's place, which nobody else uses.
-DECOMPOSE_FN u32* ballot(const Work& w, u64 part)
+// The ballot of a bit of a region. Others may have the same one: then some are without a pivot in this round. So of a bit of a
+// region there is one pivot at most.
+DECOMPOSE_FN u32* ballot_of(const Work& w, u32 region, u32 bit)
 {
-    u32* const arrays[] = {w.mark, w.first, w.second};
-    return arrays[part & 3] + (part >> 2);
+    const u32 hash = mixed(mixed(region + static_cast<u32>(w.round) * 0x9e3779b9u) * 33 + bit);
+    return w.ballot + (u64{hash} * w.states >> 32);
 }
 
-// A state is the pivot of its region: a search starts there.
-DECOMPOSE_FN void enter(const Work& w, u32 state, u32 pivot)
-{
-    w.region[state] = pivot;
-    if (state != pivot) return;
-    store(w.mark + state, 1u);
-    append(w, state);
-}
+// The bit that a state stands for, and its ballot.
+DECOMPOSE_FN u32 bit_of(const Work& w, u32 state) { return mixed(state + static_cast<u32>(w.round) * 0x85ebca77u) % pivot_bits; }
 
-// All live states are of one region, that of the best pivot. Marks are 0 before.
+DECOMPOSE_FN u32* own_ballot(const Work& w, u32 state) { return ballot_of(w, region_of(w.known[state]), bit_of(w, state)); }
+
+// The state of the highest priority is elected. Ballots are 0 before, which is a priority, too: that of state 0. What
+// `close_pivots` counts is 0 then.
 template <class Block>
-DECOMPOSE_FN void enter_one(const Work& w, Block& block)
+DECOMPOSE_FN void elect(const Work& w, Block& block)
 {
-    const u32 pivot = static_cast<u32>(w.progress->pivot);
-    for_all(block, w.states, [&](bool has, u64 state) {
-        if (has && is_live(w, static_cast<u32>(state))) enter(w, static_cast<u32>(state), pivot);
-    });
-}
-
-// Each part votes for its state of the highest priority. Ballots are 0 before, which is a priority, too: that of state 0, whose
-// part needs no other vote if it has no other state.
-template <class Block>
-DECOMPOSE_FN void vote(const Work& w, Block& block)
-{
+    if (block.index() == 0 && block.thread() == 0) w.progress->missed = 0;
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || !is_live(w, state)) return;
-        u32* const highest = ballot(w, w.region[state]);
+        if (!has || region_of(w.known[state]) == settled) return;
+        u32* const highest = own_ballot(w, state);
         if (load(highest) < priority(state)) maximum(highest, priority(state));
     });
 }
 
-// Parts become regions, with those that they have voted for as their pivots. Only marks of live states change: ballots are in
-// places of others.
+// Pivots reach themselves: words have a bit for each pivot. Before they are spread backwards, those that came forwards are put
+// by.
 template <class Block>
-DECOMPOSE_FN void enter_parts(const Work& w, Block& block)
+DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (has && is_live(w, state)) enter(w, state, state_of(load(ballot(w, w.region[state]))));
+        const u64 known = has ? w.known[state] : settled;
+        if (region_of(known) == settled) return;
+        if (w.bit == 2) w.first[state] = word_of(known);
+        const bool is_pivot = load(own_ballot(w, state)) == priority(state);
+        w.known[state] = known_of(region_of(known), is_pivot ? 1u << bit_of(w, state) | queued : 0);
+        if (is_pivot) append(w, block, state);
     });
 }
 
-// Pivots begin once more, for the search backwards.
+// Bits go forwards in their region, until nothing changes; with the graph and the transposed one exchanged, backwards. What is
+// known of a state, and whether it is in the queue, is one word: who finds it queued there has added to it before it is taken.
 template <class Block>
-DECOMPOSE_FN void enter_again(const Work& w, Block& block)
+DECOMPOSE_FN void spread(const Work& w, Block& block)
 {
-    for_all(block, w.states, [&](bool has, u64 at) {
-        const u32 state = static_cast<u32>(at);
-        if (!has || !is_live(w, state) || w.region[state] != at) return;
-        w.mark[state] |= 2;
-        append(w, state);
-    });
-}
-
-// Marks what can be reached from pivots, each in its region. With the graph and the transposed one exchanged it goes backwards.
-template <class Block>
-DECOMPOSE_FN void search(const Work& w, Block& block)
-{
-    const u32 bit = static_cast<u32>(w.bit);
-    const auto is_open = [&](u32 state) { return !(load(w.mark + state) & bit); };
-    const auto reach = [&](u32 state) {
-        if (!(bit_or(w.mark + state, bit) & bit)) append(w, state);
+    constexpr u64 is_queued = u64{queued} << 32;
+    const auto pass = [&](Way, u32, u64 known, u64 edge) {
+        const u32 target = w.targets[edge];
+        const u64 other = load(w.known + target), some = known_of(0, word_of(known) & ~queued);
+        if (block.keeps) prefetch(w.offsets + target);
+        if (region_of(other) != region_of(known) || !(some & ~other)) return;
+        if (!(bit_or(w.known + target, some | is_queued) & is_queued)) append(w, block, target);
     };
     const auto visit = [&](bool has, u32 state) {
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge];
-            if (is_together(w, source, target) && is_open(target)) reach(target);
-        });
+        for_edges(w, block, has, state, has ? bit_and(w.known + state, ~is_queued) : 0, out, pass);
     };
-    // The other way round: whether something that was reached leads to a state that was not. A level is not kept apart from the
-    // next one: only what can be reached matters.
-    const auto sweep = [&](bool has, u64 at) {
-        const u32 state = static_cast<u32>(at);
-        has = has && is_live(w, state) && is_open(state);
-        for_edges(block, has, state, w.in_offsets, [&](u32 target, u64 edge) {
-            if (!is_open(target)) return;
-            const u32 source = w.sources[edge];
-            if (is_together(w, target, source) && !is_open(source)) reach(target);
-        });
-    };
-    take_levels(w, block, visit, sweep);
+    take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// What was reached both ways is the pivot's component. Of the rest, states are in one component only if the same was reached.
+// A state that a pivot reaches, and that reaches it, is in its component. Of the rest, states are in one component only if the
+// same pivots reach them, and they the same ones. Counts those of which there are none.
 template <class Block>
-DECOMPOSE_FN void close_regions(const Work& w, Block& block)
+DECOMPOSE_FN void close_pivots(const Work& w, Block& block)
 {
+    u64 missed = 0, total;
     for_all(block, w.states, [&](bool has, u64 at) {
-        if (!has) return;
-        const u32 state = static_cast<u32>(at), mark = w.mark[state], pivot = static_cast<u32>(w.region[state]);
-        w.mark[state] = 0;
-        if (!is_live(w, state)) return;
-        if (mark == 3) store(w.label + state, pivot);
-        else w.region[state] = part_of(pivot, mark);
+        const u32 state = static_cast<u32>(at);
+        const u64 known = has ? w.known[state] : settled;
+        const u32 region = region_of(known), before = region == settled ? 0 : w.first[state], behind = word_of(known);
+        if (region == settled) return;
+        u32 bit = 0;
+        while (bit < pivot_bits && !(before & behind & 1u << bit)) ++bit;
+        if (bit < pivot_bits) settle(w, state, state_of(load(ballot_of(w, region, bit))));
+        else w.known[state] = part_of(region, before, behind);
+        missed += (before | behind) == 0;
     });
+    block.sum_before(missed, total);
+    if (block.thread() == 0 && total > 0) add(&w.progress->missed, total);
 }
 
 // ---- colours
@@ -267,10 +335,11 @@ DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || !is_live(w, state)) return;
+        const u64 known = has ? w.known[state] : settled;
+        if (region_of(known) == settled) return;
         w.first[state] = priority(state);
-        w.mark[state] = 1;
-        append(w, state);
+        w.known[state] = known_of(region_of(known), 1);
+        append(w, block, state);
     });
 }
 
@@ -284,41 +353,71 @@ DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
     }
 }
 
+// A state is in the queue while it is marked, once. Who changes a colour does so before it sets the mark; who takes
+// the mark reads afterwards; between the two there is a fence on both sides. So whoever finds a mark there, and appends
+// nothing, has changed the colour before it is read.
+constexpr u64 marked = u64{1} << 32;
+
+DECOMPOSE_FN void take_mark(const Work& w, u32 state)
+{
+    bit_and(w.known + state, ~marked);
+    fence();
+}
+
+template <class Block>
+DECOMPOSE_FN void set_mark(const Work& w, Block& block, u32 state)
+{
+    fence();
+    if (!(bit_or(w.known + state, marked) & marked)) append(w, block, state);
+}
+
 // Colours go forwards in their region, higher ones over lower ones, until nothing changes. Then a state's colour is the highest
 // priority that reaches it.
-//
-// A state is in the queue while it is marked, once. Who changes a colour does so before it sets the mark; who takes the mark
-// reads the colour afterwards; between the two there is a fence on both sides. So whoever finds a mark there, and appends
-// nothing, has changed the colour before it is read.
 template <class Block>
 DECOMPOSE_FN void propagate(const Work& w, Block& block)
 {
+    const auto pass = [&](Way, u32 source, u64 known, u64 edge) {
+        const u32 target = w.targets[edge];
+        if (region_of(load(w.known + target)) != region_of(known)) return;
+        const u32 colour = load(w.first + source);
+        if (load(w.first + target) < colour && maximum(w.first + target, colour) < colour) set_mark(w, block, target);
+    };
     const auto visit = [&](bool has, u32 state) {
         if (has) {
-            exchange(w.mark + state, 0u);
-            fence();
+            take_mark(w, state);
             maximum(w.first + state, highest(w, load(w.first + state)));
         }
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            const u32 target = w.targets[edge], colour = load(w.first + source);
-            if (!is_together(w, source, target) || load(w.first + target) >= colour) return;
-            if (maximum(w.first + target, colour) >= colour) return;
-            fence();
-            if (exchange(w.mark + target, 1u) == 0) append(w, target);
-        });
+        for_edges(w, block, has, state, has ? load(w.known + state) : 0, out, pass);
     };
-    take_levels(w, block, visit, NoSweep{});
+    take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// Colours become regions, all of which their pivots reach forwards.
+// Colours become regions, all of which their pivots reach forwards: those whose own colour they are. The search backwards begins
+// with them.
 template <class Block>
 DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || !is_live(w, state)) return;
-        w.region[state] = state_of(w.first[state]);
-        w.mark[state] = 1;
+        if (!has || region_of(w.known[state]) == settled) return;
+        const u32 colour = w.first[state];
+        const bool is_pivot = colour == priority(state);
+        w.known[state] = known_of(state_of(colour), is_pivot ? 3 : 1);
+        if (is_pivot) append(w, block, state);
+    });
+}
+
+// What reaches its pivot is in its component. The rest is a part.
+template <class Block>
+DECOMPOSE_FN void close_colours(const Work& w, Block& block)
+{
+    for_all(block, w.states, [&](bool has, u64 at) {
+        const u32 state = static_cast<u32>(at);
+        const u64 known = has ? w.known[state] : settled;
+        if (region_of(known) == settled) return;
+        const u32 colour = w.first[state];
+        if (word_of(known) == 3) settle(w, state, state_of(colour));
+        else w.known[state] = part_of(region_of(known), word_of(known), colour);
     });
 }
 

@@ -17,6 +17,9 @@ unsafe extern "C" {
     fn decompose_run(kernel: u64, work: *const Work, team: *mut u8, index: u64, count: u64, thread: u32, threads: u32);
 }
 
+/// Edges of a state that is shared out between threads.
+const PIECE: u64 = 1 << 14;
+
 /// States of a level for which other threads are not woken.
 const NARROW: u64 = 256;
 
@@ -27,6 +30,7 @@ pub struct Cpu {
     /// Threads of a block: one, but in tests.
     threads: usize,
     narrow: u64,
+    piece: u64,
     /// Bytes that may be taken.
     most_bytes: u64,
     /// Bytes that are.
@@ -36,11 +40,11 @@ pub struct Cpu {
 impl Cpu {
     /// So many threads, and so many bytes at most.
     pub fn new(threads: usize, bytes: Option<u64>) -> Result<Self> {
-        Ok(Self { most_bytes: bytes.unwrap_or(u64::MAX), ..Self::of_blocks(threads, 1, NARROW)? })
+        Ok(Self { most_bytes: bytes.unwrap_or(u64::MAX), ..Self::of_blocks(threads, 1, NARROW, PIECE)? })
     }
 
     /// Blocks of several threads, as a GPU has them.
-    pub fn of_blocks(blocks: usize, threads: usize, narrow: u64) -> Result<Self> {
+    pub fn of_blocks(blocks: usize, threads: usize, narrow: u64, piece: u64) -> Result<Self> {
         // SAFETY: it takes nothing and gives a number.
         let kernels = unsafe { decompose_kernel_count() };
         ensure!(kernels == Kernel::ALL.len() as u64, "{kernels} kernels were compiled, where {} are known", Kernel::ALL.len());
@@ -50,6 +54,7 @@ impl Cpu {
             blocks,
             threads,
             narrow,
+            piece,
             most_bytes: u64::MAX,
             taken: Arc::default(),
         })
@@ -152,6 +157,10 @@ impl<'g> Machine<'g> for Cpu {
 
     fn narrow(&self) -> u64 {
         self.narrow
+    }
+
+    fn piece(&self) -> u64 {
+        self.piece
     }
 
     fn free(&self) -> Result<u64> {

@@ -7,12 +7,13 @@ namespace decompose {
 DECOMPOSE_FN bool is_removed(const Work& w, u64 choice) { return load(w.removed + choice / 32) >> choice % 32 & 1; }
 
 // Takes a choice from its state, which is out when it was the last one.
-DECOMPOSE_FN void remove(const Work& w, u32 state, u64 choice)
+template <class Block>
+DECOMPOSE_FN void remove(const Work& w, Block& block, u32 state, u64 choice)
 {
     const u32 bit = 1u << choice % 32;
     if (bit_or(w.removed + choice / 32, bit) & bit) return;
     store(w.touched + w.component[state], 1u);
-    if (add(w.left + state, none) == 1) append(w, state);
+    if (add(w.left + state, none) == 1) append(w, block, state);
 }
 
 // All choices are there; states without any are out.
@@ -25,7 +26,7 @@ DECOMPOSE_FN void begin_choices(const Work& w, Block& block)
         w.left[state] = static_cast<u32>(w.choice_offsets[state + 1] - w.choice_offsets[state]);
         if (w.left[state] == 0) {
             store(w.touched + w.component[state], 1u);
-            append(w, static_cast<u32>(state));
+            append(w, block, static_cast<u32>(state));
         }
     });
 }
@@ -40,25 +41,25 @@ DECOMPOSE_FN void for_listed(const Work& w, Block& block, Body body)
 template <class Block>
 DECOMPOSE_FN void remove_leaving(const Work& w, Block& block)
 {
+    const auto look = [&](Way, u32 source, u64, u64 edge) {
+        if (w.component[w.targets[edge]] != w.component[source]) remove(w, block, source, choice_of(w, source, edge));
+    };
     for_listed(w, block, [&](bool has, u64, u32 state) {
-        has = has && load(w.left + state) != 0;
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            if (w.component[w.targets[edge]] != w.component[source]) remove(w, source, choice_of(w, source, edge));
-        });
+        for_edges(w, block, has && load(w.left + state) != 0, state, 0, out, look);
     });
+    finish_pieces(w, block, look);
 }
 
 // What is out takes the choices with it that may lead there.
 template <class Block>
 DECOMPOSE_FN void cascade(const Work& w, Block& block)
 {
-    const auto visit = [&](bool has, u32 state) {
-        for_edges(block, has, state, w.in_offsets, [&](u32, u64 edge) {
-            const u32 source = w.sources[edge];
-            remove(w, source, w.choice_offsets[source] + w.ranks[edge]);
-        });
+    const auto take = [&](Way, u32, u64, u64 edge) {
+        const u32 source = w.sources[edge];
+        remove(w, block, source, w.choice_offsets[source] + w.ranks[edge]);
     };
-    take_levels(w, block, visit, NoSweep{});
+    const auto visit = [&](bool has, u32 state) { for_edges(w, block, has, state, 0, in, take); };
+    take_levels(w, block, visit, take, NoSweep{});
 }
 
 // Which of the listed states are in components that have lost something, and not out.
@@ -75,30 +76,47 @@ DECOMPOSE_FN void flag_members(const Work& w, Block& block)
 template <class Block>
 DECOMPOSE_FN void collect_members(const Work& w, Block& block)
 {
+    // A state may have millions of choices. They are shared out as edges are.
+    const auto count = [&](Way, u32 source, u64, u64 choice) {
+        if (!is_removed(w, choice)) add(w.sub_offsets + w.first[source] + 1, w.edge_offsets[choice + 1] - w.edge_offsets[choice]);
+    };
     for_listed(w, block, [&](bool has, u64 at, u32 state) {
         const bool is_member = has && w.scanned[at + 1] != w.scanned[at];
         if (is_member) {
             w.members[w.scanned[at]] = state;
             w.first[state] = static_cast<u32>(w.scanned[at]);
         }
-        // A state may have millions of choices. The threads of the block share them as they share edges.
-        for_edges(block, is_member, state, w.choice_offsets, [&](u32 source, u64 choice) {
-            if (!is_removed(w, choice)) add(w.sub_offsets + w.first[source] + 1, w.edge_offsets[choice + 1] - w.edge_offsets[choice]);
-        });
+        for_edges(w, block, is_member, state, 0, choices, count);
     });
+    finish_pieces(w, block, count);
 }
 
 // Puts the edges in their places, as `scatter_in` does.
 template <class Block>
 DECOMPOSE_FN void write_edges(const Work& w, Block& block)
 {
-    for_listed(w, block, [&](bool has, u64, u32 state) {
-        for_edges(block, has, state, w.offsets, [&](u32 source, u64 edge) {
-            if (is_removed(w, choice_of(w, source, edge))) return;
-            const u64 at = add(w.sub_offsets + w.first[source] + 1, u64{1});
-            w.sub_targets[at] = w.first[w.targets[edge]];
-        });
+    const auto put = [&](Way, u32 source, u64, u64 edge) {
+        if (is_removed(w, choice_of(w, source, edge))) return;
+        const u64 at = add(w.sub_offsets + w.first[source] + 1, u64{1});
+        w.sub_targets[at] = w.first[w.targets[edge]];
+    };
+    for_listed(w, block, [&](bool has, u64, u32 state) { for_edges(w, block, has, state, 0, out, put); });
+    finish_pieces(w, block, put);
+}
+
+// The components that the members were in are their regions. Counts those that are not in that of the first one.
+template <class Block>
+DECOMPOSE_FN void take_regions(const Work& w, Block& block)
+{
+    u64 others = 0, total;
+    const u32 first = w.component[w.list[0]];
+    for_listed(w, block, [&](bool has, u64 at, u32 state) {
+        if (!has) return;
+        w.known[at] = w.component[state];
+        others += w.component[state] != first;
     });
+    block.sum_before(others, total);
+    if (block.thread() == 0 && total > 0) add(&w.progress->missed, total);
 }
 
 // The components that the members have now, by the numbers of these in `label`.

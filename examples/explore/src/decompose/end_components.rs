@@ -6,10 +6,10 @@
 //! states of the others are decomposed again, as a graph of their own, of the choices that are left.
 
 use super::engine::Engine;
-use super::machine::{Kernel, Machine, Progress, Work};
+use super::machine::{Kernel, Machine, Work};
 use super::partition::without_choices;
 use crate::memory::amount;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bytemuck::bytes_of;
 use std::time::Instant;
 
@@ -31,11 +31,12 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
     ///
     /// There is no memory for them; the error has the numbers.
     pub fn end_components(&mut self) -> Result<u64> {
-        let Some(choices) = self.graph.choices.as_ref().filter(|_| self.graph.states() > 0) else { return Ok(1) };
+        let choices = self.graph.and_then(|graph| graph.choices.as_ref());
+        let Some(choices) = choices.filter(|_| self.work.states > 0) else { return Ok(1) };
         let began = Instant::now();
         let before = self.decomposing();
         let machine = self.machine;
-        let (states, choice_words) = (self.graph.states(), (choices.offsets.len() as u64).div_ceil(32));
+        let (states, choice_words) = (self.work.states, (choices.offsets.len() as u64).div_ceil(32));
         self.ensure_room(20 * states + 4 * choice_words)?;
         self.transpose_once()?;
         let [component, left, touched, one, other] = [(); 5].map(|()| machine.allocate(4 * states));
@@ -52,7 +53,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
             list_count: states,
             ..self.work
         };
-        self.write_progress(Progress::default())?;
+        self.begin()?;
         self.launch(Kernel::BeginChoices, &work)?;
         let mut rounds = 1;
         loop {
@@ -66,15 +67,16 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
             self.decompose(&part, |engine| {
                 let in_offsets = &engine.part.as_ref().expect("it was just made").in_offsets;
                 engine.machine.fill(in_offsets, 8 * (part.states + 1), 0)?;
+                engine.launch(Kernel::TakeRegions, &work)?;
                 engine.transpose(&part)
             })?;
             self.launch(Kernel::TakeComponents, &work)?;
-            self.write_progress(Progress::default())?;
+            self.begin()?;
         }
         self.part = None;
         self.launch(Kernel::LeaveOut, &work)?;
         // It has ended when this has been read.
-        self.write_progress(Progress::default())?;
+        self.progress()?;
         self.ends = Some(component);
         self.done.choices += began.elapsed() - (self.decomposing() - before);
         Ok(rounds)
@@ -84,18 +86,18 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
     /// `labels` are those of components.
     pub fn end_labels(&self, labels: &[u32]) -> Result<Vec<u32>> {
         match &self.ends {
-            Some(ends) => self.read_all(ends, self.graph.states()),
-            None => Ok(without_choices(self.graph, labels)),
+            Some(ends) => self.read_all(ends, self.work.states),
+            None => Ok(without_choices(self.graph.context("the host has the graph")?, labels)),
         }
     }
 
     /// Makes the graph of what is to be decomposed again, with its states in `members`; none if there is nothing.
     fn part_again(&mut self, work: &Work) -> Result<Option<Work>> {
         let end = [0u64];
-        self.machine.write(&self.buffers.region, 8 * work.list_count, bytes_of(&end))?;
-        let mut work = Work { scanned: self.work.region, ..*work };
+        self.machine.write(&self.buffers.queues, 8 * work.list_count, bytes_of(&end))?;
+        let mut work = Work { scanned: self.work.queue[0], ..*work };
         self.launch(Kernel::FlagMembers, &work)?;
-        let states = self.scan(&work, work.scanned, work.list_count + 1)?;
+        let states = self.scan_to_total(&work, work.scanned, work.list_count + 1)?;
         if states == 0 {
             return Ok(None);
         }
@@ -113,7 +115,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         machine.fill(&part.offsets, 8 * (states + 1), 0)?;
         work.sub_offsets = part.work.offsets;
         self.launch(Kernel::CollectMembers, &work)?;
-        let edges = self.scan(&work, work.sub_offsets, states + 1)?;
+        let edges = self.scan_to_total(&work, work.sub_offsets, states + 1)?;
         if part.edges.is_none() {
             self.ensure_room(8 * edges)?;
             let [targets, sources] = [machine.allocate(4 * edges)?, machine.allocate(4 * edges)?];

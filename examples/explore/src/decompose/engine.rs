@@ -4,11 +4,12 @@
 //!    many edges a state still has is counted once; then only the neighbours of states that go are looked at.
 //! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and what reaches it, is
 //!    found; what is both is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one.
-//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again, each elects a
-//!    pivot of its own at random, and all are searched at the same time, until nothing is left.
-//! 4. Where that settles little, as of many components that do not reach each other, states are coloured by the highest priority
-//!    that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of that priority,
-//!    which reaches all of it, so that only the search backwards is left. Each of its parts elects pivots again.
+//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again. Each elects up to
+//!    31 pivots, of which every state learns those that reach it and those that it reaches, a bit each. A state that has a pivot
+//!    in both is in its component. Of the rest, states that differ share no component: parts again.
+//! 4. Where most states have no pivot at all, as of many components that do not reach each other, states are coloured by the
+//!    highest priority that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of
+//!    that priority, which reaches all of it, so that only the search backwards is left.
 //!
 //! Graphs can be made that take many levels or rounds. What a budget of time does not suffice for, or is left after many rounds,
 //! is done by Tarjan's algorithm on one thread.
@@ -19,29 +20,46 @@ use super::machine::{Kernel, Machine, Progress, Work};
 use super::partition::NONE;
 use super::tarjan;
 use crate::memory::amount;
-use anyhow::{Context, Result, ensure};
-use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, cast_slice_mut};
+use anyhow::{Context, Result, bail, ensure};
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+use std::cell::Cell;
+use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
 /// Levels of a kernel, after which the host looks whether there is time for more.
-const LEVELS_A_LAUNCH: u64 = 2048;
+const LEVELS_A_LAUNCH: u64 = 256;
 
-/// Rounds after which what is left is not worth another one. A random pivot halves its region, on average: some thirty are enough
-/// for a million components.
+/// A level of fewer edges takes a GPU longer than one thread of a CPU takes for them.
+const NARROW_EDGES: u64 = 32;
+
+/// Such levels have this part of all the time.
+const NARROW_PART: u32 = 8;
+
+/// Rounds after which what is left is not worth another one. Where components follow each other, 31 pivots cut a part into 32: a
+/// handful of rounds is enough for a million of them.
 pub const MOST_ROUNDS: u64 = 64;
 
-/// Colours are worth it after searches that have settled less than such a part of the live states.
-const LITTLE: u64 = 8;
+/// Colours are worth it when more than such a part of the live states has no pivot.
+const MISSED_PART: u64 = 2;
 
 /// A search takes a level of so large a part of the live states by looking at all states that were not reached.
 const SWEEP_PART: u64 = 8;
 
+/// So few states and transitions are done by one thread of a CPU sooner than by several, or by a GPU. On a GPU what is left is no
+/// reason: labels of all states would go to the host and back.
+pub const FEW: u64 = 1 << 15;
+
+/// Time of a GPU for each state and transition, and in any case, before what is left is done by Tarjan's algorithm: about what
+/// that takes for all of a graph, where it is fast. Levels of few edges have an eighth of it, so that a chain loses little.
+#[cfg(feature = "cuda")]
+pub const BUDGET: (Duration, Duration) = (Duration::from_nanos(10), Duration::from_millis(3));
+
 /// How the work is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A graph of no more states than these is done by one thread.
+    /// A graph of no more states and transitions than these is done by one thread.
     pub few: u64,
-    /// What is left of a larger one, if it is no more, too.
+    /// What is left of a larger one, if it is no more states, too.
     pub few_left: u64,
     /// Rounds of searches or colours; what is left after these is done by one thread, too.
     pub most_rounds: u64,
@@ -59,11 +77,16 @@ pub struct Done {
     pub tarjan: Duration,
     /// Of end components, all but the decompositions.
     pub choices: Duration,
-    /// Rounds of searches both ways, and of colours.
+    /// Rounds of pivots, of which one is searched from both ways or many are spread, and of colours.
     pub searches: u64,
     pub colourings: u64,
-    /// In which all blocks, or the first one alone, took a part of a frontier.
+    /// Levels of frontiers: of blocks that go on by themselves for some, one.
     pub levels: u64,
+    /// Launches of kernels, and how often the host has waited for them.
+    pub launches: u64,
+    pub waits: u64,
+    /// Edges that kernels have looked at, those into a state and those out of it alike.
+    pub edges: u64,
     /// States that were done by one thread.
     pub by_one_thread: u64,
 }
@@ -71,13 +94,30 @@ pub struct Done {
 /// There was no time left.
 struct GaveUp;
 
+/// How long kernels go on.
+struct Limit {
+    end: Instant,
+    /// What is left for levels of few edges.
+    narrow: Duration,
+}
+
+impl Limit {
+    fn new(budget: Duration) -> Self {
+        Self { end: Instant::now() + budget, narrow: budget / NARROW_PART }
+    }
+
+    fn is_over(&self) -> bool {
+        self.narrow.is_zero() || Instant::now() >= self.end
+    }
+}
+
 /// Where searches begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivots {
     /// In the live state of the most edges.
     One,
-    /// In a state of each part.
-    Voted,
+    /// In up to 31 states of each part.
+    Many,
     /// In the state that each colour is named after.
     Coloured,
 }
@@ -85,7 +125,8 @@ enum Pivots {
 /// A graph in a machine's memory, and what is found there.
 pub struct Engine<'m, 'g, M: Machine<'g>> {
     pub(super) machine: &'m M,
-    pub(super) graph: &'g Graph,
+    /// `None`: the machine has the rows of its own.
+    pub(super) graph: Option<&'g Graph>,
     settings: Settings,
     pub(super) buffers: Buffers<M::Buffer>,
     /// Of the whole graph.
@@ -95,31 +136,46 @@ pub struct Engine<'m, 'g, M: Machine<'g>> {
     pub(super) part: Option<Part<M::Buffer>>,
     /// By state, once they are found.
     pub(super) ends: Option<M::Buffer>,
-    pub done: Done,
+    launches: Cell<u64>,
+    waits: Cell<u64>,
+    /// When counters were 0.
+    levels_before: u64,
+    pub(super) done: Done,
 }
 
 /// Memory that the work needs.
 pub(super) struct Buffers<B> {
     /// Of the graph, with its choices if it has some.
-    _graph: Vec<B>,
+    graph: Vec<B>,
     in_offsets: B,
     _sources: B,
     label: B,
-    pub(super) region: B,
-    first: B,
-    second: B,
-    mark: B,
-    _queues: [B; 2],
-    progress: B,
-    sums: B,
+    known: B,
+    pub(super) first: B,
+    pub(super) second: B,
+    ballot: B,
+    pub(super) queues: B,
+    _pieces: B,
+    pub(super) progress: B,
+    _sums: B,
 }
 
-/// Bytes that an engine takes of a machine's memory: beside the graph itself, if that is in it anyway.
-pub fn bytes_beside(graph: &Graph) -> u64 {
-    let (states, edges) = (graph.states(), graph.transitions());
-    let of_choices = graph.choices.as_ref().map_or(0, |_| 4 * edges);
-    // Words of each state; offsets and sources of the transposed graph; counters.
-    32 * states + 8 * (states + 1) + 4 * edges + of_choices + 256
+/// Bytes that an engine takes of a machine's memory, which cuts edges into such pieces: beside the graph itself, if that is in it
+/// anyway.
+pub fn bytes_beside(graph: &Graph, piece: u64) -> u64 {
+    let of_choices = graph.choices.as_ref().map_or(0, |_| 4 * graph.transitions());
+    bytes_of_work(graph.states(), graph.transitions(), piece) + of_choices
+}
+
+/// The same of so many states and transitions without choices.
+pub fn bytes_of_work(states: u64, edges: u64, piece: u64) -> u64 {
+    // Words of each state, and one more of a queue; offsets and sources of the transposed graph; pieces; counters.
+    32 * states + 8 + 8 * (states + 1) + 4 * edges + 16 * piece_room(edges, piece) + 256
+}
+
+/// Pieces of states of more edges than one has, at most: either way, of each state once.
+fn piece_room(edges: u64, piece: u64) -> u64 {
+    4 * (edges / piece)
 }
 
 impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
@@ -130,7 +186,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
     /// There is no memory for it; the error has the numbers.
     pub fn new(machine: &'m M, graph: &'g Graph, settings: Settings) -> Result<Self> {
         let (states, edges) = (graph.states(), graph.transitions());
-        let (needed, free) = (machine.bytes_to_share(graph) + bytes_beside(graph), machine.free()?);
+        let (needed, free) = (machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece()), machine.free()?);
         ensure!(
             needed <= free,
             "{states} states, {} choices and {edges} transitions need {}, but {} are free",
@@ -153,28 +209,58 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             work.ranks = machine.address(&ranks);
             shared.push(ranks);
         }
+        Self::over(machine, Some(graph), settings, work, shared)
+    }
+
+    /// Memory for the work on a graph that the machine has.
+    pub(super) fn over(
+        machine: &'m M,
+        graph: Option<&'g Graph>,
+        settings: Settings,
+        mut work: Work,
+        of_graph: Vec<M::Buffer>,
+    ) -> Result<Self> {
+        let Work { states, edges, .. } = work;
+        (work.piece, work.piece_room) = (machine.piece(), piece_room(edges, machine.piece()));
+        (work.most_levels, work.narrow, work.sweep_from) = (LEVELS_A_LAUNCH, machine.narrow(), u64::MAX);
         let allocate = |bytes: u64, address: &mut u64| {
             let buffer = machine.allocate(bytes)?;
             *address = machine.address(&buffer);
             anyhow::Ok(buffer)
         };
-        let [mut left, mut right] = [0; 2];
+        let [mut queues, mut pieces] = [0; 2];
         let buffers = Buffers {
-            _graph: shared,
+            graph: of_graph,
             in_offsets: allocate(8 * (states + 1), &mut work.in_offsets)?,
             _sources: allocate(4 * edges, &mut work.sources)?,
             label: allocate(4 * states, &mut work.label)?,
-            // With one more: it holds what stands before each state, too.
-            region: allocate(8 * (states + 1), &mut work.region)?,
+            known: allocate(8 * states, &mut work.known)?,
             first: allocate(4 * states, &mut work.first)?,
             second: allocate(4 * states, &mut work.second)?,
-            mark: allocate(4 * states, &mut work.mark)?,
-            _queues: [allocate(4 * states, &mut left)?, allocate(4 * states, &mut right)?],
+            ballot: allocate(4 * states, &mut work.ballot)?,
+            // Two, and one word more: while both are empty they hold what stands before each state.
+            queues: allocate(8 * (states + 1), &mut queues)?,
+            _pieces: allocate(16 * work.piece_room, &mut pieces)?,
             progress: allocate(size_of::<Progress>() as u64, &mut work.progress)?,
-            sums: allocate(8 * machine.blocks(), &mut work.sums)?,
+            _sums: allocate(8 * machine.blocks(), &mut work.sums)?,
         };
-        work.queue = [left, right];
-        Ok(Self { machine, graph, settings, buffers, work, is_transposed: false, part: None, ends: None, done: Done::default() })
+        work.queue = [queues, queues + 4 * states];
+        work.pieces = [pieces, pieces + 8 * work.piece_room];
+        machine.fill(&buffers.progress, size_of::<Progress>() as u64, 0)?;
+        Ok(Self {
+            machine,
+            graph,
+            settings,
+            buffers,
+            work,
+            is_transposed: false,
+            part: None,
+            ends: None,
+            launches: Cell::new(0),
+            waits: Cell::new(0),
+            levels_before: 0,
+            done: Done::default(),
+        })
     }
 
     /// Finds the strongly connected components.
@@ -193,19 +279,19 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         self.read_all(&self.buffers.label, self.work.states)
     }
 
-    /// The same of any graph in the machine's memory that is not larger; labels stay there. `transpose` is called unless one
-    /// thread does all.
-    pub(super) fn decompose(&mut self, work: &Work, transpose: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    /// The same of any graph in the machine's memory that is not larger; labels stay there. `prepare` is called unless one thread
+    /// does all: it makes the transposed graph, and may give states of parts that share no component different regions.
+    pub(super) fn decompose(&mut self, work: &Work, prepare: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let Work { states, edges, .. } = *work;
         self.machine.fill(&self.buffers.label, 4 * states, 0xff)?;
-        if states <= self.settings.few {
+        if states + edges <= self.settings.few {
             self.finish(work)?;
         } else {
-            transpose(self)?;
-            self.machine.fill(&self.buffers.region, 8 * states, 0)?;
-            self.machine.fill(&self.buffers.mark, 4 * states, 0)?;
+            self.machine.fill(&self.buffers.known, 8 * states, 0)?;
+            self.begin()?;
+            prepare(self)?;
             let budget = self.settings.budget.map(|(each, least)| each.mul_f64((states + edges) as f64) + least);
-            if self.decompose_within(work, budget.map(|budget| Instant::now() + budget))?.is_err() {
+            if self.decompose_within(work, budget.map(Limit::new))?.is_err() {
                 self.finish(work)?;
             }
         }
@@ -214,12 +300,11 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         self.launch(Kernel::TakeSmallest, work)
     }
 
-    fn decompose_within(&mut self, work: &Work, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
-        self.write_progress(Progress::default())?;
-        let (mut before, mut last) = (work.states, Pivots::One);
+    fn decompose_within(&mut self, work: &Work, mut limit: Option<Limit>) -> Result<Result<(), GaveUp>> {
+        let mut pivots = Pivots::One;
         for round in 0.. {
             let began = Instant::now();
-            let Progress { live, .. } = match self.trim(work, deadline)? {
+            let Progress { live, missed, .. } = match self.trim(work, &mut limit)? {
                 Ok(progress) => progress,
                 Err(gave_up) => return Ok(Err(gave_up)),
             };
@@ -227,106 +312,93 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             if live == 0 {
                 return Ok(Ok(()));
             }
-            if live <= self.settings.few_left || round == self.settings.most_rounds {
+            let is_late = round > 0 && limit.as_ref().is_some_and(Limit::is_over);
+            if live <= self.settings.few_left || round == self.settings.most_rounds || is_late {
                 return Ok(Err(GaveUp));
             }
-            let pivots = match last {
-                _ if round == 0 => Pivots::One,
-                Pivots::Voted | Pivots::One if (before - live) * LITTLE < before => Pivots::Coloured,
-                _ => Pivots::Voted,
+            pivots = match pivots {
+                // Of states in several regions most are not in that of one pivot.
+                _ if round == 0 && missed * MISSED_PART <= live => Pivots::One,
+                Pivots::Many if missed * MISSED_PART > live => Pivots::Coloured,
+                _ => Pivots::Many,
             };
-            before = live;
             let began = Instant::now();
-            if let Err(gave_up) = self.search(work, pivots, live, deadline)? {
+            let work = Work { round, ..*work };
+            if let Err(gave_up) = self.search(&work, pivots, live, &mut limit)? {
                 return Ok(Err(gave_up));
             }
             self.done.search += began.elapsed();
             *(if pivots == Pivots::Coloured { &mut self.done.colourings } else { &mut self.done.searches }) += 1;
-            last = pivots;
         }
         unreachable!("rounds end")
     }
 
     /// Live states and a pivot, when what is trivial is settled.
-    fn trim(&mut self, work: &Work, deadline: Option<Instant>) -> Result<Result<Progress, GaveUp>> {
+    fn trim(&mut self, work: &Work, limit: &mut Option<Limit>) -> Result<Result<Progress, GaveUp>> {
         self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
         self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
         self.launch(Kernel::CountDegrees, work)?;
         self.launch(Kernel::SeedTrim, work)?;
-        let mut progress = match self.take_levels(Kernel::Trim, work, u64::MAX, deadline)? {
-            Ok(progress) => progress,
-            Err(gave_up) => return Ok(Err(gave_up)),
-        };
-        (progress.live, progress.pivot) = (0, 0);
-        self.write_progress(progress)?;
+        if let Err(gave_up) = self.take_levels(Kernel::Trim, work, limit)? {
+            return Ok(Err(gave_up));
+        }
         self.launch(Kernel::Tally, work)?;
         Ok(Ok(self.progress()?))
     }
 
-    /// Settles the components of the pivots.
-    fn search(&mut self, work: &Work, pivots: Pivots, live: u64, deadline: Option<Instant>) -> Result<Result<(), GaveUp>> {
-        match pivots {
-            Pivots::One => self.launch(Kernel::EnterOne, work)?,
-            Pivots::Voted => {
-                self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
-                self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
-                self.launch(Kernel::Vote, work)?;
-                self.launch(Kernel::EnterParts, work)?;
-            }
-            Pivots::Coloured => {
-                self.launch(Kernel::BeginColours, work)?;
-                if let Err(gave_up) = self.take_levels(Kernel::Propagate, work, u64::MAX, deadline)? {
-                    return Ok(Err(gave_up));
-                }
-                self.launch(Kernel::EnterColours, work)?;
-            }
-        }
+    /// Settles the components of pivots.
+    fn search(&mut self, work: &Work, pivots: Pivots, live: u64, limit: &mut Option<Limit>) -> Result<Result<(), GaveUp>> {
         // So few are not worth looking at all states.
         let sweep_from = if live > 4 * SWEEP_PART { live / SWEEP_PART } else { u64::MAX };
-        if pivots != Pivots::Coloured {
-            let forwards = Work { bit: 1, ..*work };
-            if let Err(gave_up) = self.take_levels(Kernel::Search, &forwards, sweep_from, deadline)? {
+        // What each way begins with, and what goes it.
+        let (first, second, close) = match pivots {
+            Pivots::One => ((Kernel::EnterOne, Kernel::Search), (Kernel::EnterOne, Kernel::Search), Kernel::CloseOne),
+            Pivots::Many => ((Kernel::EnterPivots, Kernel::Spread), (Kernel::EnterPivots, Kernel::Spread), Kernel::ClosePivots),
+            Pivots::Coloured => {
+                ((Kernel::BeginColours, Kernel::Propagate), (Kernel::EnterColours, Kernel::Search), Kernel::CloseColours)
+            }
+        };
+        if pivots == Pivots::Many {
+            self.machine.fill(&self.buffers.ballot, 4 * work.states, 0)?;
+            self.launch(Kernel::Elect, work)?;
+        }
+        for ((enter, go), work) in [(first, Work { bit: 1, ..*work }), (second, Work { bit: 2, ..work.backwards() })] {
+            self.launch(enter, &work)?;
+            let work = Work { sweep_from: if go == Kernel::Search { sweep_from } else { u64::MAX }, ..work };
+            if let Err(gave_up) = self.take_levels(go, &work, limit)? {
                 return Ok(Err(gave_up));
             }
         }
-        let backwards = Work { bit: 2, ..work.backwards() };
-        self.launch(Kernel::EnterAgain, &backwards)?;
-        if let Err(gave_up) = self.take_levels(Kernel::Search, &backwards, sweep_from, deadline)? {
-            return Ok(Err(gave_up));
-        }
-        self.launch(Kernel::CloseRegions, work)?;
+        self.launch(close, work)?;
         Ok(Ok(()))
     }
 
     /// Runs a kernel until its queue is empty.
     pub(super) fn run_levels(&mut self, kernel: Kernel, work: &Work) -> Result<()> {
-        match self.take_levels(kernel, work, u64::MAX, None)? {
-            Ok(_) => Ok(()),
+        match self.take_levels(kernel, work, &mut None)? {
+            Ok(()) => Ok(()),
             Err(GaveUp) => unreachable!("there is no deadline"),
         }
     }
 
-    fn take_levels(
-        &mut self,
-        kernel: Kernel,
-        work: &Work,
-        sweep_from: u64,
-        deadline: Option<Instant>,
-    ) -> Result<Result<Progress, GaveUp>> {
-        let mut progress = self.progress()?;
-        let before = progress.levels;
-        (progress.narrow, progress.sweep_from) = (self.machine.narrow(), sweep_from);
-        while progress.counts != [0, 0] {
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+    fn take_levels(&mut self, kernel: Kernel, work: &Work, limit: &mut Option<Limit>) -> Result<Result<(), GaveUp>> {
+        loop {
+            let (began, levels, edges) = (Instant::now(), self.done.levels, self.done.edges);
+            self.launch(kernel, work)?;
+            let progress = self.progress()?;
+            let next = progress.next();
+            (self.done.levels, self.done.edges) = (self.levels_before + next.done, progress.edges);
+            if next.count + next.pieces == 0 {
+                return Ok(Ok(()));
+            }
+            let Some(limit) = limit else { continue };
+            if self.done.edges - edges < (self.done.levels - levels) * NARROW_EDGES {
+                limit.narrow = limit.narrow.saturating_sub(began.elapsed());
+            }
+            if limit.is_over() {
                 return Ok(Err(GaveUp));
             }
-            progress.most_levels = progress.levels + LEVELS_A_LAUNCH;
-            self.write_progress(progress)?;
-            self.launch(kernel, work)?;
-            progress = self.progress()?;
         }
-        self.done.levels += progress.levels - before;
-        Ok(Ok(progress))
     }
 
     /// Does what is left by Tarjan's algorithm.
@@ -334,10 +406,15 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         let began = Instant::now();
         let mut labels: Vec<u32> = self.read_all(&self.buffers.label, work.states)?;
         let is_whole = work.offsets == self.work.offsets;
-        // Of the graph of all states the host has the rows.
+        // Of the graph of all states the host may have the rows.
         let (offsets, targets): (Vec<u64>, Vec<u32>);
-        let (offsets, targets): (&[u64], &[u32]) = if is_whole {
-            (&self.graph.offsets, &self.graph.targets)
+        let (offsets, targets): (&[u64], &[u32]) = if let Some(graph) = self.graph.filter(|_| is_whole) {
+            (&graph.offsets, &graph.targets)
+        } else if is_whole {
+            let [of_offsets, of_targets] = &self.buffers.graph[..] else { bail!("a graph has offsets and targets") };
+            offsets = self.read_all(of_offsets, work.states + 1)?;
+            targets = self.read_all(of_targets, work.edges)?;
+            (&offsets, &targets)
         } else {
             let part = self.part.as_ref().context("only whole graphs and parts are decomposed")?;
             offsets = self.read_all(&part.offsets, work.states + 1)?;
@@ -394,37 +471,45 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         self.launch(Kernel::ScatterIn, work)
     }
 
-    /// Puts what stands before each of some numbers in its place. Gives the sum of all.
-    pub(super) fn scan(&mut self, work: &Work, scanned: u64, count: u64) -> Result<u64> {
-        let work = Work { scanned, scanned_count: count, ..*work };
-        self.launch(Kernel::SumParts, &work)?;
-        let mut sums: Vec<u64> = self.read_all(&self.buffers.sums, self.machine.blocks())?;
-        let mut total = 0;
-        for sum in &mut sums {
-            total += std::mem::replace(sum, total);
-        }
-        self.machine.write(&self.buffers.sums, 0, cast_slice(&sums))?;
-        self.launch(Kernel::ScanParts, &work)?;
-        Ok(total)
+    /// Puts what stands before each of some numbers in its place.
+    pub(super) fn scan(&self, work: &Work, scanned: u64, count: u64) -> Result<()> {
+        self.launch(Kernel::Scan, &Work { scanned, scanned_count: count, ..*work })
+    }
+
+    /// The same, and gives the sum of all.
+    pub(super) fn scan_to_total(&self, work: &Work, scanned: u64, count: u64) -> Result<u64> {
+        self.scan(work, scanned, count)?;
+        Ok(self.progress()?.total)
     }
 
     pub(super) fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
+        self.launches.set(self.launches.get() + 1);
         // SAFETY: all addresses are of buffers of this engine, or of its end components, which live until the next one is
         // launched and have the sizes that `Work` says; the host uses them only by calls of the machine.
         unsafe { self.machine.launch(kernel, work) }.with_context(|| format!("kernel {kernel:?}"))
     }
 
-    fn progress(&self) -> Result<Progress> {
+    pub(super) fn progress(&self) -> Result<Progress> {
+        self.waits.set(self.waits.get() + 1);
         let mut progress = Progress::zeroed();
         self.machine.read(&self.buffers.progress, bytemuck::bytes_of_mut(&mut progress))?;
         Ok(progress)
     }
 
-    pub(super) fn write_progress(&self, progress: Progress) -> Result<()> {
-        self.machine.write(&self.buffers.progress, 0, bytes_of(&progress))
+    /// Empties queues, and sets all counters to 0 but that of edges.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        self.levels_before = self.done.levels;
+        self.machine.fill(&self.buffers.progress, offset_of!(Progress, edges) as u64, 0)
+    }
+
+    /// What was done until now.
+    pub fn done(&self) -> Result<Done> {
+        let Progress { edges, .. } = self.progress()?;
+        Ok(Done { launches: self.launches.get(), waits: self.waits.get() - 1, edges, ..self.done })
     }
 
     pub(super) fn read_all<T: Pod>(&self, buffer: &M::Buffer, count: u64) -> Result<Vec<T>> {
+        self.waits.set(self.waits.get() + 1);
         let mut all = vec![T::zeroed(); count as usize];
         self.machine.read(buffer, cast_slice_mut(&mut all))?;
         Ok(all)

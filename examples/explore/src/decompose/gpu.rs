@@ -28,6 +28,7 @@ pub fn source() -> String {
         include_str!("work.cuh"),
         include_str!("components.cuh"),
         include_str!("end_components.cuh"),
+        include_str!("paths.cuh"),
         include_str!("kernels.cuh"),
         include_str!("kernels.cu"),
     ]
@@ -54,7 +55,17 @@ impl Gpu {
     /// The device is no GPU, NVRTC is not found or does not take the text, or the driver fails.
     pub fn new(device: &Device, bytes: Option<u64>) -> Result<Self> {
         let context = device.cuda_context().context("the device is not a GPU")?;
-        let stream = context.new_stream()?;
+        Self::on(device, context.new_stream()?, bytes)
+    }
+
+    /// The same, with all work on a stream on which other work of the caller's comes before and after it.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`new`](Self::new).
+    pub fn on(device: &Device, stream: Arc<CudaStream>, bytes: Option<u64>) -> Result<Self> {
+        let context = stream.context().clone();
+        context.bind_to_thread()?;
         // Whatever is compiled for a GPU is compiled beside a table's kernels: the smallest table.
         let table = BucketTable::new(device, 1, 1)?;
         let module = table.compile("decompose.cu", &source())?;
@@ -140,6 +151,10 @@ impl<'g> Machine<'g> for Gpu {
 
     fn narrow(&self) -> u64 {
         THREADS.into()
+    }
+
+    fn piece(&self) -> u64 {
+        2 * u64::from(THREADS)
     }
 
     fn free(&self) -> Result<u64> {

@@ -21,7 +21,7 @@ T add(T* at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); 
 template <class T>
 T bit_or(T* at, T value) { return __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
 template <class T>
-T exchange(T* at, T value) { return __atomic_exchange_n(at, value, __ATOMIC_RELAXED); }
+T bit_and(T* at, T value) { return __atomic_fetch_and(at, value, __ATOMIC_RELAXED); }
 template <class T>
 T compare_and_swap(T* at, T expected, T value)
 {
@@ -44,39 +44,42 @@ T minimum(T* at, T value)
 }
 inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-// Those who wait for a number to change, and who changes it. Whoever has waited for long sleeps: there may be other work for this
-// machine. All sleep in one place, and look for their own number when anybody is woken.
+template <class T>
+T add_one(T* at) { return add(at, T{1}); }
+template <class T>
+T add_alike(T* at) { return add(at, T{1}); }
+inline void prefetch(const void*) {}
+
+// Those who wait until a number has grown, and who was the last to let it. Whoever has waited for long sleeps: there may be other
+// work for this machine. All sleep in one place, and look for their own number when anybody is woken.
 inline std::mutex sleeping;
 inline std::condition_variable woken;
-inline void wait_while(const unsigned* at, unsigned value)
+inline void wait_for(const unsigned long long* at, unsigned long long value)
 {
     for (unsigned tries = 0; tries < 2000; ++tries)
-        if (load(at) != value) return;
+        if (load(at) >= value) return;
     std::unique_lock<std::mutex> lock(sleeping);
-    woken.wait(lock, [&] { return load(at) != value; });
+    woken.wait(lock, [&] { return load(at) >= value; });
 }
-inline void wake(unsigned* at, unsigned value)
+inline void rouse()
 {
-    {
-        std::lock_guard<std::mutex> lock(sleeping);
-        store(at, value);
-    }
+    // Who has looked, and not slept yet, holds the lock.
+    std::lock_guard<std::mutex> lock(sleeping);
     woken.notify_all();
 }
 
 struct Shared;
 
-// Where the threads of a block meet.
-struct Room {
-    unsigned arrived, generation;
-};
-
 struct Block {
-    static constexpr unsigned tiles = 64;
+    static constexpr unsigned tiles = 64, least_tile = 64;
     Shared* shared;
-    Room* room;
+    unsigned long long* arrived;  // threads of the block that came to meet
     unsigned long long index_, count_;
     unsigned thread_, threads_;
+    unsigned long long next;        // where what is appended goes
+    unsigned long long looked = 0;  // edges
+    unsigned side = 0;              // of the states that the block keeps
+    bool keeps = false;             // whether it does
 
     unsigned thread() const { return thread_; }
     unsigned threads() const { return threads_; }
@@ -85,32 +88,48 @@ struct Block {
     void sync() const
     {
         if (threads_ == 1) return;
-        const unsigned generation = load(&room->generation);
         fence();
-        if (add(&room->arrived, 1u) + 1 == threads_) {
-            store(&room->arrived, 0u);
-            fence();
-            wake(&room->generation, generation + 1);
-        } else {
-            wait_while(&room->generation, generation);
-        }
+        const unsigned long long ticket = add(arrived, 1ull), all = (ticket / threads_ + 1) * threads_;
+        if (ticket + 1 == all) rouse();
+        else wait_for(arrived, all);
         fence();
     }
+    // Sum of the values of the threads before this one; `total` is of all. All threads of the block call it, and come together.
+    unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 
 }  // namespace decompose
 
 #include "work.cuh"
 
+namespace decompose {
+
+inline u64 Block::sum_before(u64 value, u64& total) const
+{
+    sync();  // what was there has been read
+    shared->sums[thread_] = value;
+    sync();
+    u64 before = 0;
+    total = 0;
+    for (u32 other = 0; other < threads_; ++other) {
+        if (other == thread_) before = total;
+        total += shared->sums[other];
+    }
+    return before;
+}
+
+}  // namespace decompose
+
 #include "components.cuh"
 #include "end_components.cuh"
+#include "paths.cuh"
 #include "kernels.cuh"
 
 namespace {
 
 // What a block has to itself, made of zeros by the caller.
 struct Team {
-    decompose::Room room;
+    unsigned long long arrived;
     decompose::Shared shared;
 };
 
@@ -120,7 +139,7 @@ using Kernel = void (*)(const decompose::Work&, decompose::Block&);
 constexpr Kernel kernels[] = {DECOMPOSE_KERNELS(DECOMPOSE_KERNEL)};
 
 static_assert(sizeof(void*) == 8, "addresses are 64-bit words in machine.rs");
-static_assert(sizeof(decompose::Progress) == 11 * 8 && sizeof(decompose::Work) == 30 * 8, "machine.rs has the same");
+static_assert(sizeof(decompose::Progress) == 19 * 8 && sizeof(decompose::Work) == 41 * 8, "machine.rs has the same");
 
 }  // namespace
 
@@ -135,8 +154,10 @@ void decompose_run(unsigned long long kernel, const decompose::Work* work, void*
                    unsigned long long count, unsigned thread, unsigned threads)
 {
     Team* const own = static_cast<Team*>(team);
-    decompose::Block block{&own->shared, &own->room, index, count, thread, threads};
+    const unsigned long long next = decompose::load(&work->progress->step) + 1;
+    decompose::Block block{&own->shared, &own->arrived, index, count, thread, threads, next};
     kernels[kernel](*work, block);
+    if (thread == 0) decompose::add(&work->progress->edges, block.looked);
 }
 
 }  // extern "C"

@@ -9,22 +9,23 @@ use bytemuck::{Pod, Zeroable};
 #[repr(usize)]
 pub enum Kernel {
     CountIn,
-    SumParts,
-    ScanParts,
+    Scan,
     ScatterIn,
     CountDegrees,
     SeedTrim,
     Trim,
     Tally,
     EnterOne,
-    Vote,
-    EnterParts,
-    EnterAgain,
     Search,
-    CloseRegions,
+    CloseOne,
+    Elect,
+    EnterPivots,
+    Spread,
+    ClosePivots,
     BeginColours,
     Propagate,
     EnterColours,
+    CloseColours,
     FindSmallest,
     TakeSmallest,
     BeginChoices,
@@ -33,30 +34,37 @@ pub enum Kernel {
     FlagMembers,
     CollectMembers,
     WriteEdges,
+    TakeRegions,
     TakeComponents,
     LeaveOut,
+    CountPairs,
+    ScatterPairs,
+    MarkComponents,
+    FindPath,
+    FollowPath,
 }
 
 impl Kernel {
     /// All, in their order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 34] = [
         Self::CountIn,
-        Self::SumParts,
-        Self::ScanParts,
+        Self::Scan,
         Self::ScatterIn,
         Self::CountDegrees,
         Self::SeedTrim,
         Self::Trim,
         Self::Tally,
         Self::EnterOne,
-        Self::Vote,
-        Self::EnterParts,
-        Self::EnterAgain,
         Self::Search,
-        Self::CloseRegions,
+        Self::CloseOne,
+        Self::Elect,
+        Self::EnterPivots,
+        Self::Spread,
+        Self::ClosePivots,
         Self::BeginColours,
         Self::Propagate,
         Self::EnterColours,
+        Self::CloseColours,
         Self::FindSmallest,
         Self::TakeSmallest,
         Self::BeginChoices,
@@ -65,8 +73,14 @@ impl Kernel {
         Self::FlagMembers,
         Self::CollectMembers,
         Self::WriteEdges,
+        Self::TakeRegions,
         Self::TakeComponents,
         Self::LeaveOut,
+        Self::CountPairs,
+        Self::ScatterPairs,
+        Self::MarkComponents,
+        Self::FindPath,
+        Self::FollowPath,
     ];
 
     /// As kernels.cuh has it.
@@ -74,22 +88,23 @@ impl Kernel {
     pub fn name(self) -> &'static str {
         match self {
             Self::CountIn => "count_in",
-            Self::SumParts => "sum_parts",
-            Self::ScanParts => "scan_parts",
+            Self::Scan => "scan",
             Self::ScatterIn => "scatter_in",
             Self::CountDegrees => "count_degrees",
             Self::SeedTrim => "seed_trim",
             Self::Trim => "trim",
             Self::Tally => "tally",
             Self::EnterOne => "enter_one",
-            Self::Vote => "vote",
-            Self::EnterParts => "enter_parts",
-            Self::EnterAgain => "enter_again",
             Self::Search => "search",
-            Self::CloseRegions => "close_regions",
+            Self::CloseOne => "close_one",
+            Self::Elect => "elect",
+            Self::EnterPivots => "enter_pivots",
+            Self::Spread => "spread",
+            Self::ClosePivots => "close_pivots",
             Self::BeginColours => "begin_colours",
             Self::Propagate => "propagate",
             Self::EnterColours => "enter_colours",
+            Self::CloseColours => "close_colours",
             Self::FindSmallest => "find_smallest",
             Self::TakeSmallest => "take_smallest",
             Self::BeginChoices => "begin_choices",
@@ -98,33 +113,61 @@ impl Kernel {
             Self::FlagMembers => "flag_members",
             Self::CollectMembers => "collect_members",
             Self::WriteEdges => "write_edges",
+            Self::TakeRegions => "take_regions",
             Self::TakeComponents => "take_components",
             Self::LeaveOut => "leave_out",
+            Self::CountPairs => "count_pairs",
+            Self::ScatterPairs => "scatter_pairs",
+            Self::MarkComponents => "mark_components",
+            Self::FindPath => "find_path",
+            Self::FollowPath => "follow_path",
         }
     }
 
     /// Whether its blocks meet, so that all must be under way at the same time.
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "threads of a CPU are all under way"))]
     pub fn meets(self) -> bool {
-        matches!(self, Self::Trim | Self::Search | Self::Propagate | Self::Cascade)
+        match self {
+            Self::Trim | Self::Search | Self::Spread | Self::Propagate | Self::Cascade | Self::FindPath => true,
+            // Between sums of parts and those before each.
+            Self::Scan => true,
+            // Before the pieces of heavy states.
+            Self::ScatterIn | Self::CountDegrees | Self::RemoveLeaving | Self::CollectMembers | Self::WriteEdges => true,
+            Self::MarkComponents => true,
+            _ => false,
+        }
     }
+}
+
+/// `decompose::Level` in work.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Level {
+    pub count: u64,
+    pub pieces: u64,
+    pub done: u64,
+    pub unused: u64,
 }
 
 /// `decompose::Progress` in work.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Progress {
-    pub counts: [u64; 2],
-    pub which: u64,
-    pub levels: u64,
-    pub most_levels: u64,
-    pub narrow: u64,
-    pub sweep_from: u64,
-    pub plan: u64,
+    pub levels: [Level; 3],
+    pub step: u64,
     pub pivot: u64,
     pub live: u64,
-    pub arrived: u32,
-    pub generation: u32,
+    pub missed: u64,
+    pub total: u64,
+    pub arrived: u64,
+    pub edges: u64,
+}
+
+impl Progress {
+    /// The level that the next kernel begins with.
+    pub fn next(&self) -> Level {
+        self.levels[(self.step + 1) as usize % 3]
+    }
 }
 
 /// `decompose::Work` in work.cuh: addresses in the machine's memory.
@@ -138,13 +181,20 @@ pub struct Work {
     pub in_offsets: u64,
     pub sources: u64,
     pub label: u64,
-    pub region: u64,
+    pub known: u64,
     pub first: u64,
     pub second: u64,
-    pub mark: u64,
+    pub ballot: u64,
     pub queue: [u64; 2],
+    pub pieces: [u64; 2],
+    pub piece_room: u64,
+    pub piece: u64,
     pub progress: u64,
+    pub most_levels: u64,
+    pub narrow: u64,
+    pub sweep_from: u64,
     pub bit: u64,
+    pub round: u64,
     pub sums: u64,
     pub scanned: u64,
     pub scanned_count: u64,
@@ -160,6 +210,9 @@ pub struct Work {
     pub members: u64,
     pub sub_offsets: u64,
     pub sub_targets: u64,
+    pub pairs: u64,
+    pub kinds: u64,
+    pub from: u64,
 }
 
 impl Work {
@@ -217,6 +270,9 @@ pub trait Machine<'g> {
 
     /// States of a level that one block does alone.
     fn narrow(&self) -> u64;
+
+    /// Edges of a piece, and of a state that a block takes by itself, at most.
+    fn piece(&self) -> u64;
 
     /// Bytes that may still be allocated.
     fn free(&self) -> Result<u64>;

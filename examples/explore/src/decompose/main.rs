@@ -17,6 +17,8 @@ mod machine;
 mod npz;
 mod options;
 mod partition;
+#[allow(dead_code, reason = "of the model checker, which is another program of this package")]
+mod paths;
 mod read;
 mod report;
 #[cfg(all(test, feature = "cpu"))]
@@ -54,7 +56,9 @@ mod tarjan;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
-use engine::{Done, Engine, MOST_ROUNDS, Settings};
+#[cfg(feature = "cuda")]
+use engine::BUDGET;
+use engine::{Done, Engine, FEW, MOST_ROUNDS, Settings};
 use graph::Graph;
 use machine::Machine;
 use npy_writer::npy_header;
@@ -72,14 +76,9 @@ use warpset::Device;
 /// Tarjan's algorithm.
 const ENOUGH_THREADS: usize = 8;
 
-/// So few states are done by one thread of a CPU sooner than by several, or by a GPU. On a GPU what is left is no reason: labels
-/// of all states would go to the host and back.
-const FEW: u64 = 1 << 12;
-
-/// Time of a GPU for each state and transition, and in any case, before what is left is done by Tarjan's algorithm: what that
-/// takes for all of a graph, where it is fast, so that a graph that needs too many levels takes about twice as long by a GPU.
-#[cfg(feature = "cuda")]
-const BUDGET: (Duration, Duration) = (Duration::from_nanos(5), Duration::from_millis(3));
+/// So few states that are left of a larger graph are done by one thread, too, on a CPU.
+#[cfg(feature = "cpu")]
+const FEW_LEFT: u64 = 1 << 12;
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, program::sentence)
@@ -156,7 +155,8 @@ fn on_gpu(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Option
     let machine = gpu::Gpu::new(device, options.memory)?;
     time.device += began.elapsed();
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    on_machine(graph, &machine, Settings { few, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) }, time)
+    let budget = (options.algorithm == Algorithm::Auto).then_some(BUDGET);
+    on_machine(graph, &machine, Settings { few, few_left: 0, most_rounds: MOST_ROUNDS, budget }, time)
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -170,7 +170,7 @@ fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
     // Of many components one thread makes shorter work than some.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
-    on_machine(graph, &machine, Settings { few, few_left: FEW, most_rounds, budget: None }, time)
+    on_machine(graph, &machine, Settings { few, few_left: FEW_LEFT, most_rounds, budget: None }, time)
 }
 
 #[cfg(not(feature = "cpu"))]
@@ -194,7 +194,7 @@ fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Setti
     let began = Instant::now();
     let end_labels = engine.end_labels(&labels)?;
     time.results += began.elapsed();
-    Ok(Found { labels, end_labels, rounds, done: engine.done, time })
+    Ok(Found { labels, end_labels, rounds, done: engine.done()?, time })
 }
 
 /// How long Tarjan's algorithm takes on one thread; an error if it finds other components.

@@ -21,28 +21,55 @@ DECOMPOSE_FN T minimum(T* at, T value) { return atomicMin(at, value); }
 template <class T>
 DECOMPOSE_FN T bit_or(T* at, T value) { return atomicOr(at, value); }
 template <class T>
-DECOMPOSE_FN T exchange(T* at, T value) { return atomicExch(at, value); }
+DECOMPOSE_FN T bit_and(T* at, T value) { return atomicAnd(at, value); }
 template <class T>
 DECOMPOSE_FN T compare_and_swap(T* at, T expected, T value) { return atomicCAS(at, expected, value); }
 DECOMPOSE_FN void fence() { __threadfence(); }
-// Those who wait for a number to change, and who changes it.
-DECOMPOSE_FN void wait_while(const unsigned* at, unsigned value)
+// Adds 1 for each thread that is under way here together, all for the same number; one of a warp does so for all.
+template <class T>
+DECOMPOSE_FN T add_one(T* at)
 {
-    while (load(at) == value) __nanosleep(20);
+    const unsigned here = __activemask(), lane = threadIdx.x % 32, first = __ffs(here) - 1;
+    T before = 0;
+    if (lane == first) before = atomicAdd(at, static_cast<T>(__popc(here)));
+    return __shfl_sync(here, before, first) + __popc(here & ((1u << lane) - 1));
 }
-DECOMPOSE_FN void wake(unsigned* at, unsigned value) { store(at, value); }
+// The same of numbers that may differ: who adds to the same one does so at once.
+template <class T>
+DECOMPOSE_FN T add_alike(T* at)
+{
+    const unsigned here = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(at));
+    const unsigned lane = threadIdx.x % 32, first = __ffs(here) - 1;
+    T before = 0;
+    if (lane == first) before = atomicAdd(at, static_cast<T>(__popc(here)));
+    return __shfl_sync(here, before, first) + __popc(here & ((1u << lane) - 1));
+}
+// Says that a word will be read soon.
+DECOMPOSE_FN void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+// Those who wait until a number has grown, and who was the last to let it.
+DECOMPOSE_FN void wait_for(const unsigned long long* at, unsigned long long value)
+{
+    while (load(at) < value) {}
+}
+DECOMPOSE_FN void rouse() {}
 
 struct Shared;
 
 struct Block {
-    static constexpr unsigned tiles = 1;
+    static constexpr unsigned tiles = 1, least_tile = 32;
     Shared* shared;
+    unsigned long long next;  // where what is appended goes
+    unsigned long long looked = 0;  // edges
+    unsigned side = 0;  // of the states that the block keeps
+    bool keeps = false;  // whether it does
 
     DECOMPOSE_FN unsigned thread() const { return threadIdx.x; }
     DECOMPOSE_FN unsigned threads() const { return blockDim.x; }
     DECOMPOSE_FN unsigned long long index() const { return blockIdx.x; }
     DECOMPOSE_FN unsigned long long count() const { return gridDim.x; }
     DECOMPOSE_FN void sync() const { __syncthreads(); }
+    // Sum of the values of the threads before this one; `total` is of all. All threads of the block call it, and come together.
+    DECOMPOSE_FN unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 
 }  // namespace decompose

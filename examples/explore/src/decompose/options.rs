@@ -49,9 +49,10 @@ pub struct Options {
     #[arg(long, default_value = "best")]
     pub device: DeviceChoice,
 
-    /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, searches both ways and colours;
-    /// `tarjan`, by Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU; on a CPU of 8 threads or more,
-    /// these trim and search once, and the rest is Tarjan's algorithm; so is all on a CPU of less.
+    /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, pivots and colours; `tarjan`, by
+    /// Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, for a time that the graph's size bounds, after
+    /// which the rest is Tarjan's algorithm; on a CPU of 8 threads or more, these trim and search once, and the rest is Tarjan's
+    /// algorithm; so is all on a CPU of less.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 

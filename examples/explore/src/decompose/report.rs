@@ -73,6 +73,9 @@ impl Report<'_> {
         object["work"]["rounds_of_searches"] = json!(done.searches);
         object["work"]["rounds_of_colours"] = json!(done.colourings);
         object["work"]["levels"] = json!(done.levels);
+        object["work"]["launches"] = json!(done.launches);
+        object["work"]["waits"] = json!(done.waits);
+        object["work"]["edges"] = json!(done.edges);
         object["work"]["states_by_one_thread"] = json!(done.by_one_thread);
         object["tarjan_seconds"] = json!(self.tarjan.map(|time| time.as_secs_f64()));
         object["exit_code"] = json!(0);
@@ -140,11 +143,13 @@ impl Report<'_> {
         row(
             "rounds",
             format!(
-                "{} decompositions, {} rounds of searches, {} of colours, {} levels; {} states by one thread",
+                "{} decompositions, {} rounds of searches, {} of colours, {} levels in {} launches, {} edges; {} states by one thread",
                 self.rounds,
                 done.searches,
                 done.colourings,
                 count(done.levels),
+                count(done.launches),
+                count(done.edges),
                 count(done.by_one_thread)
             ),
         );

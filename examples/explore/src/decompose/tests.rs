@@ -7,13 +7,27 @@ use crate::graph::Graph;
 use crate::lines::number;
 use crate::machine::Machine;
 use crate::partition::{NONE, smallest_states};
+use crate::paths::{Goal, HAS_CYCLE, Paths, TARGET};
 use crate::{npz, read, tarjan, tra};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::time::Duration;
 
-const SHAPES: [&str; 12] =
-    ["random", "sparse", "chain", "cycle", "star", "grid", "torus", "planted", "power law", "clique", "loops", "empty"];
+const SHAPES: [&str; 13] = [
+    "random",
+    "sparse",
+    "chain",
+    "cycle",
+    "star",
+    "grid",
+    "torus",
+    "planted",
+    "power law",
+    "islands",
+    "clique",
+    "loops",
+    "empty",
+];
 
 /// The xorshift of Marsaglia, 2003.
 struct Random(u64);
@@ -61,6 +75,8 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
                 first += length;
             }
         }
+        // Components that do not reach each other: more than a round has pivots for.
+        "islands" => edges.extend((0..size).map(|at| (at, if at % 3 == 2 { at - 2 } else { (at + 1).min(size - 1) }))),
         "clique" => {
             states = size.min(40);
             edges.extend((0..states).flat_map(|from| (0..states).map(move |to| (from, to))));
@@ -131,8 +147,8 @@ fn slow_end_components(graph: &Graph) -> Vec<u32> {
 }
 
 fn machines() -> Vec<Cpu> {
-    [(1, 1, 256), (2, 1, 4), (2, 2, 0), (1, 3, 16)]
-        .map(|(blocks, threads, narrow)| Cpu::of_blocks(blocks, threads, narrow).unwrap())
+    [(1, 1, 256, 64), (2, 1, 4, 8), (2, 2, 0, 1), (1, 3, 16, 5)]
+        .map(|(blocks, threads, narrow, piece)| Cpu::of_blocks(blocks, threads, narrow, piece).unwrap())
         .into()
 }
 
@@ -191,6 +207,17 @@ fn every_shape_is_decomposed_by_every_machine() {
     }
 }
 
+/// Levels of more states than a block keeps to itself, and states of more edges than a piece has.
+#[test]
+fn every_shape_is_decomposed_where_levels_are_wide() {
+    let cpu = Cpu::of_blocks(2, 1, 256, 64).unwrap();
+    for (number, name) in SHAPES.into_iter().enumerate() {
+        let mut random = Random(number as u64 + 501);
+        let (states, edges) = shape(name, 5_000, &mut random);
+        check_components(&cpu, &graph(states, &edges), BY_KERNELS);
+    }
+}
+
 /// Chains and components that fall apart one after another, which take as many levels, or decompositions, as they have parts.
 #[test]
 fn long_ways_are_gone_to_their_end() {
@@ -204,7 +231,7 @@ fn long_ways_are_gone_to_their_end() {
 /// Cycles of two states in one component, of which one after another falls off: each takes a decomposition of its own.
 #[test]
 fn end_components_that_fall_off_take_a_round_each() {
-    const COUNT: u32 = 40;
+    const COUNT: u32 = 24;
     // By number: two states of the cycle, its exit and its return to the one before.
     let mut choices: Vec<Vec<Vec<u32>>> = Vec::new();
     for at in (0..COUNT).map(|number| 4 * number) {
@@ -243,7 +270,7 @@ fn what_is_left_is_done_by_tarjan() {
     let little =
         Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::from_nanos(20), Duration::ZERO)) };
     let few = Settings { few: 60, few_left: 60, most_rounds: MOST_ROUNDS, budget: None };
-    let cpu = Cpu::of_blocks(2, 2, 16).unwrap();
+    let cpu = Cpu::of_blocks(2, 2, 16, 8).unwrap();
     for (number, name) in SHAPES.into_iter().enumerate() {
         let mut random = Random(number as u64 + 77);
         let (states, edges) = shape(name, 120, &mut random);
@@ -262,7 +289,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     assert!(error.contains("1000 states, 1 choices and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
     // The same of the arrays for end components.
     let choices = single_choices(&graph);
-    let needed = crate::engine::bytes_beside(&choices);
+    let needed = crate::engine::bytes_beside(&choices, cpu.piece());
     let cpu = Cpu::new(1, Some(needed)).unwrap();
     let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
     engine.components().unwrap();
@@ -376,6 +403,105 @@ fn arrays_are_read() {
     assert!(error.contains("it is not a complete .npz file"), "{error}");
 }
 
+/// A shortest path within a component by the definition: all its states but the first.
+fn slow_path(graph: &Graph, component: &[u32], from: u32, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+    let mut reached = vec![false; component.len()];
+    let mut level = vec![from];
+    for length in 1.. {
+        let mut next = Vec::new();
+        for state in level {
+            for target in graph.successors(state as usize).iter().copied() {
+                if component[target as usize] == component[from as usize]
+                    && !std::mem::replace(&mut reached[target as usize], true)
+                {
+                    next.push(target);
+                }
+            }
+        }
+        if next.iter().any(|state| wanted(*state)) {
+            return Some(length);
+        }
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    None
+}
+
+/// The same graph as pairs in another order, with some states that are looked for: its components, and paths in them.
+fn check_paths<'g>(machine: &impl Machine<'g>, graph: &Graph, settings: Settings, random: &mut Random) {
+    let states = graph.states();
+    let mut pairs: Vec<u64> = (0..states)
+        .flat_map(|state| graph.successors(state as usize).iter().map(move |target| u64::from(*target) << 32 | state))
+        .collect();
+    (1..pairs.len()).for_each(|at| pairs.swap(at, random.below(at as u64 + 1) as usize));
+    let one_in = 1 + random.below(20);
+    let kinds: Vec<u32> = (0..states).map(|_| if random.below(one_in) == 0 { TARGET } else { 0 }).collect();
+    let [of_pairs, of_kinds]: [(&[u8], _); 2] =
+        [(bytemuck::cast_slice(&pairs), 8 * pairs.len()), (bytemuck::cast_slice(&kinds), 4 * kinds.len())];
+    let [of_pairs, of_kinds] = [of_pairs, of_kinds].map(|(data, bytes)| {
+        let buffer = machine.allocate(bytes as u64).unwrap();
+        machine.write(&buffer, 0, data).unwrap();
+        buffer
+    });
+    let mut paths = Paths::new(machine, states, (of_pairs, pairs.len() as u64), of_kinds, settings).unwrap();
+    let labels = paths.labels().unwrap();
+    let expected = by_tarjan(graph);
+    assert!(labels == expected, "components of {states} states made of pairs");
+    let found = paths.kinds().unwrap();
+    for state in 0..states as usize {
+        assert_eq!(found[state] & TARGET, kinds[state]);
+        if expected[state] == state as u32 {
+            let members = (0..states as usize).filter(|other| expected[*other] == state as u32);
+            let is_inner = |of: usize| graph.successors(of).iter().any(|to| expected[*to as usize] == state as u32);
+            let has = members.fold([false; 2], |[target, inner], of| [target || kinds[of] == TARGET, inner || is_inner(of)]);
+            assert_eq!(found[state] & HAS_CYCLE == HAS_CYCLE, has == [true; 2], "the component of {state} has {has:?}");
+        }
+    }
+    for _ in 0..8.min(states) {
+        let from = random.below(states) as u32;
+        for goal in [Goal::Target, Goal::Begin] {
+            let is_wanted = |state: u32| if goal == Goal::Target { kinds[state as usize] == TARGET } else { state == from };
+            let path = paths.shortest(from, goal).unwrap();
+            let length = slow_path(graph, &expected, from, is_wanted);
+            assert_eq!(path.as_ref().map(Vec::len), length, "from {from} of {states} to {goal:?}");
+            let Some(path) = path else { continue };
+            let mut at = from;
+            for state in &path {
+                assert!(graph.successors(at as usize).contains(state) && expected[*state as usize] == expected[from as usize]);
+                at = *state;
+            }
+            assert!(is_wanted(at));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn paths_in_components_are_shortest(
+        name in proptest::sample::select(&SHAPES[..]),
+        size in 1u64..300,
+        seed in 1u64..,
+        machine in 0usize..4,
+        few in proptest::sample::select(&[0, 1 << 12][..]),
+    ) {
+        let mut random = Random(seed);
+        let (states, edges) = shape(name, size, &mut random);
+        check_paths(&machines()[machine], &graph(states, &edges), Settings { few, ..BY_KERNELS }, &mut random);
+    }
+}
+
+/// Longer than the levels of one launch.
+#[test]
+fn long_paths_are_found_to_their_end() {
+    let cycle = graph(5000, &(0..5000).map(|at| (at, (at + 1) % 5000)).collect::<Vec<_>>());
+    let cpu = Cpu::new(2, None).unwrap();
+    check_paths(&cpu, &cycle, BY_KERNELS, &mut Random(7));
+}
+
 #[test]
 fn files_are_told_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -458,6 +584,13 @@ fn every_shape_is_decomposed_by_a_gpu() {
                 &plain,
                 Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) },
             );
+        }
+    }
+    for (number, name) in SHAPES.into_iter().enumerate() {
+        let mut random = Random(number as u64 + 1);
+        let (states, edges) = shape(name, 5_000, &mut random);
+        for few in [0, 1 << 13] {
+            check_paths(&gpu, &graph(states, &edges), Settings { few, ..BY_KERNELS }, &mut random);
         }
     }
     let error = Engine::new(&Gpu::new(&device, Some(1000)).unwrap(), &graph(1000, &[]), BY_KERNELS).err().unwrap();

@@ -1,16 +1,16 @@
 // Strongly connected components and maximal end components of a graph, by many threads: what all kernels work on, and how they
-// share it out. What each does is in components.cuh and end_components.cuh, their list in kernels.cuh. The same text is
-// compiled for GPUs (kernels.cu) and for threads of a CPU (kernels.cpp); the order of kernels is in engine.rs and
-// end_components.rs. `Work` and `Progress` are mirrored in machine.rs.
+// share it out. What each does is in components.cuh, end_components.cuh and paths.cuh, their list in kernels.cuh. The same text
+// is compiled for GPUs (kernels.cu) and for threads of a CPU (kernels.cpp); the order of kernels is in engine.rs,
+// end_components.rs and paths.rs. `Work` and `Progress` are mirrored in machine.rs.
 //
 // Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and those into it come from
 // sources[in_offsets[s] .. in_offsets[s + 1]].
 //
 // A state is live while label[s] is `none`. Two live states are still together while their regions are the same: an edge counts
-// only then. What was found settles labels; what was excluded splits regions.
+// only then. What was found settles labels, and regions when states are looked at next; what was excluded splits regions.
 //
 // All atomics are relaxed and of the whole GPU's scope. They order nothing: kernels do, and levels of a kernel, between which all
-// blocks meet; and two fences in `propagate`, which are argued for there.
+// blocks meet; and the fences of `take_mark` and `set_mark`, which are argued for there. Within a block its threads meet.
 
 namespace decompose {
 
@@ -19,20 +19,26 @@ using u64 = unsigned long long;
 
 constexpr u32 none = ~0u;
 
-struct Progress {
-    u64 counts[2];    // states in each queue; one is this level, the other the next one
-    u64 which;        // the queue of this level
-    u64 levels;       // done, of all kernels
-    u64 most_levels;  // a kernel ends when so many are done
-    u64 narrow;       // a level of so few states is done by one block
-    u64 sweep_from;   // a search takes a level of so many states by looking at all states that were not reached
-    u64 plan;         // of this level: `Plan`
-    u64 pivot;        // the best one, behind how good it is
-    u64 live;         // states, by `tally`
-    u32 arrived, generation;  // of the meetings of blocks
+// What a level has to do.
+struct Level {
+    u64 count;   // states in its queue
+    u64 pieces;  // of the edges of heavy states
+    u64 done;    // levels before it, of all kernels
+    u64 unused;
 };
 
-enum Plan : u64 { ended, alone, together, sweeping };
+// Of three levels, one is taken, one is filled meanwhile, and one is cleared to be filled next: then blocks need to meet only
+// once a level, and each makes the same plan by itself.
+struct Progress {
+    Level level[3];   // level number n is level[n % 3], its queue queue[n % 2]
+    u64 step;         // the number of the level that was taken last, by any kernel; what is appended is for the one after it
+    u64 pivot;        // the best one, behind how good it is
+    u64 live;         // states, by `tally`
+    u64 missed;       // of these, those that no pivot of theirs reaches, nor they it; at first, those in other regions than one
+    u64 total;        // of what was scanned
+    u64 arrived;      // blocks that came to meet, since all began
+    u64 edges;        // looked at, of all kernels
+};
 
 struct Work {
     u64 states, edges;
@@ -41,14 +47,20 @@ struct Work {
     u64* in_offsets;
     u32* sources;
     u32* label;
-    u64* region;
-    u32* first;      // edges into a live state while trimming; ballots; colours
-    u32* second;     // edges out of it; ballots
-    u32* mark;       // of live states, what has reached them: 1 forwards, 2 backwards; while colours go on, whether it
-                     // is in the queue; ballots of others
+    u64* known;      // the region of a state, and what has reached it in this round (`word_of`)
+    u32* first;      // edges into a live state while trimming; the pivots that reach it; its colour
+    u32* second;     // edges out of it
+    u32* ballot;     // elections of pivots
     u32* queue[2];
+    u64* pieces[2];  // of heavy states, beside the queues
+    u64 piece_room;  // how many each has room for
+    u64 piece;       // edges of a piece, and of a state that is not heavy, at most
     Progress* progress;
-    u64 bit;         // of a search: the mark it sets
+    u64 most_levels; // a kernel ends when it has done so many
+    u64 narrow;      // a level of so few states is done by one block
+    u64 sweep_from;  // a search takes a level of so many states by looking at all states that were not reached
+    u64 bit;         // of what goes forwards: 1; backwards: 2
+    u64 round;       // of elections
     u64* sums;        // of the blocks of a scan
     u64* scanned;
     u64 scanned_count;
@@ -65,66 +77,132 @@ struct Work {
     u32* members;    // of components that are decomposed again, in their order
     u64* sub_offsets;
     u32* sub_targets;
+    // Paths (paths.cuh).
+    const u64* pairs;  // transitions in any order: the number of a state, and in the upper half where it leads
+    u32* kinds;        // by state: `Kind`; of its component, by the state that is its label
+    u64 from;          // where a path begins
 };
 
-// What a block shares: the sums of its threads' numbers of edges, and whose they are.
+// States that a block keeps to itself.
+constexpr u32 local_room = 1024;
+
+// Levels that a block takes of these, before all blocks meet: when others may have work, and when none has.
+constexpr u64 local_levels = 16, local_levels_alone = 256;
+
+// What a block shares: the sums of its threads' numbers of edges, and whose they are; the level; and states that it has found.
 struct Shared {
-    u64 upto[most_threads];
+    u64 sums[most_threads];
     u64 begin[most_threads];
+    u64 other_begin[most_threads];
+    u64 known[most_threads];
+    u32 upto[most_threads];
+    u32 turn[most_threads];
     u32 state[most_threads];
+    u32 found;
+    u32 local[2][local_room];
+    Level level;
 };
 
-// Sums of the values of the threads before this one; `total` is of all. All threads of the block call it.
-template <class Block>
-DECOMPOSE_FN u64 sum_before(Block& block, u64 value, u64& total)
+// Edges out of a state, edges into it, or its choices.
+enum Way : u32 { out, in, choices };
+
+DECOMPOSE_FN const u64* offsets_of(const Work& w, Way way)
 {
-    u64* const upto = block.shared->upto;
-    const u32 thread = block.thread(), threads = block.threads();
-    block.sync();  // what was there has been read
-    upto[thread] = value;
-    block.sync();
-    for (u32 step = 1; step < threads; step *= 2) {
-        const u64 more = thread >= step ? upto[thread - step] : 0;
-        block.sync();
-        upto[thread] += more;
-        block.sync();
-    }
-    total = upto[threads - 1];
-    return upto[thread] - value;
+    return way == out ? w.offsets : way == in ? w.in_offsets : w.choice_offsets;
 }
 
-// All edges begin .. end of a state a thread, by the threads together: what one state has more of than another is shared out. All
-// threads of the block call it; `has` is false if a thread has no state.
+// A heavy state's edges are pieces, which blocks share out at the next level: the state, the number of the piece, and its way.
+DECOMPOSE_FN u64 piece_of(u32 state, u64 number, Way way) { return u64{way} << 62 | number << 32 | state; }
+
+// Edges of a state, if it is heavy, are put off. Gives how many are not.
 template <class Block, class Body>
-DECOMPOSE_FN void for_edges(Block& block, bool has, u32 state, const u64* offsets, Body body)
+DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way way, u64 begin, u64 end, Body body)
 {
+    if (end - begin <= w.piece) return end - begin;
+    const u64 count = (end - begin + w.piece - 1) / w.piece, next = block.next;
+    const u64 at = add(&w.progress->level[next % 3].pieces, count);
+    for (u64 number = 0; number < count; ++number) {
+        if (at + number < w.piece_room) {
+            store(w.pieces[next % 2] + at + number, piece_of(state, number, way));
+        } else {
+            // There is room for the pieces of every state once. A state that comes again and again may find none.
+            const u64 first = begin + number * w.piece, last = first + w.piece < end ? first + w.piece : end;
+            for (u64 edge = first; edge < last; ++edge) body(way, state, known, edge);
+        }
+    }
+    return 0;
+}
+
+// All edges of a state a thread, by the threads together, one way or `both` (out and in): what one state has more of than another
+// is shared out. Edges of heavy states are put off. `body(way, state, known, edge)` gets what the thread of the state says is
+// `known` of it. All threads of the block call it; `has` is false if a thread has no state.
+template <bool both, class Block, class Body>
+DECOMPOSE_FN void share_edges(const Work& w, Block& block, bool has, u32 state, u64 known, Way way, Body body)
+{
+    const u64* const offsets = offsets_of(w, way);
     const u64 begin = has ? offsets[state] : 0, end = has ? offsets[state + u64{1}] : 0;
+    const u64 other_begin = both && has ? w.in_offsets[state] : 0, other_end = both && has ? w.in_offsets[state + u64{1}] : 0;
+    const u64 degree = put_off(w, block, state, known, way, begin, end, body);
+    const u64 other_degree = both ? put_off(w, block, state, known, in, other_begin, other_end, body) : 0;
     if (block.threads() == 1) {
-        for (u64 edge = begin; edge < end; ++edge) body(state, edge);
+        for (u64 edge = begin; edge < begin + degree; ++edge) body(way, state, known, edge);
+        for (u64 edge = other_begin; edge < other_begin + other_degree; ++edge) body(in, state, known, edge);
+        block.looked += degree + other_degree;
         return;
     }
     u64 total;
-    const u64 before = sum_before(block, end - begin, total);
+    const u64 before = block.sum_before(degree + other_degree, total);
     Shared& shared = *block.shared;
+    shared.upto[block.thread()] = static_cast<u32>(before + degree + other_degree);
     shared.begin[block.thread()] = begin - before;
+    if (both) {
+        shared.turn[block.thread()] = static_cast<u32>(before + degree);
+        shared.other_begin[block.thread()] = other_begin - before - degree;
+    }
     shared.state[block.thread()] = state;
+    shared.known[block.thread()] = known;
     block.sync();
-    for (u64 at = block.thread(); at < total; at += block.threads()) {
+    for (u32 at = block.thread(); at < total; at += block.threads()) {
         u32 low = 0, high = block.threads() - 1;  // the first thread whose sum is more than `at`
         while (low < high) {
             const u32 middle = (low + high) / 2;
             if (shared.upto[middle] > at) high = middle;
             else low = middle + 1;
         }
-        body(shared.state[low], shared.begin[low] + at);
+        const bool is_other = both && at >= shared.turn[low];
+        body(is_other ? in : way, shared.state[low], shared.known[low], (is_other ? shared.other_begin : shared.begin)[low] + at);
+    }
+    block.looked += total;
+}
+
+// One way.
+template <class Block, class Body>
+DECOMPOSE_FN void for_edges(const Work& w, Block& block, bool has, u32 state, u64 known, Way way, Body body)
+{
+    share_edges<false>(w, block, has, state, known, way, body);
+}
+
+// Some pieces, by the block.
+template <class Block, class Body>
+DECOMPOSE_FN void take_pieces(const Work& w, Block& block, u64 step, u64 count, Body body)
+{
+    if (count > w.piece_room) count = w.piece_room;
+    for (u64 at = block.index(); at < count; at += block.count()) {
+        const u64 piece = load(w.pieces[step % 2] + at);
+        const u32 state = static_cast<u32>(piece);
+        const Way way = static_cast<Way>(piece >> 62);
+        const u64* const offsets = offsets_of(w, way);
+        const u64 first = offsets[state] + (piece >> 32 & 0x3fffffff) * w.piece, end = offsets[state + u64{1}];
+        const u64 last = first + w.piece < end ? first + w.piece : end, known = load(w.known + state);
+        for (u64 edge = first + block.thread(); edge < last; edge += block.threads()) body(way, state, known, edge);
+        block.looked += last - first;
     }
 }
 
 // All numbers below `count`, those of a block's threads at a time; `body(has, number)` is called by all of them.
 template <class Block, class Body>
-DECOMPOSE_FN void for_all_of(Block& block, u64 part, u64 parts, u64 count, Body body)
+DECOMPOSE_FN void for_all_of(Block& block, u64 part, u64 parts, u64 count, u64 tile, Body body)
 {
-    const u64 tile = u64{block.threads()} * Block::tiles;
     for (u64 first = part * tile; first < count; first += parts * tile) {
         const u64 last = first + tile < count ? first + tile : count;
         for (u64 at = first; at < last; at += block.threads()) body(at + block.thread() < last, at + block.thread());
@@ -134,99 +212,147 @@ DECOMPOSE_FN void for_all_of(Block& block, u64 part, u64 parts, u64 count, Body 
 template <class Block, class Body>
 DECOMPOSE_FN void for_all(Block& block, u64 count, Body body)
 {
-    for_all_of(block, block.index(), block.count(), count, body);
+    for_all_of(block, block.index(), block.count(), count, u64{block.threads()} * Block::tiles, body);
 }
 
-// One thread of each block comes; the last one acts for all before they go on.
-template <class Act>
-DECOMPOSE_FN void meet(Progress* progress, u64 blocks, Act act)
+// All blocks come before any goes on. What was written before is seen after.
+template <class Block>
+DECOMPOSE_FN void meet(const Work& w, Block& block)
 {
-    const u32 generation = load(&progress->generation);
-    fence();
-    if (add(&progress->arrived, 1u) + 1 == blocks) {
+    block.sync();
+    if (block.thread() == 0) {
         fence();
-        act();
-        store(&progress->arrived, 0u);
+        const u64 ticket = add(&w.progress->arrived, u64{1}), all = (ticket / block.count() + 1) * block.count();
+        if (ticket + 1 == all) rouse();
+        else wait_for(&w.progress->arrived, all);
         fence();
-        wake(&progress->generation, generation + 1);
-    } else {
-        wait_while(&progress->generation, generation);
     }
-    fence();
+    block.sync();
+}
+
+// A level, read once a block.
+template <class Block>
+DECOMPOSE_FN Level read_level(const Work& w, Block& block, u64 step)
+{
+    if (block.thread() == 0) {
+        const Level* const level = w.progress->level + step % 3;
+        block.shared->level = {load(&level->count), load(&level->pieces), load(&level->done), 0};
+    }
+    block.sync();
+    return block.shared->level;
+}
+
+DECOMPOSE_FN void clear_level(const Work& w, u64 step)
+{
+    Level* const level = w.progress->level + step % 3;
+    store(&level->count, u64{0});
+    store(&level->pieces, u64{0});
+}
+
+// Takes the pieces that were put off while all states were looked at.
+template <class Block, class Body>
+DECOMPOSE_FN void finish_pieces(const Work& w, Block& block, Body body)
+{
+    meet(w, block);
+    const u64 count = read_level(w, block, block.next).pieces;
+    if (count == 0) return;
+    take_pieces(w, block, block.next, count, body);
+    meet(w, block);
+    if (block.index() == 0 && block.thread() == 0) store(&w.progress->level[block.next % 3].pieces, u64{0});
 }
 
 // Appends a state to the next level.
-DECOMPOSE_FN void append(const Work& w, u32 state)
+DECOMPOSE_FN void append_for_all(const Work& w, u64 next, u32 state)
 {
-    const u64 next = 1 - load(&w.progress->which);
-    store(w.queue[next] + add(&w.progress->counts[next], u64{1}), state);
+    store(w.queue[next % 2] + add_one(&w.progress->level[next % 3].count), state);
 }
 
-// The level is done: the next one takes its place.
-DECOMPOSE_FN void turn(Progress* progress)
+// The same, unless the block may keep it.
+template <class Block>
+DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
 {
-    const u64 which = load(&progress->which);
-    store(&progress->counts[which], u64{0});
-    store(&progress->which, 1 - which);
-    store(&progress->levels, load(&progress->levels) + 1);
+    if (block.keeps) {
+        const u32 at = add_one(&block.shared->found);
+        if (at < local_room) {
+            store(block.shared->local[block.side] + at, state);
+            return;
+        }
+    }
+    append_for_all(w, block.next, state);
 }
 
-DECOMPOSE_FN void make_plan(Progress* progress)
+// Takes the states that the block has kept, and those that it finds then, for some levels; the rest is for all. Gives how many
+// levels it took.
+template <class Block, class Visit>
+DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
 {
-    const u64 count = load(&progress->counts[load(&progress->which)]);
-    Plan plan = together;
-    if (count == 0 || load(&progress->levels) >= load(&progress->most_levels)) plan = ended;
-    else if (count >= load(&progress->sweep_from)) plan = sweeping;
-    else if (count <= load(&progress->narrow)) plan = alone;
-    store(&progress->plan, static_cast<u64>(plan));
+    Shared& shared = *block.shared;
+    u64 taken = 0;
+    while (true) {
+        block.sync();
+        const u32 found = load(&shared.found), count = found < local_room ? found : local_room;
+        block.sync();  // all have read it
+        if (count == 0) return taken;
+        if (block.thread() == 0) store(&shared.found, 0u);
+        const u32* const kept = shared.local[block.side];
+        if (taken == most || count > w.narrow) {
+            for (u32 at = block.thread(); at < count; at += block.threads()) append_for_all(w, block.next, load(kept + at));
+            return taken;
+        }
+        block.side = 1 - block.side;
+        block.sync();  // what is found now is counted from 0 on
+        for (u32 at = 0; at < count; at += block.threads()) {
+            const bool has = at + block.thread() < count;
+            visit(has, has ? load(kept + at + block.thread()) : 0);
+        }
+        ++taken;
+    }
 }
 
 // Takes the states of the queue, and those that are appended meanwhile, level by level. `visit(has, state)` is called by all
-// threads of a block. Narrow levels are done by the first block alone, without meetings of all: a chain costs what it weighs.
-// `sweep` stands for the visits of a level that is very wide.
-template <class Block, class Visit, class Sweep>
-DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Sweep sweep)
+// threads of a block, `body(way, state, known, edge)` for edges that it puts off. Order does not matter to them: where there is
+// not work for all, a block goes on with what it has found itself, and the first one does narrow levels alone. So a chain costs
+// what it weighs. `sweep` stands for the visits of a level that is very wide.
+template <class Block, class Visit, class Body, class Sweep>
+DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body body, Sweep sweep)
 {
     Progress* const progress = w.progress;
-    const auto level = [&](u64 part, u64 parts) {
-        const u64 which = load(&progress->which), count = load(&progress->counts[which]);
-        for_all_of(block, part, parts, count, [&](bool has, u64 at) { visit(has, has ? load(w.queue[which] + at) : 0); });
-    };
-    const auto meet_all = [&](auto act) {
-        block.sync();
-        if (block.thread() == 0) meet(progress, block.count(), act);
-        block.sync();
-    };
-    meet_all([&] {
-        // What seeds have appended is the next level; a kernel that was stopped has a level left.
-        if (load(&progress->counts[load(&progress->which)]) == 0) turn(progress);
-        make_plan(progress);
-    });
-    // The plan changes only while all blocks have met.
+    const bool is_first = block.index() == 0 && block.thread() == 0;
+    if (block.thread() == 0) store(&block.shared->found, 0u);
+    u64 step = block.next;
+    // Of the first level it is in its place before the kernel begins.
+    const u64 most_levels = load(&progress->level[step % 3].done) + w.most_levels;
     while (true) {
-        const u64 plan = load(&progress->plan);
-        if (plan == ended) return;
-        if (plan == alone && block.index() == 0) {
-            while (true) {
-                level(0, 1);
-                block.sync();
-                if (block.thread() == 0) turn(progress);
-                block.sync();
-                const u64 count = load(&progress->counts[load(&progress->which)]);
-                const bool goes_on = count > 0 && count <= load(&progress->narrow) && count < load(&progress->sweep_from) &&
-                                     load(&progress->levels) < load(&progress->most_levels);
-                block.sync();  // all have read before the next turn
-                if (!goes_on) break;
-            }
-        } else if (plan == together) {
-            level(block.index(), block.count());
-        } else if (plan == sweeping) {
+        // Nobody changes it before all blocks have met again.
+        const Level level = read_level(w, block, step);
+        if ((level.count == 0 && level.pieces == 0) || level.done >= most_levels) break;
+        // All have read the level before this one.
+        if (is_first) clear_level(w, step + 2);
+        block.next = step + 1;
+        u64 taken = 1;
+        if (level.count >= w.sweep_from) {
             for_all(block, w.states, sweep);
+        } else {
+            const bool alone = level.count <= w.narrow && level.pieces == 0;
+            const u64 part = block.index(), parts = alone ? 1 : block.count();
+            // Few states are spread over all blocks, since their edges are shared out within a block only.
+            const u64 whole = u64{block.threads()} * Block::tiles, even = (level.count + parts - 1) / parts;
+            const u64 tile = even >= whole ? whole : even <= Block::least_tile ? u64{Block::least_tile} : even;
+            block.keeps = level.count <= parts * whole;
+            const auto visit_queued = [&](bool has, u64 at) { visit(has, has ? load(w.queue[step % 2] + at) : 0); };
+            if (part < parts) for_all_of(block, part, parts, level.count, tile, visit_queued);
+            take_pieces(w, block, step, level.pieces, body);
+            if (block.keeps) taken += take_kept(w, block, alone ? local_levels_alone : local_levels, visit);
+            block.keeps = false;
         }
-        meet_all([&] {
-            if (plan != alone) turn(progress);
-            make_plan(progress);
-        });
+        if (is_first) store(&progress->level[(step + 1) % 3].done, level.done + taken);
+        meet(w, block);
+        ++step;
+    }
+    // What is left, if anything, is in the level after the one that was taken last.
+    if (is_first) {
+        clear_level(w, step + 2);
+        store(&progress->step, step - 1);
     }
 }
 
@@ -234,11 +360,15 @@ struct NoSweep {
     DECOMPOSE_FN void operator()(bool, u64) const {}
 };
 
+// The region of a state that is in a component that was found.
+constexpr u32 settled = none;
+
 DECOMPOSE_FN bool is_live(const Work& w, u32 state) { return load(w.label + state) == none; }
 
-DECOMPOSE_FN bool is_together(const Work& w, u32 state, u32 other)
-{
-    return is_live(w, other) && w.region[other] == w.region[state];
-}
+// What is known of a state is one word of memory, since edges are looked at by far the most often, and for both: its region,
+// which changes only when all states are looked at, and bits of what has reached it.
+DECOMPOSE_FN u64 known_of(u32 region, u32 word) { return u64{word} << 32 | region; }
+DECOMPOSE_FN u32 region_of(u64 known) { return static_cast<u32>(known); }
+DECOMPOSE_FN u32 word_of(u64 known) { return static_cast<u32>(known >> 32); }
 
 }  // namespace decompose

@@ -6,10 +6,11 @@ use crate::diagnostic::Severity;
 use crate::ir::{Action, Source, Type};
 use proptest::prelude::*;
 
-const MODELS: [&str; 5] = [
+const MODELS: [&str; 6] = [
     include_str!("../../models/mailbox.dve"),
     include_str!("../../models/peterson.dve"),
     include_str!("../../models/peterson_wrong.dve"),
+    include_str!("../../models/philosophers.dve"),
     include_str!("../../models/readers_writers.dve"),
     include_str!("../../models/river.dve"),
 ];

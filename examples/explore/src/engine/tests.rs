@@ -116,6 +116,67 @@ fn tables_grow_in_between() {
     }
 }
 
+/// The path to what was found, by parents that were kept, beside an exploration in a table that begins with so many slots.
+fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (Exploration, Vec<Vec<u32>>) {
+    let words = dve.model.layout.words;
+    let table = VectorTable::<Indexed>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let (mut parents, initial) = (Parents::default(), dve.model.initial_state());
+    let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
+    let found = exploration.found.clone().expect("something is found");
+    let path = parents.path(&table, &found).unwrap().expect("there is memory for parents");
+    assert!(parents.bytes() >= 4 * exploration.counts.states, "{} bytes", parents.bytes());
+    // Steps, from the initial state to what was found.
+    assert_eq!((&path[0], path.last()), (&initial, Some(&found.state)));
+    for pair in path.windows(2) {
+        let mut expansion = crate::successors::Expansion::default();
+        source.expand(&pair[0], &mut Default::default(), &mut expansion);
+        assert!(expansion.successors.chunks_exact(words).any(|successor| successor == pair[1]), "{pair:?}");
+    }
+    (exploration, path)
+}
+
+#[test]
+fn parents_lead_back_by_a_shortest_path() {
+    let dve = counters(6);
+    let everywhere = (0..6).map(|n| format!("P_{n}.x == 4")).collect::<Vec<_>>().join(" and ");
+    let goals = [("P_0.x == 1", 1), ("P_2.x == 5", 5), ("P_0.x + P_1.x + P_2.x == 15", 15), (&everywhere, 24)];
+    for (goal, steps) in goals {
+        let checks = with_goal(&dve, goal, Checks::default());
+        // Tables that are full at times, and grow.
+        for slots in [1, 1000, 100_000] {
+            for keep_going in [false, true] {
+                let (exploration, path) = path_by_parents(&dve, &checks, Limits { keep_going, ..NO_LIMITS }, slots);
+                assert_eq!(path.len(), steps + 1, "{goal}, {slots} slots");
+                assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
+            }
+        }
+    }
+}
+
+/// Where there is memory for the search, but not for parents, it goes on without them, unless they were asked for.
+#[test]
+fn parents_give_way_to_the_search() {
+    let dve = counters(5);
+    let (words, checks) = (dve.model.layout.words, Checks::default());
+    let explore = |bytes, are_wanted| {
+        let table = VectorTable::<Indexed>::builder(words).capacity(100).build(&Device::cpu_with_threads(2)).unwrap();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let limits = Limits { bytes, ..NO_LIMITS };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+        let (mut parents, initial) = (Parents::new(are_wanted), dve.model.initial_state());
+        let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
+        (exploration.end, exploration.counts.states, parents.bytes())
+    };
+    let all = 6u64.pow(5);
+    let least = (0..200).map(|step| 50_000 + step * 4_000).find(|bytes| explore(*bytes, false).0 == End::Complete).unwrap();
+    assert_eq!(explore(least, false), (End::Complete, all, 0), "{least} bytes");
+    assert_eq!(explore(least, true).0, End::Memory, "{least} bytes");
+    let (end, states, bytes) = explore(u64::MAX, false);
+    assert!((end, states) == (End::Complete, all) && bytes >= 4 * all && bytes < 6 * all, "{bytes} bytes");
+}
+
 #[test]
 fn limits_end_it_with_what_there_is() {
     let dve = counters(6);

@@ -5,6 +5,7 @@ use super::{Engine, NONE, Offers, Progress, Search, room_for};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
 use crate::engine::{Counts, Found};
 use anyhow::{Context, Result, ensure};
+use std::ops::Range;
 use warpset::Storage;
 use warpset::gpu::DeviceBatch;
 
@@ -27,16 +28,21 @@ impl<'a, S: Storage> Engine<'a, S> {
             _ => search.before,
         };
         let counts = Counts {
-            states: progress.dropped + offers.new_references,
+            states: progress.dropped + progress.listed(&offers),
             transitions,
             deadlocks,
             levels: search.levels,
             widest_level: search.widest,
-            waiting: search.last - search.first,
+            waiting: search.size,
             overflows,
         };
-        let lists = [search.first..search.last, search.last..offers.new_references];
-        let [Some(level), Some(next)] = [self.words(progress, &lists[0])?, self.words(progress, &lists[1])?] else {
+        let lists = match &progress.parents {
+            Some(parents) => self.lists_by_rows(parents, &search)?,
+            None => [search.first..search.last, search.last..offers.new_references],
+        };
+        let [Some(level), Some(next)] =
+            [self.words(progress, &lists[0], search.first)?, self.words(progress, &lists[1], search.first)?]
+        else {
             checkpoints.fail(&counts, "there is no memory for the states of its level");
             return Ok(());
         };
@@ -44,18 +50,34 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(())
     }
 
-    /// The words of states by their places in the order; none if there is no memory for them, or the order is lost.
-    fn words(&self, progress: &Progress, states: &std::ops::Range<u64>) -> Result<Option<Vec<u32>>> {
+    /// The words of states by their places in the order; none if there is no memory for them. `first` is that of the level.
+    fn words(&self, progress: &Progress, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
         let (begin, end) = (states.start as usize, states.end as usize);
-        let mut all = Vec::new();
-        if progress.order.len() < end || all.try_reserve_exact((end - begin) * self.table.width()).is_err() {
+        let (mut all, width) = (Vec::new(), self.table.width());
+        if all.try_reserve_exact((end - begin) * width).is_err() {
+            return Ok(None);
+        }
+        if let Some(words) = &progress.unlisted {
+            let at = |place: usize| (place - first as usize) * width;
+            all.extend(self.stream.clone_dtoh(&words.slice(at(begin)..at(end)))?);
+            return Ok(Some(all));
+        }
+        // There may have been no memory for an order from the start.
+        if progress.parents.is_none() && progress.order.len() < end {
             return Ok(None);
         }
         let (mut first, mut piece) = (begin, PIECE);
         while first < end {
             let last = (first + piece).min(end);
-            match self.kernel.states(self.table, &self.stream, &progress.order.slice(first..last))? {
-                Some(words) => all.extend(self.stream.clone_dtoh(&words)?),
+            let words = match &progress.parents {
+                Some(parents) => self.words_of_rows(parents, first as u64..last as u64)?,
+                None => {
+                    let words = self.kernel.states(self.table, &self.stream, &progress.order.slice(first..last))?;
+                    words.map(|words| self.stream.clone_dtoh(&words)).transpose()?
+                }
+            };
+            match words {
+                Some(words) => all.extend(words),
                 None if piece > SMALLEST_PIECE => {
                     piece /= 2;
                     continue;
@@ -87,6 +109,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
         let search = Search {
             last: waiting as u64,
+            size: waiting as u64,
+            listed: waiting as u64,
             tile: self.kernel.tile(waiting),
             levels,
             widest: widest_level,
@@ -101,7 +125,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         let listed = (waiting + next) as u64;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, starts: None, offers, search, dropped: states - listed })
+        Ok(Progress { order, parents: None, unlisted: None, starts: None, offers, search, dropped: states - listed })
     }
 }
 

@@ -9,6 +9,15 @@
 // a part of it. The blocks of the kernel stay for many levels: they take tiles of the level until there are none, put what is
 // left in their caches, and wait for each other; the last to come turns the next level into this one.
 //
+// With EXPLORE_BY_ROWS, in an indexed table, there is no such list: a level is a range of rows, since rows are given in the order
+// in which states are found. Beside each row is what its state was found from, written by whoever found it; 0 if it is a hole.
+//
+//   rows     [ level 0 | level 1 | ... | this level | the next one, as it is found ]     the table's own
+//   parents  [ 1       | 1 1 0 1 | ... |            |                              ]     4 or 5 bytes a row
+//
+// So a path is a walk from state to state, and none of the table's spare rows may get a state of a later level: they are taken
+// behind the end of this level only (`with_rows_from`).
+//
 // A tile is a state a thread. All threads of a block try the same choice of the same process at the same time, each from its own
 // state (see codegen/mod.rs): so a warp parts only where its states have the process in different locations, and comes together
 // to hand over what it has made. A (state, process) pair a thread, which GPUexplore takes, fills the GPU with fewer states, but
@@ -102,6 +111,8 @@ struct Search {
     u64 tile;             // states that a block takes at a time
     u64 levels;           // begun
     u64 widest;
+    u64 size;             // states of the level
+    u64 listed;           // states of all levels that have begun
     u64 transitions;      // with multiplicity
     u64 deadlocks;
     u64 overflows;
@@ -131,7 +142,7 @@ template <u32 threads_>
 struct Block {
     static constexpr u32 threads = threads_;
     static constexpr u32 rows = threads * EXPLORE_ROWS_A_THREAD;
-    using Cache = warpset::BlockCache<Table, rows>;
+    using Cache = warpset::BlockCache<Table, rows, (EXPLORE_BY_ROWS || Table::is_incremental)>;
     static constexpr u32 states_at = (Cache::bytes(threads / Warp::size) + 15) / 16 * 16;
     static constexpr u32 shared_bytes = states_at + threads * state_words * 4 * (in_registers ? 1 : 2);
 };
@@ -387,6 +398,53 @@ EXPLORE_FN u64 nanoseconds()
 #endif
 }
 
+#if EXPLORE_BY_ROWS
+
+// The states of a level, and what each was found from.
+struct States {
+    u32* parents;  // by row: the low 32 bits of one more than the row of its parent, or than its own; 0: no state is there
+    u8* above;     // the bits above these; null while there are few rows
+
+    EXPLORE_FN u64 parent(u64 row) const
+    {
+        u64 next = load_relaxed(parents + row);
+        // Whoever reads it has met its writer at the end of a level, or reads what a launch before has written.
+        if (above != nullptr) next |= u64{above[row]} << 32;
+        return next - 1;
+    }
+    EXPLORE_FN u64 at(u64 row) const { return parent(row) != no_reference ? row : no_reference; }
+    // By the only thread that has found the state in this row.
+    EXPLORE_FN void set_parent(u64 row, u64 parent) const
+    {
+        warpset::platform::store_relaxed(parents + row, static_cast<u32>(parent + 1));
+        if (above != nullptr) above[row] = static_cast<u8>((parent + 1) >> 32);
+    }
+    EXPLORE_FN void begin_level(u64, u64) const {}
+
+    // Ends of levels, and how many states have been found.
+    EXPLORE_FN static u64 end(const Table& table, const warpset::BatchCounts*) { return table.rows.count(); }
+    EXPLORE_FN static u64 count(const warpset::BatchCounts* counts) { return load_relaxed(&counts->hits); }
+};
+
+#else
+
+struct States {
+    u64* order;
+    u64* starts;  // where levels begin in `order`, as they do so; or null
+
+    // Without the tag that references have which a batch over several ranks has written.
+    EXPLORE_FN u64 at(u64 place) const { return load_relaxed(order + place) & warpset::slot_mask; }
+    EXPLORE_FN void begin_level(u64 level, u64 first) const
+    {
+        if (starts != nullptr) starts[level] = first;
+    }
+
+    EXPLORE_FN static u64 end(const Table&, const warpset::BatchCounts* counts) { return load_relaxed(&counts->new_references); }
+    EXPLORE_FN static u64 count(const warpset::BatchCounts* counts) { return load_relaxed(&counts->new_references); }
+};
+
+#endif
+
 #if EXPLORE_WALKS_BACK
 
 // Compares successors with the words of one that is looked for.
@@ -434,8 +492,7 @@ struct Engine {
     const u32* tables;  // of the model's network
     Cache cache;
     SharedStates state;  // of this thread
-    u64* order;
-    u64* starts;  // where levels begin in `order`, as they do so; or null
+    States states;
     warpset::BatchCounts* counts;  // null if the cache goes to `offers`
     Search* search;
     Limits limits;
@@ -470,8 +527,13 @@ struct Engine {
         __syncthreads();
         u32* rows = offers + first[0] * state_words;
         cache.give_distinct(left, [rows](u32 row, u32 word, u32 value) { rows[u64{row} * state_words + word] = value; });
+#elif EXPLORE_BY_ROWS
+        // What is found now is of the next level, so behind the end of this one.
+        const Table behind = table.with_rows_from(load_relaxed(&search->last));
+        const States all = states;
+        cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
-        cache.find_or_put_distinct(table, left, order, counts);
+        cache.find_or_put_distinct(table, left, states.order, counts);
 #endif
     }
 
@@ -500,13 +562,12 @@ struct Engine {
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
-    // All steps of the states order[first .. last]. If there are none, what is left in the cache is put. All threads of the block
-    // call it.
+    // All steps of the states first .. last of the order. If there are none, what is left in the cache is put. All threads of the
+    // block call it.
     EXPLORE_FN void expand(u64 first, u64 last)
     {
-        const bool has_state = first + threadIdx.x < last;
-        // Without the tag that references have which a batch over several ranks has written.
-        const u64 reference = has_state ? load_relaxed(order + first + threadIdx.x) & warpset::slot_mask : no_reference;
+        const u64 reference = first + threadIdx.x < last ? states.at(first + threadIdx.x) : no_reference;
+        const bool has_state = reference != no_reference;
         Notes notes;
         bool violates = false;
         if (has_state) {
@@ -587,7 +648,10 @@ struct Engine {
     {
         search->going = 0;
         if (is_stopped()) return;
-        const u64 first = load_relaxed(&search->last), last = load_relaxed(&counts->new_references), size = last - first;
+        const u64 first = load_relaxed(&search->last), last = States::end(table, counts);
+        const u64 found = States::count(counts), size = found - search->listed;
+        search->size = size;
+        search->listed = found;
         search->first = search->next = first;
         search->last = last;
         // Written by others, and read by nobody now: at the level's end.
@@ -597,10 +661,10 @@ struct Engine {
         search->levels += size != 0;
         if (size > search->widest) search->widest = size;
         // Small levels are spread over all blocks.
-        const u64 warps = (size / gridDim.x + Warp::size) / Warp::size;
+        const u64 warps = ((last - first) / gridDim.x + Warp::size) / Warp::size;
         search->tile = (warps < Chosen::threads / Warp::size ? warps : Chosen::threads / Warp::size) * Warp::size;
-        if (starts != nullptr && size != 0) starts[search->levels - 1] = first;
-        search->going = size != 0 && last < limits.states && search->levels < limits.levels &&
+        if (size != 0) states.begin_level(search->levels - 1, first);
+        search->going = size != 0 && found < limits.states && search->levels < limits.levels &&
                         nanoseconds() - started < limits.nanoseconds;
     }
 };
@@ -618,6 +682,30 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
         table.read_words(references[at] & warpset::slot_mask, 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
+
+#if EXPLORE_BY_ROWS
+
+// Writes which of the rows first .. last hold states, in no order, and adds to `count` how many. Any launch.
+extern "C" __global__ void list_states(explore::States states, explore::u64 first, explore::u64 last, explore::u64* references,
+                                       explore::u64* count)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 row = first + u64{blockIdx.x} * blockDim.x + threadIdx.x; row < last; row += stride)
+        // Relaxed: only the uniqueness of the places matters.
+        if (states.at(row) != no_reference) references[fetch_add_relaxed(count, 1)] = row;
+}
+
+// Goes from the state references[level] to the initial one, from each to what it was found from; no_reference where nothing is
+// known. One thread.
+extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 level, explore::u64* references)
+{
+    using namespace explore;
+    for (u64 row = references[level]; level > 0; references[--level] = row)
+        if (row != no_reference) row = states.parent(row);
+}
+
+#endif
 
 // What the host launches the kernel with.
 extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
@@ -680,7 +768,7 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, order, nullptr, nullptr, search, limits, {}, offers};
+    Engine engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;
@@ -696,16 +784,15 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 
 // Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
 // `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `tables` are of the model's network; `search`, `counts`
-// and `order` are as the last launch left them, or as gpu/mod.rs begins.
+// and `states` are as the last launch left them, or as gpu/mod.rs begins.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, const unsigned* tables, explore::u64* order, explore::u64* starts,
-              warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, order, starts, counts, search, limits, {}};
+    Engine engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
     const u64 started = nanoseconds();
     engine.cache.clear();
     engine.watch.start();

@@ -3,20 +3,29 @@
 //!
 //! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow.
 //! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
-//! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first.
+//! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first. Of a product with
+//! a property the references of all levels are kept, unless its table grows, and the kernel is there (lasso.rs). In an indexed
+//! table none of that is needed (by_rows.rs).
 
+mod ahead;
+mod by_rows;
 mod checkpoint;
 mod cycles;
+mod lasso;
 mod rank;
 #[cfg(test)]
 mod simulated;
 mod table_alone;
 
+pub use ahead::begin as compile_ahead;
 pub use rank::OnGpu;
+
+use by_rows::{Parents, States};
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
+use crate::decompose::gpu::Gpu;
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, grow_within};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
@@ -31,13 +40,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
 use warpset::cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
-    ValidAsZeroBits,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, LaunchConfig,
+    PushKernelArg, ValidAsZeroBits,
 };
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Spec, Storage, VectorTable};
 
 const KERNEL: &str = include_str!("explore.cu");
+
+/// What it is called in messages of the compiler.
+const PROGRAM: &str = "explore.cu";
 
 /// What the generated functions and the kernel want of their surroundings.
 const SURROUNDINGS: &str = "\
@@ -56,6 +68,9 @@ const SURROUNDINGS: &str = "\
 #ifndef EXPLORE_RANKS
 #define EXPLORE_RANKS 0
 #endif
+#ifndef EXPLORE_BY_ROWS
+#define EXPLORE_BY_ROWS 0
+#endif
 #ifndef EXPLORE_REGISTERS
 #define EXPLORE_REGISTERS 6
 #endif
@@ -71,6 +86,9 @@ const GROW_BY: [u64; 3] = [8, 4, 2];
 /// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
 const GROW_AT_FILL: f64 = 0.85;
 
+/// Levels for whose beginnings there is room at first.
+const LEVELS: u64 = 1 << 12;
+
 const NONE: u64 = u64::MAX;
 
 /// `explore::Search` in explore.cu.
@@ -83,6 +101,8 @@ struct Search {
     tile: u64,
     levels: u64,
     widest: u64,
+    size: u64,
+    listed: u64,
     transitions: u64,
     deadlocks: u64,
     overflows: u64,
@@ -120,6 +140,11 @@ unsafe impl ValidAsZeroBits for Search {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
+/// The text that is compiled to explore an indexed table, with parents beside its rows.
+pub fn source_by_rows(model: &Model, checks: &Checks, timed: bool) -> String {
+    format!("#define EXPLORE_BY_ROWS 1\n{}", text(model, checks, timed, false))
+}
+
 /// The text that is compiled to explore: for a table of the model's states, and any GPU.
 pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
     let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
@@ -151,6 +176,8 @@ pub struct Engine<'a, S: Storage> {
     /// What is compiled.
     text: String,
     timed: bool,
+    /// Whether states are the rows of an indexed table, with parents beside them.
+    by_rows: bool,
     /// Of the model's network; one word if there is none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
@@ -158,6 +185,14 @@ pub struct Engine<'a, S: Storage> {
     /// The automaton of a product that is to be searched for accepting cycles on the way, and what such a search has found.
     automaton: Option<&'a Automaton>,
     found: Option<cycles::OnGpu>,
+    /// What such a search works on, until the next one.
+    cycle_memory: Option<cycles::Memory>,
+    /// The last residue, if it has a cycle, until a run is looked for.
+    residue: Option<cycles::OnGpu>,
+    /// Finds the components of residues, if some may be wanted.
+    decomposer: Option<Gpu>,
+    /// Of a product, the kernel of that search and what comes with it.
+    sweeps: Option<Arc<Kernel>>,
     /// The last exploration, until its path is looked for.
     last: Option<(Progress, Exploration)>,
     /// Where the search is kept, and where it goes on.
@@ -178,7 +213,11 @@ struct Kernel {
 struct Progress {
     /// References of the states found, by levels.
     order: CudaSlice<u64>,
-    /// Where in `order` levels begin, if that is wanted.
+    /// In place of that, of a table whose rows are in order.
+    parents: Option<Parents>,
+    /// Words of the states from this level on, where the table has grown and there is no memory for an order.
+    unlisted: Option<CudaSlice<u32>>,
+    /// Where in `order` levels begin, if it has all of them since the first one.
     starts: Option<CudaSlice<u64>>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<Search>,
@@ -186,11 +225,21 @@ struct Progress {
     dropped: u64,
 }
 
+impl Progress {
+    /// Whether `order` has all states that the table holds.
+    fn lists_all(&self) -> bool {
+        self.dropped == 0 && self.order.num_bytes() > 0
+    }
+}
+
 impl<S: Storage> Explorer for Engine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
             Some(resumed) => (self.begin_again(&resumed)?, resumed.found),
-            None => (self.begin(None)?, None),
+            None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
+                Some(table) => (self.begin_by_rows(table)?, None),
+                None => (self.begin(Some(LEVELS))?, None),
+            },
         };
         let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
         if let Some(checkpoints) = self.checkpoints.filter(|_| can_go_on(&exploration)) {
@@ -211,12 +260,25 @@ impl<S: Storage> Explorer for Engine<'_, S> {
     }
 
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
-        self.last = None; // its memory is wanted
         let residue = match self.found.take() {
             Some(found) => found,
-            None => self.residue_on_gpu(automaton, limits, u64::MAX)?,
+            None => {
+                let progress = self.last.as_ref().map(|(progress, _)| progress);
+                let memory = self.cycle_memory.take();
+                let residue = self.residue_on_gpu(progress, memory, automaton, limits, u64::MAX)?;
+                // The list of states has memory that is wanted more for this.
+                match residue.has_ended_for_memory() && self.last.take().is_some() {
+                    true => self.residue_on_gpu(None, None, automaton, limits, u64::MAX)?,
+                    false => residue,
+                }
+            }
         };
-        self.download(residue)
+        let told = residue.told();
+        self.residue = Some(residue).filter(cycles::OnGpu::has_cycle);
+        if self.residue.is_none() {
+            self.last = None; // for others
+        }
+        Ok(told)
     }
 
     fn lasso(
@@ -226,6 +288,20 @@ impl<S: Storage> Explorer for Engine<'_, S> {
         fair: Option<&Interpreter>,
         limits: Limits,
     ) -> Result<Option<Run>> {
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        let residue = match self.residue.take() {
+            Some(mut on_gpu) => {
+                if let (None, Some(progress)) = (fair, progress)
+                    && let Some(run) = self.lasso_on_gpu(automaton, progress, &mut on_gpu, limits)?
+                {
+                    // It goes when the engine does: to give it back takes time, too.
+                    self.cycle_memory = on_gpu.memory;
+                    return Ok(Some(run));
+                }
+                self.download(progress, on_gpu)?
+            }
+            None => residue,
+        };
         self.last = None; // its memory is wanted
         self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
     }
@@ -236,10 +312,19 @@ impl<S: Storage> Explorer for Engine<'_, S> {
     }
 
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
-        self.cycle_search(automaton, Limits::NONE).count_accepting().map(Some)
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        self.accepting_on_gpu(progress, automaton).map(Some)
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        if let Some(progress) = self.last.as_ref().map(|(progress, _)| progress) {
+            if let Some(parents) = &progress.parents {
+                return self.walk_to_parents(parents, found);
+            }
+            if let Some(states) = self.path_in_list(progress, found, limits)? {
+                return Ok(states);
+            }
+        }
         self.last = None; // its memory is wanted
         let initial = self.model().initial_state();
         let mut path = vec![initial; found.level.min(1) as usize];
@@ -253,7 +338,8 @@ impl<S: Storage> Explorer for Engine<'_, S> {
 }
 
 impl<'a, S: Storage> Engine<'a, S> {
-    /// Compiles the kernel.
+    /// Compiles the kernel. `resumes`: for a search that goes on, of which it is not known what its states were found from.
+    /// `most_bytes`: of the table and all that is beside it.
     ///
     /// # Errors
     ///
@@ -263,25 +349,46 @@ impl<'a, S: Storage> Engine<'a, S> {
         interpreted: &'a Interpreted<'a>,
         timed: bool,
         automaton: Option<&'a Automaton>,
+        resumes: bool,
+        most_bytes: u64,
     ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
+        let by_rows = by_rows::indexed(table).is_some() && !resumes;
+        let source = if by_rows { source_by_rows } else { source };
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
-        let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
+        // NVRTC takes its time for either text.
+        let (kernel, decomposer) = std::thread::scope(|scope| {
+            let decomposer = automaton.map(|_| scope.spawn(|| Gpu::on(table.device(), stream.clone(), None)));
+            let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
+            let decomposer = decomposer.map(|thread| thread.join().expect("it does not panic"));
+            // Without memory for it threads do the same.
+            let decomposer = decomposer.map(lasso::unless_memory_ends).transpose()?.flatten();
+            anyhow::Ok((kernel, decomposer))
+        })?;
         let mut tables = tables(interpreted.interpreter.model());
         tables.resize(tables.len().max(1), 0);
         let tables = stream.clone_htod(&tables)?;
+        let property = interpreted.interpreter.model().property.as_ref().filter(|_| !by_rows);
+        let sweeps = property.map(|_| cycles::kernels(&kernel, &stream)).transpose()?;
+        let in_advance = |automaton| cycles::memory_in_advance(table, automaton, most_bytes, &stream);
+        let cycle_memory = automaton.map(in_advance).transpose()?;
         Ok(Self {
             table,
             interpreted,
             text,
             timed,
+            by_rows,
             tables,
             kernel,
             stream,
             automaton,
             found: None,
+            cycle_memory: cycle_memory.flatten(),
+            residue: None,
+            decomposer,
+            sweeps,
             last: None,
             checkpoints: None,
             resumed: None,
@@ -314,28 +421,34 @@ impl<'a, S: Storage> Engine<'a, S> {
         let watched = self.automaton.filter(|_| !limits.keep_going);
         let mut list_bytes = 0;
         loop {
-            let bytes = progress.order.num_bytes() as u64;
+            let bytes = progress.bytes();
             list_bytes = bytes.max(list_bytes);
             // There may be too little memory from the start.
             let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
+            let besides = self.cycle_memory.as_ref().map_or(0, cycles::Memory::all_bytes);
+            if self.table.bytes() + bytes + besides > limits.bytes {
+                self.cycle_memory = None;
+            }
             let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
+            let watched_at = watched.map_or(u64::MAX, |_| watch.next_at().saturating_sub(progress.dropped));
             if fits {
-                self.launch(progress, limits, enough)?;
+                self.launch(progress, limits, enough.min(watched_at))?;
             }
             let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
-            let states = progress.dropped + offers.new_references;
+            let listed = progress.listed(&offers);
+            let states = progress.dropped + listed;
             let counts = Counts {
                 states,
                 transitions: search.transitions,
                 deadlocks: search.deadlocks,
                 levels: search.levels,
                 widest_level: search.widest,
-                waiting: search.last - search.first,
+                waiting: search.size,
                 overflows: search.overflows,
             };
             let mut goes_on = observer(&counts);
             if let Some(automaton) = watched.filter(|_| goes_on && watch.is_due(states)) {
-                self.found = self.cycle_on_the_way(automaton, limits)?;
+                self.found = self.cycle_on_the_way(progress, automaton, limits)?;
                 goes_on = self.found.is_none();
             }
             if search.faulty != NONE {
@@ -352,7 +465,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             if !fits {
                 return done(End::Memory, found);
             }
-            if offers.full == 0 && search.first == search.last {
+            if offers.full == 0 && search.size == 0 {
                 return done(End::Complete, found);
             }
             if offers.full == 0 && search.levels >= limits.levels {
@@ -371,7 +484,11 @@ impl<'a, S: Storage> Engine<'a, S> {
             if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {
                 self.keep(checkpoints, progress, found.as_ref())?;
             }
-            if offers.full != 0 || offers.new_references >= enough {
+            if search.levels + 1 >= progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64) {
+                self.make_room_for_levels(progress)?;
+            }
+            if offers.full != 0 || listed >= enough {
+                self.cycle_memory = None; // its memory is wanted
                 match self.grow(progress, &search, &offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
                     Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
@@ -397,32 +514,47 @@ impl<'a, S: Storage> Engine<'a, S> {
             None => self.stream.null()?,
         };
         let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
-        let search = Search { last: 1, tile: 32, levels: 1, widest: 1, found: NONE, faulty: NONE, ..Search::default() };
+        let search = Search::of_initial_state();
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, starts, offers, search, dropped: 0 })
+        Ok(Progress { order, parents: None, unlisted: None, starts, offers, search, dropped: 0 })
     }
 
-    /// One launch: until it has nothing to do, something is found, or `GLANCE` has passed.
+    /// Room for the beginnings of more levels.
+    fn make_room_for_levels(&self, progress: &mut Progress) -> Result<()> {
+        if let Some(starts) = &progress.starts {
+            let mut more = self.stream.alloc_zeros(4 * starts.len())?;
+            self.stream.memcpy_dtod(starts, &mut more.slice_mut(..starts.len()))?;
+            progress.starts = Some(more);
+        }
+        Ok(())
+    }
+
+    /// One launch: until it has nothing to do, so many states are in `order`, something is found, or `GLANCE` has passed.
     fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
+        let room = progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64);
         let limits = KernelLimits {
             states: enough.min(limits.states.saturating_sub(progress.dropped)),
-            levels: limits.levels,
+            levels: limits.levels.min(room),
             nanoseconds: GLANCE.as_nanos() as u64,
             deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: limits.keep_going.into(),
         };
         let view = self.table.kernel_argument()?;
-        let Progress { order, starts, offers, search, .. } = progress;
+        let Progress { order, parents, starts, offers, search, .. } = progress;
         let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
-        let starts_at = starts.as_ref().map_or(0, |(address, _)| *address);
+        let order = order.device_ptr_mut(&self.stream);
+        let states = match parents {
+            Some(parents) => parents.states(),
+            None => States { first: order.0, second: starts.as_ref().map_or(0, |(address, _)| *address) },
+        };
         let mut launch = self.stream.launch_builder(&self.kernel.function);
-        launch.arg(&view).arg(&self.tables).arg(order).arg(&starts_at).arg(offers).arg(search).arg(&limits);
+        launch.arg(&view).arg(&self.tables).arg(&states).arg(offers).arg(search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
         // - `tables` are those of the model that was compiled, and nobody writes them;
-        // - `order` has room for as many states as the table has slots, and each is appended once;
-        // - `starts` is null, or has room for as many levels as are begun (`levels`);
+        // - `order` has room for as many states as the table has slots, and each is appended once; `starts` is null, or has room
+        //   for as many levels as are begun (`levels`); in their place there are parents for all rows that the table can have;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
         // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
         unsafe { launch.launch_cooperative(self.kernel.launch) }?;
@@ -496,6 +628,9 @@ impl<'a, S: Storage> Engine<'a, S> {
     ///
     /// All of it on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+        if progress.parents.is_some() {
+            return self.grow_by_rows(progress, search, offers, bytes);
+        }
         let live = search.first as usize..offers.new_references as usize;
         let count = live.len();
         let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
@@ -507,22 +642,46 @@ impl<'a, S: Storage> Engine<'a, S> {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new one may want its memory
-        let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else { return Ok(Growth::Stuck) };
+        let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else {
+            progress.unlisted = Some(states);
+            return Ok(Growth::Stuck);
+        };
         let mut found = self.stream.alloc_zeros::<Offers>(1)?;
         let mut references = order.slice_mut(..count);
         let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
         self.table.find_device(&self.stream, batch)?;
         ensure!(self.read(&found)?.hits == count as u64, "the table has lost states as it grew: please report this as a bug");
         progress.order = order;
-        let mut search = Search { first: 0, last: search.last - search.first, next: 0, found: NONE, faulty: NONE, ..*search };
+        let last = search.last - search.first;
+        let mut search = Search { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
         }
         progress.dropped += offers.new_references - count as u64;
+        progress.starts = None; // of levels that are no longer there
         let offers = Offers { full: 0, full_nodes: 0, new_references: count as u64, ..*offers };
         self.stream.memcpy_htod(&[search], &mut progress.search)?;
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
         Ok(Growth::Done)
+    }
+}
+
+impl Progress {
+    /// Bytes beside the table; 0 if there was no memory for what is needed.
+    fn bytes(&self) -> u64 {
+        self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
+    }
+
+    /// States that were found, but for those that are no longer in `order`.
+    fn listed(&self, offers: &Offers) -> u64 {
+        if self.parents.is_some() { offers.hits } else { offers.new_references }
+    }
+}
+
+impl Search {
+    fn of_initial_state() -> Self {
+        let (found, faulty) = (NONE, NONE);
+        Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, faulty, ..Self::default() }
     }
 }
 
@@ -533,7 +692,7 @@ fn states_for(slots: u64, dropped: u64) -> u64 {
 
 impl Kernel {
     fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
-        Self::of(table.compile("explore.cu", text)?, name, stream, table.spec())
+        Self::of(table.compile(PROGRAM, text)?, name, stream, table.spec())
     }
 
     /// One of the functions of a text that is compiled already.

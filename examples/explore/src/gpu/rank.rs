@@ -18,7 +18,7 @@ use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use warpset::cluster::DeviceBatch;
-use warpset::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSlice, PushKernelArg};
 use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
 use warpset::{Storage, Tally, VectorTable};
 
@@ -56,6 +56,8 @@ pub struct OnGpu<'a> {
     offers: CudaSlice<u32>,
     offered: u64,
     search: CudaSlice<Search>,
+    /// Where the host reads it: the driver takes longer to copy to other memory.
+    ended: PinnedHostSlice<Search>,
     /// While the table grows: how many slots it had, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
@@ -97,6 +99,8 @@ impl<'a> OnGpu<'a> {
             offers,
             offered: 0,
             search: stream.alloc_zeros(1)?,
+            // SAFETY: it is written by a copy before it is read (`expand`). No flags: the host reads it, so it is cached.
+            ended: unsafe { context.alloc_pinned_with_flags(1, 0) }?,
             moving: None,
             stream,
         })
@@ -207,7 +211,10 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
         // - the view is valid: the table grows only after the stream has been waited for (below).
         unsafe { launch.launch(config) }?;
-        let search = self.stream.clone_dtoh(&self.search)?[0];
+        self.stream.memcpy_dtoh(&self.search, &mut self.ended)?;
+        // Before `as_slice`, which would put the thread to sleep.
+        self.stream.synchronize()?;
+        let search = self.ended.as_slice()?[0];
         let expanded = search.next.min(self.end) - self.next;
         let found = match (search.faulty, search.found) {
             (NONE, NONE) => None,

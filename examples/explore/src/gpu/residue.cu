@@ -1,14 +1,27 @@
 // The search for accepting cycles on the GPU (liveness/residue.rs has the algorithm): behind explore.cu, of which it uses the
 // steps of states and the barrier of all blocks.
 //
-//   flags  [ two bytes a slot of the table ]
+//   flags  [ two bytes a slot of the table; only those of slots that hold states are ever looked at ]
 //   queue  [ states whose steps have been taken | this level | the next one, as it is found ]     references, each once a pass
 //
-// A pass begins with a kernel that looks at all flags and appends the first states (`seed_reset`, `seed_elimination`); then one
+// A pass begins with a kernel that looks at the flags of all states (of those that `order` lists, if that has all: a table may
+// have hundreds of times as many slots) and appends the first states (`seed_reset`, `seed_elimination`); then one
 // that stays for many levels (`sweep_levels`) takes the steps of the states in the queue, a state a thread, looks their ends up
 // in the table and changes their flags. The host starts it again a few times a second, until the queue has no more.
 
+//
+// The same kernel does what is left to do for a run (gpu/lasso.rs): it lists the steps between the states of a residue, which
+// `list_residue` has numbered, and it goes back from a state to the initial one along the levels of the search.
+
 namespace explore {
+
+// What `sweep_levels` does with the steps of states.
+enum Task : u32 {
+    eliminates,   // takes a predecessor from the counts of their ends; the states without any are the next ones
+    resets,       // adds a predecessor; the states that are reached for the first time are the next ones
+    lists_steps,  // of the states in the queue, members of the residue in their order: writes those that lead to other members
+    goes_back,    // `queue` is all states by levels: finds one of each level with a step to the one found in the level behind it
+};
 
 // Mirrored by `Sweep` in gpu/cycles.rs.
 struct Sweep {
@@ -19,7 +32,19 @@ struct Sweep {
     u64 accepting;    // states of the table, counted by `begin_residue`
     u64 inside;       // states in the residue, counted by `tally_residue`
     u64 at_most;      // those of them whose count stays at its most
+    u64 listed;       // steps that were to be listed
+    u64 level;        // of `goes_back`: the number of the level
     u32 arrived, generation;  // of the barrier
+};
+
+// What a run is looked for with; mirrored by `Trail` in gpu/cycles.rs.
+struct Trail {
+    u32* numbers;        // by slot: a member's number
+    u64* steps;          // each as the numbers of two members, that of the one it leads to in the upper half
+    u64 room;            // for so many
+    const u64* starts;   // where levels begin in `queue`
+    u32* path;           // words of a state of each level
+    u64* places;         // and its reference; no_reference as long as it is not found
 };
 
 // By location: the number of its component, doubled, and whether it is accepting.
@@ -48,20 +73,49 @@ EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
     }
 }
 
-// Takes the steps of a state that stay in its component.
+// A place of its own for each lane that has something, by one addition: all lanes of the warp call it.
+EXPLORE_FN u64 place_for(u64* count, bool has_one)
+{
+    const u32 appending = Warp::ballot(has_one);
+    if (appending == 0) return 0;
+    const u32 leader = warpset::platform::lowest_bit(appending), before = appending & ((1u << Warp::lane()) - 1);
+    u64 first = 0;
+    // Relaxed: places must differ. Who reads what is there has met the writer since, or is a later kernel.
+    if (Warp::lane() == leader) first = fetch_add_relaxed(count, u64{warpset::platform::population_count(appending)});
+    return Warp::shuffle(first, leader) + warpset::platform::population_count(before);
+}
+
+EXPLORE_FN void append(u64* queue, Sweep* sweep, bool has_one, u64 reference)
+{
+    const u64 place = place_for(&sweep->appended, has_one);
+    if (has_one) queue[place] = reference;
+}
+
+// Takes the steps of a state that stay in its component; or, to go back, all.
 struct Follow {
     const Table& table;
     Flags* flags;
     u64* queue;
     Sweep* sweep;
     const u32* locations;
-    u32 component;
+    const Trail& trail;
+    const u32* wanted;  // the words of the state to which a step is looked for
+    u32 task;
     u32 most;
-    bool counts;
+    u32 component;
+    u32 number;         // of the member
+    bool leads;         // whether a step leads to what is wanted
 
     template <class State>
     EXPLORE_FN void operator()(bool steps, const State&, const State& to)
     {
+        if (task == goes_back) {
+            bool equal = steps;
+            EXPLORE_UNROLL
+            for (u32 word = 0; word < state_words; ++word) equal = equal && to.words[word] == wanted[word];
+            leads |= equal;
+            return;
+        }
         warpset::Found found{warpset::Outcome::Absent, no_reference};
         if (steps && about(locations, property_location(to)) / 2 == component) {
             u32 words[state_words];
@@ -69,39 +123,53 @@ struct Follow {
             for (u32 word = 0; word < state_words; ++word) words[word] = to.words[word];
             found = table.find(warpset::WordVector{words});
         }
-        const bool is_next = found.outcome == warpset::Outcome::Seen && changes(flags + found.reference);
-        append(queue, sweep, is_next, found.reference);
+        const bool is_stored = found.outcome == warpset::Outcome::Seen;
+        if (task == lists_steps) {
+            const bool is_listed = is_stored && load_flags(flags + found.reference) & in_residue;
+            const u64 place = place_for(&sweep->listed, is_listed);
+            if (is_listed && place < trail.room) trail.steps[place] = u64{trail.numbers[found.reference]} << 32 | number;
+        } else {
+            append(queue, sweep, is_stored && changes(flags + found.reference), found.reference);
+        }
     }
 
     // Whether that makes it one of the next states.
     EXPLORE_FN bool changes(Flags* at) const
     {
-        if (counts)
+        if (task == resets)
             return change(at, [&](Flags before) { return counted(before, most); },
                           [](Flags before, Flags) { return !(before & is_reached); });
         return change(at, [&](Flags before) { return uncounted(before, most); }, [](Flags, Flags after) { return after == 0; });
     }
-
-    // Appends the states of the lanes that have one, by one addition: all lanes of the warp call it.
-    EXPLORE_FN static void append(u64* queue, Sweep* sweep, bool has_one, u64 reference)
-    {
-        const u32 appending = Warp::ballot(has_one);
-        if (appending == 0) return;
-        const u32 leader = warpset::platform::lowest_bit(appending), before = appending & ((1u << Warp::lane()) - 1);
-        u64 first = 0;
-        // Relaxed: places must differ. Who reads them has met the writer since, or is a later kernel.
-        if (Warp::lane() == leader) first = fetch_add_relaxed(&sweep->appended, u64{warpset::platform::population_count(appending)});
-        first = Warp::shuffle(first, leader);
-        if (has_one) queue[first + warpset::platform::population_count(before)] = reference;
-    }
 };
 
-// Calls `take(slot)` for all slots, one a lane. All lanes of a warp come to each call: some with slots that are not there.
-template <class Take>
-EXPLORE_FN void for_each_slot(u64 slots, Take take)
+// The level is done: the next one takes its place. By the one thread that is left.
+EXPLORE_FN void turn(Sweep* sweep, u32 task, const Trail& trail)
 {
-    const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (slots + stride - 1) / stride;
-    for (u64 round = 0; round < rounds; ++round) take(round * stride + u64{blockIdx.x} * blockDim.x + threadIdx.x);
+    if (task == goes_back) {
+        const u64 level = sweep->level;
+        // The first level is the initial state alone. A level without such a state is an error, which the host finds.
+        const bool goes_on = level > 1 && load_relaxed(trail.places + level) != no_reference;
+        sweep->level = goes_on ? level - 1 : level;
+        sweep->first = sweep->next = goes_on ? trail.starts[level - 1] : 0;
+        sweep->last = goes_on ? trail.starts[level] : 0;
+    } else {
+        sweep->first = sweep->next = load_relaxed(&sweep->last);
+        sweep->last = load_relaxed(&sweep->appended);
+    }
+}
+
+// Calls `take(has, slot)` for the slots of all states, one a lane: those that `order` lists, of which there are `count`; or, if
+// that is null, all slots of the table. All lanes of a warp come to each call: some have none.
+template <class Take>
+EXPLORE_FN void for_each_slot(const u64* order, u64 count, Take take)
+{
+    const u64 stride = u64{gridDim.x} * blockDim.x, rounds = (count + stride - 1) / stride;
+    for (u64 round = 0; round < rounds; ++round) {
+        const u64 at = round * stride + u64{blockIdx.x} * blockDim.x + threadIdx.x;
+        const bool has = at < count;
+        take(has, has && order != nullptr ? order[at] & warpset::slot_mask : at);
+    }
 }
 
 EXPLORE_FN void take_all(u32 value, u64* sum)
@@ -113,99 +181,169 @@ EXPLORE_FN void take_all(u32 value, u64* sum)
 
 }  // namespace explore
 
-// Puts all states in that may be on accepting cycles, and counts the accepting ones. All flags are 0 before.
-extern "C" __global__ void begin_residue(warpset::View view, explore::u64 slots, explore::Flags* flags, const unsigned* locations,
-                                         explore::Sweep* sweep)
+// Puts all states in that may be on accepting cycles, and counts the accepting ones. Flags may be anything before; or null.
+extern "C" __global__ void begin_residue(warpset::View view, const explore::u64* order, explore::u64 count, explore::Flags* flags,
+                                         const unsigned* locations, explore::Sweep* sweep)
 {
     using namespace explore;
     const Table table = warpset::table(view);
-    for_each_slot(slots, [&](u64 slot) {
+    for_each_slot(order, count, [&](bool has, u64 slot) {
         RegisterState state;
-        const bool holds = slot < slots && table.read_words(slot, 0, 1, [&](u32 word, u32 value) { state.words[word] = value; });
+        const bool holds = has && table.read_words(slot, 0, 1, [&](u32 word, u32 value) { state.words[word] = value; });
         const u32 what = holds ? about(locations, property_location(state)) : 0;
-        if (what / 2 != 0) flags[slot] = static_cast<Flags>(in_residue | (what % 2 != 0 ? is_accepting : 0));
+        const u32 inside = what / 2 != 0 ? in_residue | (what % 2 != 0 ? is_accepting : 0) : 0;
+        if (has && flags != nullptr) flags[slot] = static_cast<Flags>(inside);
         take_all(what % 2, &sweep->accepting);
     });
 }
 
 // Begins a reset: no counts, nothing reached but accepting states, which are the first of the queue.
-extern "C" __global__ void seed_reset(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
+extern "C" __global__ void seed_reset(const explore::u64* order, explore::u64 count, explore::Flags* flags, explore::u64* queue,
+                                      explore::Sweep* sweep)
 {
     using namespace explore;
-    for_each_slot(slots, [&](u64 slot) {
-        const u32 before = slot < slots ? flags[slot] : 0;
+    for_each_slot(order, count, [&](bool has, u64 slot) {
+        const u32 before = has ? flags[slot] : 0;
         const bool first = before & in_residue && before & is_accepting;
         if (before & in_residue) flags[slot] = static_cast<Flags>((before & (in_residue | is_accepting)) | (first ? is_reached : 0));
-        Follow::append(queue, sweep, first, slot);
+        append(queue, sweep, first, slot);
     });
 }
 
 // Takes out what was not reached; begins an elimination with what has no predecessor.
-extern "C" __global__ void seed_elimination(explore::u64 slots, explore::Flags* flags, explore::u64* queue, explore::Sweep* sweep)
+extern "C" __global__ void seed_elimination(const explore::u64* order, explore::u64 count, explore::Flags* flags,
+                                            explore::u64* queue, explore::Sweep* sweep)
 {
     using namespace explore;
-    for_each_slot(slots, [&](u64 slot) {
-        const u32 before = slot < slots ? flags[slot] : 0;
+    for_each_slot(order, count, [&](bool has, u64 slot) {
+        const u32 before = has ? flags[slot] : 0;
         const bool reached = before & is_reached;
         const bool goes = before & in_residue && !(reached && (before & count_mask) != 0);
         if (goes) flags[slot] = 0;
-        Follow::append(queue, sweep, goes && reached, slot);
+        append(queue, sweep, goes && reached, slot);
     });
 }
 
 // Counts what is left, and of how many the count stays at its most.
-extern "C" __global__ void tally_residue(explore::u64 slots, const explore::Flags* flags, unsigned most, explore::Sweep* sweep)
+extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags, unsigned most,
+                                         explore::Sweep* sweep)
 {
     using namespace explore;
-    for_each_slot(slots, [&](u64 slot) {
-        const u32 of = slot < slots ? flags[slot] : 0;
+    for_each_slot(order, count, [&](bool has, u64 slot) {
+        const u32 of = has ? flags[slot] : 0;
         const bool inside = of & in_residue;
         take_all(inside, &sweep->inside);
         take_all(inside && (of & count_mask) >= most, &sweep->at_most);
     });
 }
 
+// Lists what is in the residue, in `queue`, and numbers it in that order: `numbers` are by slot. `kinds` gets by number whether
+// it is accepting. Both may be null.
+extern "C" __global__ void list_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
+                                        explore::u64* queue, explore::Sweep* sweep, unsigned* numbers, unsigned* kinds)
+{
+    using namespace explore;
+    for_each_slot(order, count, [&](bool has, u64 slot) {
+        const u32 of = has ? flags[slot] : 0;
+        const bool inside = of & in_residue;
+        const u64 place = place_for(&sweep->appended, inside);
+        if (!inside) return;
+        queue[place] = slot;
+        if (numbers != nullptr) numbers[slot] = static_cast<u32>(place);
+        if (kinds != nullptr) kinds[place] = of & is_accepting ? 1 : 0;
+    });
+}
+
+// The first state in `order` that is in the residue and whose component has all the wanted marks: its place goes to `first`,
+// which is all ones before. A component's marks are by the number that is the label of its members.
+extern "C" __global__ void find_first(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
+                                      const unsigned* numbers, const unsigned* labels, const unsigned* marks, unsigned wanted,
+                                      explore::u64* first)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride) {
+        // Relaxed: the least of all is kept, and read when the kernel has ended.
+        u64 least = load_relaxed(first);
+        if (at >= least) return;
+        const u64 slot = order[at] & warpset::slot_mask;
+        if (!(flags[slot] & in_residue) || (marks[labels[numbers[slot]]] & wanted) != wanted) continue;
+        while (at < least) {
+            const u64 before = warpset::platform::compare_and_swap_relaxed(first, least, at);
+            if (before == least) break;
+            least = before;
+        }
+        return;
+    }
+}
+
+// Writes the words of states, one after another, whose numbers are places in the queue.
+extern "C" __global__ void read_members(warpset::View view, const explore::u64* queue, const unsigned* numbers, explore::u64 count,
+                                        unsigned* words)
+{
+    using namespace explore;
+    const Table table = warpset::table(view);
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
+        table.read_words(queue[numbers[at]], 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+}
+
 // Takes the steps of all states in the queue, and of those that are appended meanwhile, level by level, or until so much time has
-// passed. A cooperative launch of blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory.
+// passed; `task` says what for. A cooperative launch of blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared
+// memory.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, explore::u64* queue, const unsigned* locations,
-             explore::Sweep* sweep, unsigned most, unsigned counts, explore::u64 most_nanoseconds)
+             explore::Sweep* sweep, unsigned most, unsigned task, explore::u64 most_nanoseconds, explore::Trail trail)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     EXPLORE_SHARED(u64, tile, 2);
     EXPLORE_SHARED(bool, more, 1);
+    EXPLORE_SHARED(u32, wanted, state_words);
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 started = nanoseconds();
     do {
+        const u64 level = load_relaxed(&sweep->level);
+        // Relaxed: another block has written the state before all have met.
+        if (task == goes_back)
+            for (u32 word = threadIdx.x; word < state_words; word += blockDim.x)
+                wanted[word] = load_relaxed(trail.path + (level + 1) * state_words + word);
         while (true) {
             __syncthreads();  // the tile before has been read
             if (threadIdx.x == 0) {
+                // Relaxed: who finds nothing there yet takes a tile too many.
+                const bool is_done = task == goes_back && load_relaxed(trail.places + level) != no_reference;
                 const u64 end = load_relaxed(&sweep->last);
-                const u64 begin = fetch_add_relaxed(&sweep->next, u64{Chosen::threads});
+                const u64 begin = is_done ? end : fetch_add_relaxed(&sweep->next, u64{Chosen::threads});
                 tile[0] = begin;
                 tile[1] = begin + Chosen::threads < end ? begin + Chosen::threads : end;
             }
             __syncthreads();
             if (tile[0] >= tile[1]) break;
-            const bool has_state = tile[0] + threadIdx.x < tile[1];
+            const u64 at = tile[0] + threadIdx.x;
+            const bool has_state = at < tile[1];
+            const u64 reference = has_state ? load_relaxed(queue + at) & warpset::slot_mask : no_reference;
             Notes notes;
             Joint joint;
             u32 component = 0;
             if (has_state) {
-                set_state(fetch(table, load_relaxed(queue + tile[0] + threadIdx.x)), state);
+                set_state(fetch(table, reference), state);
                 joint.start(tables, state, notes);
                 component = about(locations, joint.location) / 2;
             }
-            Follow follow{table, flags, queue, sweep, locations, component, most, counts != 0};
+            Follow follow{table, flags,     queue,                   sweep, locations, trail, wanted, task,
+                          most,  component, static_cast<u32>(at), false};
             try_all(tables, has_state, state, joint, notes, follow);
+            // Relaxed: any of them will do. Others read the words when all blocks have met.
+            if (follow.leads &&
+                warpset::platform::compare_and_swap_relaxed(trail.places + level, no_reference, reference) == no_reference)
+                for (u32 word = 0; word < state_words; ++word) trail.path[level * state_words + word] = state.words[word];
         }
         __syncthreads();
         if (threadIdx.x == 0) {
             meet(&sweep->arrived, &sweep->generation, [&] {
-                sweep->first = sweep->next = load_relaxed(&sweep->last);
-                sweep->last = load_relaxed(&sweep->appended);
+                turn(sweep, task, trail);
                 sweep->going = sweep->first != sweep->last && nanoseconds() - started < most_nanoseconds;
             });
             more[0] = load_relaxed(&sweep->going) != 0;

@@ -30,7 +30,7 @@ const LEAST_STATES: usize = 1 << 18;
 impl<S: Storage> Engine<'_, S> {
     /// Vectors a second.
     pub(super) fn table_alone(&self, progress: &Progress) -> Result<f64> {
-        let known = self.read(&progress.offers)?.new_references as usize;
+        let known = progress.listed(&self.read(&progress.offers)?) as usize;
         ensure!(known >= LEAST_STATES, "there are too few states since the table has grown last");
         // Tiles all over the order of states, in turns for the batches.
         let tiles = (known / TILE).min(BATCHES * STATES / TILE);
@@ -39,7 +39,11 @@ impl<S: Storage> Engine<'_, S> {
         for batch in 0..BATCHES {
             let mut references = Vec::with_capacity(STATES);
             for start in starts.iter().skip(batch).step_by(BATCHES) {
-                references.extend(self.stream.clone_dtoh(&progress.order.slice(*start..start + TILE))?);
+                let tile = *start as u64..(start + TILE) as u64;
+                references.extend(match &progress.parents {
+                    Some(parents) => self.states_in(parents, tile)?,
+                    None => self.stream.clone_dtoh(&progress.order.slice(*start..start + TILE))?,
+                });
             }
             let (count, duration) = self.offer_successors(&references)?;
             if batch > 0 {

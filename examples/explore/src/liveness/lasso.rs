@@ -3,7 +3,8 @@
 //! As Wu, Liu, Liang and Sun (2014) compose it: a shortest path from the initial state to a component with an accepting cycle,
 //! from there a shortest one to an accepting state of it, and a shortest cycle through that state. The first is a search by
 //! threads over the table, which keeps the references of its levels and goes back along them, as other paths do (`path`). The
-//! other two are searches of the residue that an elimination has left (`residue`), in memory: 4 bytes a step, and 12 a state.
+//! other two are searches of the residue that an elimination has left (`residue`), in memory: 4 bytes a step, and 12 a state. Of
+//! a search on a GPU all three are made there (gpu/lasso.rs), unless it has no memory for them.
 //!
 //! Of a terminal automaton's product no residue is known. There the path is the one to the first accepting state; from that on
 //! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, the path

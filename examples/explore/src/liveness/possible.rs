@@ -106,7 +106,7 @@ impl Possible {
         }
         let is_bad = |of: usize| !holds[of] && (self.role == Role::Possible || (has_step[of] && !is_left[of]));
         let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
-        let marks = Residue { flags, members: Vec::new(), accepting: 0, passes: 0, end: None };
+        let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let bad = (0..graph.members.len()).filter(|state| is_bad(component[*state] as usize));
         if bad.map(|state| marks.set_on_cycle(graph.members[state])).count() == 0 {
             return Ok(None);

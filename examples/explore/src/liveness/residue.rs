@@ -121,10 +121,12 @@ pub struct Search<'a, S, X> {
 
 /// What is left, or why that is not known.
 pub struct Residue {
-    /// Two bytes a slot of the table.
+    /// Two bytes a slot of the table; none while what is left is on a GPU.
     pub flags: Vec<AtomicU16>,
-    /// The states in it.
+    /// The states in it; none while they are on a GPU.
     pub members: Vec<Reference>,
+    /// How many they are.
+    pub inside: u64,
     /// States of the table whose location is accepting.
     pub accepting: u64,
     /// How often all states that were left have been expanded.
@@ -145,6 +147,12 @@ impl Default for Watch {
 }
 
 impl Watch {
+    /// With how many states it is time.
+    #[cfg(feature = "cuda")]
+    pub fn next_at(&self) -> u64 {
+        self.next
+    }
+
     /// Whether it is time, with as many states.
     pub fn is_due(&mut self, states: u64) -> bool {
         let is_due = states >= self.next;
@@ -165,7 +173,7 @@ enum Stopped {
 pub const MOST_COUNT: u16 = COUNT;
 
 /// Whether a state with these flags is in the residue.
-pub fn is_inside(flags: u16) -> bool {
+fn is_inside(flags: u16) -> bool {
     flags & IN != 0
 }
 
@@ -202,7 +210,14 @@ pub struct Decision {
 impl Residue {
     /// Whether it is known that there is an accepting cycle.
     pub fn has_cycle(&self) -> bool {
-        self.end.is_none() && !self.members.is_empty()
+        self.end.is_none() && self.inside > 0
+    }
+
+    /// Puts all members in: the flags are zeros before.
+    #[cfg(feature = "cuda")]
+    pub fn put_in_members(&self) {
+        // Relaxed: as in `contains`.
+        self.members.par_iter().for_each(|of| self.flag(*of).store(IN, Ordering::Relaxed));
     }
 
     fn flag(&self, reference: Reference) -> &AtomicU16 {
@@ -230,7 +245,7 @@ impl Residue {
 
     /// Leaves of all flags only who is in the residue.
     pub fn forget(&self) {
-        self.flags.par_iter().for_each(|flag| {
+        self.flags.par_iter().filter(|flag| flag.load(Ordering::Relaxed) & !IN != 0).for_each(|flag| {
             flag.fetch_and(IN, Ordering::Relaxed);
         });
     }
@@ -255,7 +270,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
     ///
     /// `most_rounds`: gives it up after so many, if it is not known by then.
     pub fn run(&self, most_rounds: u64) -> Result<Residue> {
-        let mut residue = Residue { flags: Vec::new(), members: Vec::new(), accepting: 0, passes: 0, end: None };
+        let mut residue = Residue { flags: Vec::new(), members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let slots = self.table.slots() as usize;
         if self.bytes(2 * slots as u64) > self.limits.bytes || residue.flags.try_reserve_exact(slots).is_err() {
             residue.end = Some(End::Memory);
@@ -267,12 +282,13 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             Ok(accepting) => accepting,
             Err(stopped) => return Ok(residue.ended(stopped)),
         };
-        while !residue.members.is_empty() {
+        residue.inside = residue.members.len() as u64;
+        while residue.inside > 0 {
             if rounds == most_rounds {
                 residue.end = Some(End::Levels);
                 break;
             }
-            let before = residue.members.len();
+            let before = residue.inside;
             match self.round(&mut residue, &accepting)? {
                 Ok(()) => {}
                 Err(stopped) => return Ok(residue.ended(stopped)),
@@ -281,7 +297,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             // Relaxed: as in `contains`.
             let is_most = |of: &Reference| residue.flag(*of).load(Ordering::Relaxed) & COUNT >= self.most_count;
             let has_most = residue.members.par_iter().any(is_most);
-            let (before, after) = (before as u64, residue.members.len() as u64);
+            let after = residue.members.len() as u64;
+            residue.inside = after;
             if self.automaton.decides(Decision { before, after, has_most }) {
                 break;
             }

@@ -17,7 +17,7 @@ pub struct Numbers {
     pub balance: f64,
     /// From any rank to any other.
     pub bytes_exchanged: u64,
-    /// For other ranks, copies included: the sum over all ranks.
+    /// For other ranks, copies included that the host waits for: the sum over all ranks.
     pub waited: f64,
     /// Of all tables as of one; without the lengths of probe sequences.
     pub stats: Stats,

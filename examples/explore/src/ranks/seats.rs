@@ -148,7 +148,7 @@ impl Seats {
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.seats, |seat| {
-            let own = first_table::size(options, layout, &seat.device);
+            let own = first_table::size(options, options.table.of(layout.words), layout, &seat.device);
             let sharing = if options.capacity.is_some() { ranks } else { seat.sharing };
             // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them.
             let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.div_ceil(sharing), size.nodes]);
