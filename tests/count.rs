@@ -132,7 +132,7 @@ fn what_does_not_fit_is_refused() {
     refused("long", long.as_bytes(), &[], "line 2 has 1024 bytes: 1023 are the most");
     refused("odd", b"12345", &["--rows", "2"], "5 bytes are no whole number of rows of 2");
     refused("wide", &[0; 2050], &["--rows", "1025"], "a row has 1025 bytes: 1024 are the most");
-    refused("none", b"12", &["--rows", "0"], "no whole number of rows of 0");
+    refused("rows-of-none", b"12", &["--rows", "0"], "no whole number of rows of 0");
     refused("word", b"12", &["--rows", "two"], "`--rows two` is no number of bytes");
     refused("text", b"12", &["--rows"], "it is no .npy file");
     refused("reads.fq", b"@read\nACGT\n", &["--kmers", "2"], "looks like FASTQ");

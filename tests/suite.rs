@@ -143,7 +143,7 @@ fn skipped(test: &'static Test) -> Trial {
 /// Ends the process with the test's name if the test does not end: a search that goes round in circles would hang the suite, on
 /// a GPU also the context that all others use. The limit is far beyond what any test takes, and no result depends on it.
 fn guarded(name: String, test: impl FnOnce()) {
-    let limit = Duration::from_secs(common::scaled(300, 1200));
+    let limit = Duration::from_secs(common::scaled(900, 2400));
     let (_ended, end) = channel::<()>();
     std::thread::spawn(move || {
         if end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {

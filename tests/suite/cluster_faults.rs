@@ -9,7 +9,9 @@ use crate::common::spread::{Rank, build, on_all};
 use crate::common::vectors::distinct;
 use crate::common::{scaled, sized, tests_of_all_kinds};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Batch, Builder, Fault, FaultKind, Local, Request};
 use warpset::{Device, Error, Outcome, Result, faults};
@@ -136,14 +138,53 @@ fn with_each_fault_on<S: Kind, R: Send>(
     });
 }
 
-/// Calls `each` for all items, many at a time: nearly all of them wait.
+/// Calls `each` for all items, many at a time: nearly all of them wait. A machine that stands still for a while looks like a rank
+/// that does; so what fails while it did is tried once more, by itself.
 fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
-    let next = AtomicUsize::new(0);
-    on_all(0..24.min(items.len()), |_, _| {
-        // Relaxed: only the uniqueness of the numbers matters.
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            each(item);
-        }
+    let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
+    with_a_clock(|stood_still_since| {
+        on_all(0..24.min(items.len()), |_, _| {
+            // Relaxed: only the uniqueness of the numbers matters.
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let began = Instant::now();
+                let done = {
+                    let _among_others = others.read().unwrap_or_else(PoisonError::into_inner);
+                    catch_unwind(AssertUnwindSafe(|| each(item)))
+                };
+                match done {
+                    Ok(()) => {}
+                    Err(_) if stood_still_since(began) => {
+                        let _by_itself = others.write().unwrap_or_else(PoisonError::into_inner);
+                        each(item);
+                    }
+                    Err(panic) => resume_unwind(panic),
+                }
+            }
+        });
+    });
+}
+
+/// Calls `run` beside a thread that looks at the clock, with a function that says whether this came late by a tenth of `TIMEOUT`
+/// at any time since.
+fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
+    let (late, ended) = (Mutex::new(None::<Instant>), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = Instant::now();
+            // Relaxed: nothing else is told by it.
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::sleep(TIMEOUT / 100);
+                if last.elapsed() > TIMEOUT / 10 {
+                    *late.lock().unwrap() = Some(Instant::now());
+                }
+                last = Instant::now();
+            }
+        });
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            run(&|began| late.lock().unwrap().is_some_and(|late| late >= began));
+        }));
+        ended.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| resume_unwind(panic));
     });
 }
 
@@ -162,7 +203,7 @@ fn works<S: Kind>(ranks: &mut [Rank<S>], connected: bool, about: &str) {
     let (all, before) = (words(OFFERED), stored(ranks, about));
     assert!(before.values().all(|count| *count <= 1), "{about}: stored twice");
     if !connected {
-        let done = on_all(ranks.iter_mut().zip(transports(Vec::new())), |_, (rank, transport)| rank.reconnect(transport));
+        let done = on_all(ranks.iter_mut().zip(patient_transports()), |_, (rank, transport)| rank.reconnect(transport));
         done.into_iter().for_each(|done| done.unwrap_or_else(|error| panic!("{about}: {error}")));
     }
     let batches =
@@ -268,7 +309,8 @@ fn each_call_fails<S: Kind>(devices: [&Device; RANKS]) {
         |rank, table| if rank == 1 { faults::count(|| offer(table)).1 } else { offer(table).map(|_| 0).unwrap() },
     );
     for call in (0..calls[1]).step_by(scaled(1, 3)) {
-        let mut ranks = prepared(devices, builder::<S>, transports(Vec::new()));
+        // Nothing is waited out: a rank tells the others of its error.
+        let mut ranks = prepared(devices, builder::<S>, patient_transports());
         let results = on_all(
             &mut ranks,
             |rank, table| {
@@ -319,18 +361,20 @@ fn ranks_that_go_away<S: Kind>(device: &Device) {
 fn ranks_that_stall<S: Kind>(device: &Device) {
     let all = words(OFFERED);
     drop(prepared([device; RANKS], builder::<S>, patient_transports()));
-    let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
-    let results = on_all(&mut ranks, |rank, table| {
-        if rank == 1 {
-            std::thread::sleep(TIMEOUT + TIMEOUT / 2);
+    in_parallel(&[()], |()| {
+        let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
+        let results = on_all(&mut ranks, |rank, table| {
+            if rank == 1 {
+                std::thread::sleep(3 * TIMEOUT);
+            }
+            table.find_or_put_many(&all)
+        });
+        for result in &results {
+            let error = result.as_ref().unwrap_err();
+            assert!(matches!(error, Error::Connection { rank: 1, reason } if reason.contains("2s")), "{error}");
         }
-        table.find_or_put_many(&all)
+        judge_batches(&results, &mut ranks, "a rank that stalls");
     });
-    for result in &results {
-        let error = result.as_ref().unwrap_err();
-        assert!(matches!(error, Error::Connection { rank: 1, reason } if reason.contains("2s")), "{error}");
-    }
-    judge_batches(&results, &mut ranks, "a rank that stalls");
 }
 
 /// The others are told, also if it was in the middle of an exchange.

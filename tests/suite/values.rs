@@ -260,14 +260,14 @@ fn views_stay_while_others_put(device: &Device) {
 fn no_memory_for_values_is_an_error(device: &Device) {
     let table = table(device, 1, 1 << 23);
     let references = put(&table, &[7, 8, 9]);
-    // 32 KiB a value: 256 GiB and more, if all get memory.
-    let refused = match table.by_reference::<[u64; 4096]>() {
+    // 128 KiB a value: 1 TiB and more, if all get memory.
+    let refused = match table.by_reference::<[[u64; 4096]; 4]>() {
         #[cfg(feature = "cuda")]
         Ok(mut values) => {
             assert!(device.is_gpu());
-            values.set_many(&references, &[[1; 4096]; 3]).unwrap();
+            values.set_many(&references, &[[[1; 4096]; 4]; 3]).unwrap();
             let refused = values.device().map(drop).unwrap_err();
-            assert!(values.get_many(&references).unwrap() == [[1; 4096]; 3], "they are as they were");
+            assert!(values.get_many(&references).unwrap() == [[[1; 4096]; 4]; 3], "they are as they were");
             refused
         }
         #[cfg(not(feature = "cuda"))]
