@@ -139,8 +139,22 @@ pub enum Error {
         stored: u64,
         /// Slots of the table.
         slots: u64,
-        /// Why there is no more room, of a table that makes room by itself.
-        #[source]
+        /// Why there is no more room, of a table that makes room by itself. It is in the text, and so no
+        /// [`source`](std::error::Error::source).
+        cause: Option<Box<Error>>,
+    },
+    /// A batch ended before all of its vectors were offered: by its [progress callback](crate::Request::progress), or by an error
+    /// after something was put. All that were offered are stored.
+    #[error(
+        "the batch ended after {offered} of its {given} vectors: {}",
+        cause.as_ref().map_or_else(|| "its progress callback has stopped it".into(), |error| error.to_string())
+    )]
+    Stopped {
+        /// Vectors that were offered.
+        offered: u64,
+        /// Vectors of the batch.
+        given: u64,
+        /// The error, if it was one. It is in the text, and so no [`source`](std::error::Error::source).
         cause: Option<Box<Error>>,
     },
     /// A table can only grow into more slots than it has.

@@ -35,12 +35,22 @@ impl Reserved {
             let address = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
             (address != libc::MAP_FAILED).then_some((address.cast::<u8>(), bytes))
         };
-        // Where addresses are limited (`ulimit -v`), as many as are needed now: then the memory cannot grow.
-        let (address, reserved) =
-            reserve(most).or_else(|| reserve(bytes.next_multiple_of(GRAIN).max(GRAIN))).ok_or_else(|| refused(bytes))?;
-        let mut memory = Self { address, reserved, bytes: 0 };
+        let least = bytes.next_multiple_of(GRAIN).max(GRAIN);
+        let halves = |bytes: usize| (bytes / 2).next_multiple_of(GRAIN);
+        // Where addresses are limited (`ulimit -v`), half of what can be had in one piece: so others find some, too.
+        let limited = || {
+            let less = std::iter::successors(Some(halves(most)), |bytes| Some(halves(*bytes))).take_while(|less| *less > least);
+            let can_be_had = less.into_iter().find(|less| reserve(*less).map(Self::of).is_some());
+            can_be_had.and_then(|bytes| reserve(halves(bytes).max(least))).or_else(|| reserve(least))
+        };
+        let mut memory = reserve(most).or_else(limited).map(Self::of).ok_or_else(|| refused(bytes))?;
         memory.grow(bytes)?;
         Ok(memory)
+    }
+
+    /// Of a range of addresses that nothing else uses, and so many bytes of it.
+    fn of((address, reserved): (*mut u8, usize)) -> Self {
+        Self { address, reserved, bytes: 0 }
     }
 
     pub(crate) fn address(&self) -> *mut u8 {
@@ -107,5 +117,28 @@ mod tests {
         }
         assert!(memory.grow(1 << 60).is_err());
         memory.grow(1).unwrap();
+    }
+
+    /// A process that may have few addresses still has memory that grows, and addresses for others. (This test runs itself as
+    /// such a process.)
+    #[test]
+    #[cfg_attr(miri, ignore = "it starts a process")]
+    fn it_grows_where_addresses_are_limited() {
+        const IS_LIMITED: &str = "WARPSET_TEST_LIMITED";
+        if std::env::var_os(IS_LIMITED).is_some() {
+            let mut both = [(); 2].map(|()| Reserved::new(100).unwrap());
+            both.each_mut().map(|memory| memory.grow(64 << 20).unwrap());
+            drop(vec![0u8; 64 << 20]);
+            return;
+        }
+        let script = "ulimit -v 2000000 && exec \"$0\" --exact backend::reserved::tests::it_grows_where_addresses_are_limited";
+        let limited = std::process::Command::new("sh")
+            .args(["-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .env(IS_LIMITED, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&limited.stdout);
+        assert!(limited.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&limited.stderr));
     }
 }

@@ -98,7 +98,8 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, as `stats` has them.
+    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, as [`stats`](super::Table::stats) has them. That is
+    /// collective and looks at every slot: ask for it only if `total.full` is not 0, which is so on all ranks or on none.
     pub fn complete(&self, stats: &super::Stats) -> Result<Tally> {
         if self.total.full == 0 {
             return Ok(self.tally);

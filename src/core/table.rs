@@ -270,7 +270,7 @@ impl RawTable {
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
         let error = ended_by.or(limits.error);
-        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error })
+        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error, given: count as u64 })
     }
 
     /// Puts the vectors of a batch, in parts if the table may have to grow between them.

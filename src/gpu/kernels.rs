@@ -32,8 +32,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
     /// its kind has.
     ///
-    /// Valid until the table grows or is dropped, or an indexed one is truncated. A kernel that uses it must not be under way, or
-    /// be launched, during `clear`, `grow`, `truncate` and `relocate`, nor after an error of `relocate` until another call has
+    /// Valid until the table grows or is dropped, or an indexed one is truncated; and only for kernels that were compiled for the
+    /// [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under way, or be launched, during `clear`,
+    /// `grow`, `truncate`, `relocate` and `save`, nor after an error of `relocate` until another call has
     /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was
     /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What they put by
     /// `Table::find_or_put` is counted in [`len`](Self::len).
@@ -50,9 +51,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(store.view().into())
     }
 
-    /// Compiles CUDA C++ of your own for this table's GPU and loads it. The source may include `warpset/table.cuh`, where
-    /// `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk for the next process:
-    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    /// Compiles CUDA C++ of your own for this table's GPU and its [`spec`](Self::spec), and loads it. Where a growth has changed
+    /// the spec, compile it again: a kernel for another one would take slots for what they are not. The source may include
+    /// `warpset/table.cuh`, where `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk
+    /// for the next process: [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

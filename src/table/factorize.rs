@@ -12,6 +12,24 @@ pub struct Factors<K: Key = Words> {
     pub distinct: Vec<K::Element>,
 }
 
+// By hand: all of these want something of the elements, and nothing of `K`.
+impl<K: Key> Clone for Factors<K> {
+    fn clone(&self) -> Self {
+        Self { numbers: self.numbers.clone(), distinct: self.distinct.clone() }
+    }
+}
+
+impl<K: Key> PartialEq for Factors<K>
+where
+    K::Element: PartialEq,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.numbers == other.numbers && self.distinct == other.distinct
+    }
+}
+
+impl<K: Key> Eq for Factors<K> where K::Element: Eq {}
+
 impl<K: Key> fmt::Debug for Factors<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Factors").field("numbers", &self.numbers.len()).field("distinct", &self.distinct.len()).finish()
@@ -33,13 +51,15 @@ impl<K: Key> TableBuilder<Indexed, K> {
     /// let factors = IndexedTable::builder(2).factorize_many(&Device::cpu(), &rows)?;
     /// assert_eq!(factors.numbers, [0, 1, 0]);
     /// assert_eq!(factors.distinct, [7, 7, /**/ 8, 8]);
+    /// assert_eq!(factors.clone(), factors);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
     /// As [`build`](Self::build); [`RaggedVectors`](crate::Error::RaggedVectors); [`TableFull`](crate::Error::TableFull) with its
-    /// cause if there is no memory for the table to grow; or what the device reports.
+    /// cause if there is no memory for the table to grow; or what the device reports, in [`Stopped`](crate::Error::Stopped) if
+    /// some were put.
     pub fn factorize_many(self, device: &Device, vectors: &[K::Element]) -> Result<Factors<K>> {
         let table = self.grows(true).build(device)?;
         let batch = table.find_or_put_many_with(vectors, Request::new().references(true))?;

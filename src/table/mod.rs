@@ -53,8 +53,9 @@ use std::sync::Arc;
 /// vector takes effect at one point between its call and its return, and of all calls that ever offer a vector exactly one gets
 /// [`Outcome::New`](crate::Outcome::New). A lookup that overlaps with the put of the same vector may or may not see it.
 ///
-/// No operation waits for another, with these exceptions. [`clear`](Self::clear), [`grow`](Self::grow) and
-/// [`relocate`](Self::relocate) wait for those under way and hold up those that come. On a GPU, reading back, iterating and
+/// No operation waits for another, with these exceptions. [`clear`](Self::clear), [`grow`](Self::grow), a
+/// [`reserve`](Self::reserve) that grows, [`relocate`](Self::relocate), [`save`](Self::save) and
+/// [`truncate`](Self::truncate) wait for those under way and hold up those that come. On a GPU, reading back, iterating and
 /// statistics free buffers at their end, for which the driver waits until work under way is done.
 ///
 /// # Memory
@@ -185,7 +186,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         &self.raw.device
     }
 
-    /// What its kernels were compiled for. (A growth of a [`CompactTreeTable`] may change it.)
+    /// What its kernels were compiled for. A growth may change it: of a [`CompactTreeTable`], and of an [`IndexedTable`] from up
+    /// to 2^24 slots to more. Kernels of your own are good for the spec that they were [compiled](Self::compile) for.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -291,9 +293,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows) before anything is put. What the device
-    /// reports otherwise; then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`]
-    /// makes it one.
+    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows), [`KeyTooLarge`](crate::Error::KeyTooLarge)
+    /// and [`StaleReferences`](crate::Error::StaleReferences) before anything is put. [`Allocation`](crate::Error::Allocation),
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports otherwise; then some of the batch may be stored. A
+    /// full table is not an error but an outcome; [`Batch::complete`] makes it one.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::new().outcomes(true))
     }
@@ -428,8 +431,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.grow(capacity)
     }
 
-    /// Sees to it that the table has slots for `vectors` vectors, those that are stored included: grows if it has fewer, as
-    /// [`grow`](Self::grow) does. Any number of threads may ask for the same at once: it grows once.
+    /// Sees to it that the table has so many slots, the taken ones included: grows if it has fewer, as [`grow`](Self::grow) does.
+    /// Any number of threads may ask for the same at once: it grows once. For n vectors, 10 / 7 n slots or more keep searches
+    /// short; in fewer than 1.05 n, vectors may be [`Full`](crate::Outcome::Full).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -444,8 +448,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
-    pub fn reserve(&self, vectors: u64) -> Result<()> {
-        self.raw.reserve(vectors)
+    pub fn reserve(&self, slots: u64) -> Result<()> {
+        self.raw.reserve(slots)
     }
 
     /// How full the table is, and how long its searches are. Reads the whole table.

@@ -168,7 +168,7 @@ pub struct Batch {
     pub new_references: Vec<Reference>,
     /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its
     /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have
-    /// not been looked at.
+    /// not been looked at, which [`complete`](Self::complete) makes an error of, too.
     pub stopped: bool,
     /// What went wrong after something was put. One of these:
     ///
@@ -177,10 +177,13 @@ pub struct Batch {
     /// - why the batch has [`stopped`](Self::stopped);
     /// - why the batch could not find its vectors again after it had made the table grow. References are stale then.
     pub error: Option<Error>,
+    /// Vectors of the batch, offered or not.
+    pub(crate) given: u64,
 }
 
 impl Batch {
-    /// The tally, or an error if the table was too full for some of the vectors.
+    /// The tally, or an error if not all vectors are stored: because the table was too full for some, or because the batch ended
+    /// before they were offered.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -193,12 +196,13 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`]. All others are
-    /// stored.
+    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`]. All others that
+    /// were offered are stored. If there are none such, [`Stopped`](Error::Stopped): all that were offered are stored.
     pub fn complete<K: Key, S: Storage>(&self, table: &Table<K, S>) -> Result<Tally> {
         let tally = self.tally;
         if tally.full == 0 {
-            return Ok(tally);
+            let (offered, given, cause) = (tally.offered(), self.given, || self.error.clone().map(Box::new));
+            return if self.stopped { Err(Error::Stopped { offered, given, cause: cause() }) } else { Ok(tally) };
         }
         Err(Error::TableFull {
             rejected: tally.full,

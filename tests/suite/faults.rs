@@ -332,6 +332,13 @@ fn batches_that_are_stopped<S: Kind>(device: &Device) {
     let batch = table.find_or_put_many_with(&words, request).unwrap();
     let done = batch.tally.offered() as usize;
     assert_eq!((calls, batch.stopped), (usize::from(done < count || calls > 0), done < count));
+    match batch.complete(&table) {
+        Ok(tally) => assert_eq!((tally, done), (batch.tally, count)),
+        Err(Error::Stopped { offered, given, cause: None }) => {
+            assert!(offered < given && (offered, given) == (done as u64, count as u64))
+        }
+        Err(error) => panic!("{error}"),
+    }
     assert_eq!((batch.outcomes.len(), batch.references.len(), batch.new_references.len()), (done, done, done));
     assert_eq!((batch.tally.new, table.len().unwrap()), (done as u64, done as u64));
     let (offered, rest) = words.split_at(done * WIDTH);

@@ -55,9 +55,9 @@ fn walks_are_the_same_with_and_without_parents<S: Kind>(device: &Device) {
 /// A breadth-first walk, into one table as changes and into another as vectors: they must agree in all but the places.
 pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     for (at, width) in widths.enumerate() {
-        // A pair of zeros is a node that takes no slot: two zeros, or twice the node in the first slot, whichever that is. And words
-        // that could be references to nodes may share slots with such. So the number of nodes is that of distinct pairs only
-        // without either: if words are like no reference, and tell their place.
+        // A pair of zeros is a node that takes no slot: two zeros, or twice the node in the first slot, whichever that is. And
+        // words that could be references to nodes may share slots with such. So the number of nodes is that of distinct pairs
+        // only without either: if words are like no reference, and tell their place.
         let (masked, words_tell) = (at % 2 == 0, at % 4 >= 2);
         let least = |place: usize| if words_tell { (1 << 31) + 8 * place as u32 } else { 0 };
         let mut rng = StdRng::seed_from_u64(width as u64);

@@ -746,6 +746,14 @@ fn errors_have_their_exit_code_and_place() {
     fails(&model("peterson"), &["--capacity", "many"], &["it is not a number"]);
 }
 
+/// Until no process that another test has just started holds the script open for writing, as it does before it executes its own
+/// program.
+#[cfg(unix)]
+fn until_it_runs(script: &Path) {
+    let is_busy = |error: std::io::Error| error.kind() == std::io::ErrorKind::ExecutableFileBusy;
+    while Command::new(script).arg("--version").output().is_err_and(is_busy) {}
+}
+
 /// Clang takes 256 brackets in each other unless it is told to take more, and nothing else knows that option.
 #[cfg(unix)]
 fn deep_brackets_are_asked_of_clang_only() {
@@ -759,6 +767,7 @@ fn deep_brackets_are_asked_of_clang_only() {
         );
         std::fs::write(&compiler, script).unwrap();
         std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+        until_it_runs(&compiler);
         let output = Command::new(EXPLORE)
             .arg(&path)
             .args(["--device", "cpu:2", "--engine", "compiled"])
@@ -804,7 +813,7 @@ fn the_time_is_split() {
     for name in ["seconds", "seconds_parse", "seconds_device", "seconds_table", "seconds_compile", "seconds_path"] {
         assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
     }
-    assert!(report["seconds_compile"].as_f64() > report["seconds_parse"].as_f64());
+    assert!(report["seconds_compile"].as_f64() > Some(0.01), "a compiler takes longer");
     let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
     let line = text.lines().find(|line| line.starts_with("time ")).unwrap();
     assert!([" parse ", " table ", " compile ", " explore "].iter().all(|part| line.contains(part)), "{line}");
@@ -1125,12 +1134,13 @@ fn interruption_ends_it_with_a_report(place: Place) {
 /// Waits until the child handles Ctrl-C by itself.
 #[cfg(target_os = "linux")]
 fn wait_until_it_listens(child: &mut Child) {
-    let id = child.id();
-    let caught = || {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim(), 16).ok()
+    // The thread that is started when it does.
+    let threads = format!("/proc/{}/task", child.id());
+    let listens = || {
+        let mut all = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+        all.any(|thread| std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "stopping\n"))
     };
-    while caught().is_none_or(|signals| signals & 2 == 0) {
+    while !listens() {
         assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
         std::thread::yield_now();
     }
@@ -1151,6 +1161,7 @@ fn interruption_while_reading_or_compiling_is_an_error() {
     let script = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then exit; fi\ntouch '{}'\nexec sleep 1000\n", marker.display());
     std::fs::write(&compiler, script).unwrap();
     std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    until_it_runs(&compiler);
     let arguments = ["--json", "--engine", "compiled", "--progress", "always"];
     let mut child = spawned(command_of(path.to_str().unwrap(), &arguments).env("CXX", &compiler));
     while !marker.exists() {
@@ -1161,7 +1172,7 @@ fn interruption_while_reading_or_compiling_is_an_error() {
     let output = child.wait_with_output().unwrap();
     let error = only_object(&output)["error"].as_str().unwrap().to_string();
     assert!(output.status.code() == Some(130) && error.contains("while the next-state functions were compiled"), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: 0 s"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: "), "{output:?}");
 }
 
 /// Its output, with nothing written to it and nothing closed.
