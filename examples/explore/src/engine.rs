@@ -19,7 +19,7 @@ use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
 use crate::successors::Successors;
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use round::{Findings, PIECE, found_by};
 use std::time::Duration;
@@ -227,6 +227,24 @@ pub fn grow_within<S: Storage, const N: usize>(
     Ok(false)
 }
 
+/// Puts the initial state into an empty table, which is made larger if it has no room for one, within `limit` bytes.
+pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u64) -> Result<Reference> {
+    loop {
+        let batch = table.find_or_put_many_with(initial, Request::new().references(true))?;
+        if batch.tally.full == 0 {
+            ensure!(batch.tally.new == 1, "the table is not empty");
+            return batch.references[0].context("a state that was put has a place");
+        }
+        ensure!(grow_within(table, [2], table.bytes(), limit)?, no_room_for_one(table.slots(), table.spec().is_tree()));
+    }
+}
+
+/// What is wrong if a table has no room for the initial state, and does not grow.
+pub fn no_room_for_one(slots: u64, is_tree: bool) -> String {
+    let nodes = if is_tree { " and the nodes beside them" } else { "" };
+    format!("{slots} slots{nodes} have no room for the initial state, and there is no memory, or none is allowed, for more")
+}
+
 /// States of one level, with their references where these are used.
 #[derive(Default)]
 struct Level {
@@ -391,8 +409,9 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         match begin {
             Begin::Initial(initial) => {
                 self.record(initial)?;
-                let rejected = self.put(initial, &[], &mut level, wants_references)?;
-                ensure!(rejected.words.is_empty(), "the table is not empty");
+                let reference = put_initial(self.table, initial, self.limits.bytes)?;
+                level.words.extend_from_slice(initial);
+                level.references.extend(wants_references.then_some(reference));
                 Ok((Counts { states: 1, ..Counts::default() }, None, level, next))
             }
             Begin::Resumed(resumed) => {

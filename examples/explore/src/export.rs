@@ -11,7 +11,7 @@
 //! What is asked about the states then is answered as by the engine of threads, over the same table. Steps of a product have the
 //! names that they have without the property.
 
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
 use crate::liveness::lasso::Run;
@@ -206,8 +206,7 @@ impl<S: Storage> Exporter<'_, S> {
         let (table, model) = (self.threads.table, self.threads.source.interpreter.model());
         let width = table.width();
         let initial = model.initial_state();
-        let start = table.find_or_put_many_with(&initial, Request::new().references(true))?;
-        ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
+        put_initial(table, &initial, limits.bytes)?;
         let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };
         ensure!(numbered.locate(table)?, "there is no memory for the numbers of {} slots", table.slots());
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };

@@ -396,6 +396,29 @@ mod tests {
         assert_eq!(successors(&dve, &dve.model.initial_state(), &["x", "y"]), [[44, 300]]);
     }
 
+    /// Also where its process is is what it was before.
+    #[test]
+    fn messages_are_of_the_old_state() {
+        for capacity in [0, 1] {
+            let text = format!(
+                "channel {{int}} c[{capacity}]; int x[3]; process A {{ byte n = 5; state s, t; init s;
+                    trans s -> t {{ sync c!A.s * 20 + A.t * 10 + n; effect n = 7; }}; }}
+                process B {{ state u, v; init u; trans u -> v {{ sync c?x[B.u * 2 + B.v]; }}; }} system async;"
+            );
+            let dve = read(&text);
+            let interpreter = Interpreter::new(&dve.model);
+            let mut state = dve.model.initial_state();
+            // A step together, or one after the other.
+            for _ in 0..=capacity {
+                let mut next = Vec::new();
+                interpreter.steps(&state, &mut Scratch::default(), |_, successor| next.push(successor.to_vec())).unwrap();
+                assert_eq!(next.len(), 1);
+                state = next.remove(0);
+            }
+            assert_eq!(values(&dve, &state, &["x[0]", "x[1]", "x[2]", "A.n"]), [0, 0, 25, 7], "capacity {capacity}");
+        }
+    }
+
     #[test]
     fn buffers_are_queues() {
         let text = "channel {byte} c[2]; byte n, x, y; process A { state s; init s;

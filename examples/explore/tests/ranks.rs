@@ -60,6 +60,29 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
     }
 }
 
+/// A table without room for one state grows, or says so. It was an empty search, of which all was explored.
+#[test]
+fn the_initial_state_finds_room() {
+    let values = (1..=30).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "int x, a[30] = {{{values}}}; process P {{ state s; init s; trans s -> s {{ effect x = (x + 1) % 5, a[0] = -a[0]; }}; }}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("wide.dve");
+    std::fs::write(&model, text + " system async;").unwrap();
+    for table in [&["--table", "tree", "--nodes", "1"][..], &["--table", "tree-compact", "--nodes", "2"], &["--capacity", "1"]] {
+        for ranks in [&[][..], &["--local-ranks", "1"], &["--local-ranks", "2"]] {
+            let (code, found) = report(&model, &[table, ranks].concat());
+            assert_eq!((code, &found["states"], &found["complete"]), (Some(0), &10.into(), &true.into()), "{table:?}, {ranks:?}");
+            let (code, found) = report(&model, &[table, ranks, &["--invariant", "x == 7"]].concat());
+            assert_eq!((code, &found["path"]["length"]), (Some(1), &0.into()), "{table:?}, {ranks:?}");
+            // A larger table is not allowed.
+            let (code, found) = report(&model, &[table, ranks, &["--memory", "1"]].concat());
+            assert!(code != Some(0) && found["complete"] != true, "{found}");
+        }
+    }
+}
+
 /// What is told of ranks fits together.
 fn balanced(report: &Value, count: usize) {
     let ranks = &report["ranks"];
@@ -69,8 +92,8 @@ fn balanced(report: &Value, count: usize) {
     let (most, mean) = (*states.iter().max().unwrap() as f64, states.iter().sum::<u64>() as f64 / count as f64);
     let balance = ranks["balance"].as_f64().unwrap();
     assert!((balance - most / mean).abs() < 1e-9 * balance, "{ranks}");
-    // Rank 0 offers the initial state. So nothing is sent only if it owns all states, as may be of a small model: who owns a state
-    // is drawn anew for each search.
+    // Rank 0 offers the initial state. So nothing is sent only if it owns all states, as may be of a small model: who owns a
+    // state is drawn anew for each search.
     let is_sent = states[1..].iter().any(|states| *states > 0);
     assert_eq!(ranks["bytes_exchanged"].as_u64().unwrap() > 0, is_sent, "{ranks}");
     assert!(ranks["seconds_waiting"].as_f64().unwrap() >= 0.0);

@@ -12,8 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::property::{Move, Property};
 use crate::ir::{
-    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Process, ProcessId, Range, Source, Span,
-    Transition, Type, Variable,
+    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Place, Process, ProcessId, Range, Source,
+    Span, Transition, Type, Variable,
 };
 use crate::parsing;
 use crate::warnings::{self, Warning};
@@ -384,7 +384,15 @@ impl Lowering {
                 _ => effects = grammar::parts(part).map(|pair| self.assignment(scope, pair)).collect::<Result<_, _>>()?,
             }
         }
-        let Communication { action, condition, mut stores } = communication;
+        let Communication { action, condition, stores } = communication;
+        // What is sent to a buffer or taken from one is evaluated before the process moves; as effects, these come after.
+        let mut stores: Vec<Assignment> = stores
+            .into_iter()
+            .map(|Assignment { target, value }| {
+                let index = target.index.map(|index| index.where_at(process, from));
+                Assignment { target: Place { index, ..target }, value: value.where_at(process, from) }
+            })
+            .collect();
         stores.append(&mut effects);
         let guard = match (guard, condition) {
             (Some(guard), Some(condition)) => Some(Expression::binary(Binary::And, guard, condition, at)),

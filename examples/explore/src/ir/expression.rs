@@ -156,6 +156,21 @@ impl Expression {
         }
     }
 
+    /// The same where it is known that a process is in a location.
+    pub fn where_at(self, process: ProcessId, location: LocationId) -> Self {
+        let known = |expression: Self| expression.where_at(process, location);
+        match self {
+            Self::At { process: of, location: other } if of == process => Self::Constant(i32::from(other == location)),
+            Self::Element { array, index, span } => Self::Element { array, index: Box::new(known(*index)), span },
+            Self::Unary { operator, operand } => Self::unary(operator, known(*operand)),
+            Self::Binary { operator, operands, span } => {
+                let [left, right] = *operands;
+                Self::binary(operator, known(left), known(right), span)
+            }
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => self,
+        }
+    }
+
     /// Constants are folded.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {

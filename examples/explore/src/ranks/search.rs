@@ -11,10 +11,10 @@
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
-use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits};
+use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits, no_room_for_one};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use warpset::cluster;
 use warpset::{Error, Storage, Words};
 
@@ -162,9 +162,18 @@ fn run<S: Storage, W: Worker<S>>(
     let mut search = Search { limits, counts: Counts::default(), found: None, list_bytes: 0, state: State::default() };
     worker.clear(keep);
     let first = if table.rank() == 0 { initial } else { &[] };
-    search.counts.states = worker.put_first(table, first)?.new;
+    let mut sums = loop {
+        let put = worker.put_first(table, first)?;
+        let sums = search.agree(table, worker)?;
+        search.counts.states += put.new;
+        if put.full == 0 {
+            break sums;
+        }
+        let has_grown = sums.stuck == 0 && search.grow(table, worker, &sums)?;
+        ensure!(has_grown, no_room_for_one(sums.slots, table.local().spec().is_tree()));
+    };
     worker.begin_level();
-    let mut sums = search.agree(table, worker)?;
+    sums.remaining = search.counts.states;
     let end = 'levels: loop {
         let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
