@@ -32,7 +32,8 @@ struct warpset_simt_table_kernels {
     const warpset::u32* geometry;
     warpset::u32 cache_bytes[2];  // shared memory for a block of one and of two warps that put by blocks
     warpset_simt_kernel *find_or_put, *find_or_put_incremental, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script,
-        *relocate, *put_back;  // of compact tables
+        *relocate, *put_back,      // of compact tables
+        *rebuild, *list_holes;  // of indexed tables
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
 };

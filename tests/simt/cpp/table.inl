@@ -153,6 +153,38 @@ void put_back(const PutBack& argument)
     warpset_find_or_put(view_of(argument.batch.view), batch);
 }
 
+// An index of another size is made of the rows before `last`.
+struct Rebuild {
+    Views view, larger;
+    u32 larger_slot_bits;
+    u64 last;
+    warpset::BatchCounts* counts;
+};
+
+// The rows before `last` that are not stored, and how many of these references are to such rows.
+struct Holes {
+    Views view;
+    u64 last;
+    u64* holes;
+    u64 room;
+    u64* count;
+    const u64* references;
+    u64 references_count;
+    u64* invalid;
+};
+
+#if WARPSET_INDEXED
+void rebuild(const Rebuild& x) { warpset_rebuild(x.view.indexed, x.larger.indexed, x.larger_slot_bits, 0, x.last, x.counts); }
+void list_holes(const Holes& x)
+{
+    warpset_list_holes(x.view.indexed, 0, x.last, x.holes, x.room, x.count);
+    warpset_count_unstored(x.view.indexed, x.references, x.references_count, x.invalid);
+}
+#else
+void rebuild(const Rebuild&) {}
+void list_holes(const Holes&) {}
+#endif
+
 #if WARPSET_KEY_BITS || WARPSET_INDEXED
 // For compact tables (src/compact.rs) and indexed tables (src/indexed.rs) the tests know that by themselves.
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
@@ -229,6 +261,8 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     },
     [](const void* a) { relocate(as<Relocate>(a)); },
     [](const void* a) { put_back(as<PutBack>(a)); },
+    [](const void* a) { rebuild(as<Rebuild>(a)); },
+    [](const void* a) { list_holes(as<Holes>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
 };

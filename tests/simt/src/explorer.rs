@@ -32,6 +32,12 @@ pub trait Program {
         rules
     }
 
+    /// For programs in which the host acts between launches, by what it finds: more launches, when those before are done, and so
+    /// on until there are none; or what is wrong by now. Not after a run that was killed.
+    fn go_on(&mut self, _memory: &mut Memory) -> Result<Vec<Vec<Grid>>, Wrong> {
+        Ok(Vec::new())
+    }
+
     /// What is wrong after a run.
     fn judge(&mut self, memory: &Memory, ending: Ending) -> Result<(), Wrong>;
 }
@@ -232,20 +238,26 @@ fn attempt(
     mut trace: Option<&mut Trace>,
 ) -> Result<u64, Cause> {
     memory.clear();
-    let launches = program.set_up(memory, seed);
+    let mut launches = program.set_up(memory, seed);
     let rules = program.rules(*rules, seed);
     let (mut ending, mut steps) = (Ending::Finished, 0);
-    for grids in launches {
-        // SAFETY: programs launch kernels that were compiled for this machine, with arguments that live in the program.
-        let run = unsafe { run(memory, &grids, &rules, scheduler, trace.as_deref_mut()) };
-        let (ended, more) = run.map_err(|fault| Cause::Fault(*fault))?;
-        steps += more;
-        if ended == Ending::Abandoned {
-            return Ok(steps);
+    while !launches.is_empty() {
+        for grids in launches {
+            // SAFETY: programs launch kernels that were compiled for this machine, with arguments that live in the program.
+            let run = unsafe { run(memory, &grids, &rules, scheduler, trace.as_deref_mut()) };
+            let (ended, more) = run.map_err(|fault| Cause::Fault(*fault))?;
+            steps += more;
+            if ended == Ending::Abandoned {
+                return Ok(steps);
+            }
+            if ended == Ending::Killed {
+                ending = ended;
+            }
         }
-        if ended == Ending::Killed {
-            ending = ended;
-        }
+        launches = match ending {
+            Ending::Killed => Vec::new(),
+            _ => program.go_on(memory).map_err(Cause::Wrong)?,
+        };
     }
     program.judge(memory, ending).map_err(Cause::Wrong)?;
     Ok(steps)

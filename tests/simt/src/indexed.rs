@@ -47,9 +47,42 @@ impl IndexedView {
             reuses: 1,
         };
         let &TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = table;
-        // As few as numbers of rows have, so that tags are long in tables of 4-byte slots, too.
-        let row_bits = u64::BITS - (capacity + 1).leading_zeros();
-        Self { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows }
+        Self { slots, buckets, seeds, stored, hash_mask, row_bits: row_bits(capacity), probe_limit, rows }
+    }
+
+    /// The same with so many rows, for which there is memory.
+    pub fn with_rows(mut self, capacity: u64) -> Self {
+        self.rows.capacity = capacity;
+        Self { row_bits: row_bits(capacity), ..self }
+    }
+
+    /// The same rows with an index of so many buckets, which is EMPTY.
+    pub fn with_index(self, memory: &mut Memory, buckets: u64) -> Self {
+        let slots = memory.allocate_with("larger slots", Use::Shared, &vec![0u8; buckets as usize * 32]);
+        Self { slots, buckets, probe_limit: buckets.min(1024) as u32, ..self }
+    }
+
+    /// How many rows have been handed out, of those that there are.
+    pub fn given(&self, memory: &Memory) -> u64 {
+        memory.at(self.rows.given.cast_const(), 1)[0].min(self.rows.capacity)
+    }
+
+    /// What is in the cells for spares: 0, or one more than the number of a row.
+    pub fn spare_cells(&self, memory: &Memory) -> Vec<u64> {
+        memory.at(self.rows.spares.cast_const(), 1 + self.rows.spare_cells as usize)[1..].to_vec()
+    }
+
+    /// Says which rows are spare, as the host does; 0 leaves a cell free.
+    pub fn set_spare_cells(&self, memory: &mut Memory, cells: &[u64]) {
+        let all = memory.at_mut(self.rows.spares, 1 + self.rows.spare_cells as usize);
+        all.fill(0);
+        all[0] = cells.iter().filter(|cell| **cell != 0).count() as u64;
+        all[1..=cells.len()].copy_from_slice(cells);
+    }
+
+    /// The rows that the index names.
+    pub fn named(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
+        self.index(memory, kernels).iter().filter_map(|slot| self.row_named_by(*slot)).collect()
     }
 
     /// As the kernel does.
@@ -67,14 +100,14 @@ impl IndexedView {
     }
 
     /// The row that a slot names.
-    fn named(&self, slot: u64) -> Option<u64> {
+    fn row_named_by(&self, slot: u64) -> Option<u64> {
         (slot & ((1 << self.row_bits) - 1)).checked_sub(1)
     }
 
     /// A row, as a slot that is decided if the index names it.
     pub fn row(&self, memory: &Memory, kernels: &Kernels, row: u64) -> Slot {
         let bytes = kernels.slot_bits as usize / 8;
-        let at = self.index(memory, kernels).iter().position(|slot| self.named(*slot) == Some(row));
+        let at = self.index(memory, kernels).iter().position(|slot| self.row_named_by(*slot) == Some(row));
         let width = kernels.width();
         let words = memory.at(self.rows.words.wrapping_add(row as usize * width).cast_const(), width).to_vec();
         Slot { decided: vec![at.is_some()], words, ranges: at.iter().map(|at| at * bytes..(at + 1) * bytes).collect() }
@@ -83,11 +116,8 @@ impl IndexedView {
     /// Rows that have been handed out; those that no slot names and no cell holds are lost or were owned by lanes that were
     /// killed.
     pub fn check(&self, memory: &Memory, table: &Table, killed: bool) -> Result<(), Wrong> {
-        let given = memory.at(self.rows.given.cast_const(), 1)[0].min(self.rows.capacity);
-        let index = self.index(memory, table.kernels);
-        let named: Vec<u64> = index.iter().filter_map(|slot| self.named(*slot)).collect();
-        let spares = &memory.at(self.rows.spares.cast_const(), 1 + self.rows.spare_cells as usize)[1..];
-        let spare: Vec<u64> = spares.iter().filter_map(|cell| cell.checked_sub(1)).collect();
+        let (given, named) = (self.given(memory), self.named(memory, table.kernels));
+        let spare: Vec<u64> = self.spare_cells(memory).iter().filter_map(|cell| cell.checked_sub(1)).collect();
         let mut once = vec![0; self.rows.capacity as usize];
         for row in named.iter().chain(&spare) {
             if *row >= given {
@@ -98,6 +128,10 @@ impl IndexedView {
         if let Some(row) = once.iter().position(|times| *times > 1) {
             let detail = format!("row {row} is named, or a spare, {} times: {named:?}, {spare:?}", once[row]);
             return Err(wrong("row", detail, Vec::new()));
+        }
+        let counted = memory.at(self.rows.spares.cast_const(), 1)[0];
+        if !killed && counted != spare.len() as u64 {
+            return Err(wrong("row", format!("{counted} spares are counted, there are {spare:?}"), Vec::new()));
         }
         // A lane that gives one tries all of them.
         if self.rows.spare_cells >= 8 && !killed && given <= 8 && (named.len() + spare.len()) as u64 != given {
@@ -111,4 +145,9 @@ impl IndexedView {
     pub fn is_scarce(&self, memory: &Memory) -> bool {
         memory.at(self.rows.given.cast_const(), 1)[0] > self.rows.capacity
     }
+}
+
+/// As few as numbers of so many rows have, so that tags are long in tables of 4-byte slots, too.
+fn row_bits(rows: u64) -> u32 {
+    u64::BITS - (rows + 1).leading_zeros()
 }

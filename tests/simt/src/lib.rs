@@ -16,6 +16,7 @@ pub mod crowd;
 pub mod exhaustive;
 pub mod explorer;
 pub mod fault;
+pub mod growth;
 pub mod indexed;
 pub mod machine;
 pub mod memory;

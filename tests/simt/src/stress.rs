@@ -25,13 +25,13 @@ pub enum Scale {
 }
 
 /// A batch that whole warps put, as whole vectors or incrementally, or look up.
-struct Batch {
+pub(crate) struct Batch {
     finds: bool,
     incremental: bool,
     /// By blocks that gather its vectors: there are no results for each.
-    by_blocks: bool,
-    vectors: Vec<usize>,
-    argument: Box<BatchArgument>,
+    pub by_blocks: bool,
+    pub vectors: Vec<usize>,
+    pub argument: Box<BatchArgument>,
 }
 
 /// A copy of the table's contents, taken by warps.
@@ -77,24 +77,8 @@ impl Stress {
 
     fn search(&self, rng: &mut Pcg64Mcg, batch: &Batch) -> Grid {
         let warps = rng.random_range(1..=2);
-        let kernel = match batch {
-            Batch { finds: true, .. } => self.kernels.find,
-            Batch { by_blocks: true, .. } => self.kernels.put_by_blocks,
-            Batch { incremental: true, .. } => self.kernels.find_or_put_incremental,
-            _ => self.kernels.find_or_put,
-        };
         let (blocks, a_block) = if rng.random() { (warps, 1) } else { (1, warps) };
-        Grid {
-            blocks,
-            threads: a_block * WARP,
-            scratch_bytes: if batch.by_blocks {
-                self.kernels.scratch_of_block(a_block)
-            } else {
-                a_block * self.kernels.scratch_of_warp()
-            },
-            kernel,
-            argument: argument(&*batch.argument),
-        }
+        batch.grid(self.kernels, blocks, a_block)
     }
 }
 
@@ -128,7 +112,7 @@ impl Program for Stress {
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let table = Table::allocate(memory, self.kernels, config(self.kernels, self.scale, &mut rng));
-        let pool = pool(&table, self.scale, &mut rng);
+        let pool = pool(&table, most_vectors(table.room, self.scale), &mut rng);
         let words = pool.words(0..pool.len());
         let pool_words: *const u32 = memory.allocate_with("vectors", Use::Constant, &words);
 
@@ -241,11 +225,7 @@ impl Program for Stress {
         }
         let mut news = HashMap::new();
         for batch in &case.batches {
-            if batch.by_blocks {
-                case.check_blocks(&contents, memory, batch, &mut news)?;
-            } else {
-                case.check_batch(&contents, memory, batch, &mut news)?;
-            }
+            batch.check(&case.table, &case.pool, &contents, memory, &mut news)?;
         }
         check_scripts(&contents, &case.operations, case.operations_a_lane, case.sequential && case.batches.is_empty())?;
         for operation in case.operations.iter().filter(|operation| matches!(operation.kind, PUT | INCREMENTAL)) {
@@ -267,6 +247,17 @@ impl Program for Stress {
 }
 
 impl Batch {
+    /// By blocks of one warp or of two.
+    pub(crate) fn grid(&self, kernels: &Kernels, blocks: usize, warps_a_block: usize) -> Grid {
+        let (kernel, scratch_bytes) = match self {
+            Self { by_blocks: true, .. } => (kernels.put_by_blocks, kernels.scratch_of_block(warps_a_block)),
+            Self { finds: true, .. } => (kernels.find, warps_a_block * kernels.scratch_of_warp()),
+            Self { incremental: true, .. } => (kernels.find_or_put_incremental, warps_a_block * kernels.scratch_of_warp()),
+            _ => (kernels.find_or_put, warps_a_block * kernels.scratch_of_warp()),
+        };
+        Grid { blocks, threads: warps_a_block * WARP, scratch_bytes, kernel, argument: argument(&*self.argument) }
+    }
+
     /// Its vectors get parents: those of an earlier batch, and mostly masks; or whatever is in some slots, and no masks.
     fn make_incremental(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
         self.incremental = true;
@@ -300,22 +291,27 @@ impl Batch {
     }
 }
 
-impl Case {
-    fn check_batch(
+impl Batch {
+    /// What it was told, against what the table holds by now. Adds to `news` how often each vector was New.
+    pub(crate) fn check(
         &self,
+        table: &Table,
+        pool: &Pool,
         contents: &Contents,
         memory: &Memory,
-        batch: &Batch,
         news: &mut HashMap<usize, u64>,
     ) -> Result<(), Wrong> {
-        let view = &batch.argument.batch;
-        let count = batch.vectors.len();
+        if self.by_blocks {
+            return self.check_blocks(table, pool, contents, memory, news);
+        }
+        let view = &self.argument.batch;
+        let count = self.vectors.len();
         let (outcomes, references) = (memory.at(view.outcomes, count), memory.at(view.references, count));
         let mut fresh = Vec::new();
         let (mut full, mut full_nodes) = (0, 0);
-        for ((&vector, &outcome), &reference) in batch.vectors.iter().zip(outcomes).zip(references) {
+        for ((&vector, &outcome), &reference) in self.vectors.iter().zip(outcomes).zip(references) {
             contents.check_result(vector, outcome.into(), reference)?;
-            let allowed = if batch.finds { [SEEN, ABSENT, ABSENT] } else { [NEW, SEEN, FULL] };
+            let allowed = if self.finds { [SEEN, ABSENT, ABSENT] } else { [NEW, SEEN, FULL] };
             if !allowed.contains(&outcome.into()) {
                 return Err(wrong("no outcome", format!("vector {vector}: {outcome}"), Vec::new()));
             }
@@ -326,12 +322,12 @@ impl Case {
                 }
                 FULL => {
                     full += 1;
-                    full_nodes += u64::from(contents.check_full(&self.table, memory, &self.pool, vector)?);
+                    full_nodes += u64::from(contents.check_full(table, memory, pool, vector)?);
                 }
                 _ => {}
             }
         }
-        let hits = if batch.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
+        let hits = if self.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
         let expected = [count as u64, hits as u64, full, fresh.len() as u64, full_nodes];
         let counts = memory.at(view.counts, 1)[0];
         if counts != expected {
@@ -349,21 +345,22 @@ impl Case {
     /// A batch that blocks gathered: of equal vectors that were in one cache only one was looked for.
     fn check_blocks(
         &self,
+        table: &Table,
+        pool: &Pool,
         contents: &Contents,
         memory: &Memory,
-        batch: &Batch,
         news: &mut HashMap<usize, u64>,
     ) -> Result<(), Wrong> {
-        let view = &batch.argument.batch;
+        let view = &self.argument.batch;
         let [offered, hits, full, references, full_nodes] = memory.at(view.counts, 1)[0];
         let (mut rejected, mut rejections, mut without_node) = (HashSet::new(), 0, 0);
-        for &vector in batch.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
+        for &vector in self.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
             rejections += 1;
             if rejected.insert(vector) {
-                without_node += u64::from(contents.check_full(&self.table, memory, &self.pool, vector)?);
+                without_node += u64::from(contents.check_full(table, memory, pool, vector)?);
             }
         }
-        let fits = offered == batch.vectors.len() as u64
+        let fits = offered == self.vectors.len() as u64
             && hits == references
             && (contents.scarce || (rejected.len() as u64..=rejections).contains(&full))
             && (without_node..=full).contains(&full_nodes);
@@ -374,7 +371,7 @@ impl Case {
         }
         let mut given = HashSet::new();
         for &reference in memory.at(view.new_references, hits as usize) {
-            let vector = batch.vectors.iter().find(|vector| contents.slot_of[**vector] == Some(reference));
+            let vector = self.vectors.iter().find(|vector| contents.slot_of[**vector] == Some(reference));
             let Some(&vector) = vector.filter(|_| given.insert(reference)) else {
                 return Err(wrong(
                     "new references",
@@ -386,7 +383,9 @@ impl Case {
         }
         Ok(())
     }
+}
 
+impl Case {
     /// The rows of an export are stored vectors with their references, each once. Gives how many.
     fn check_export(&self, contents: &Contents, memory: &Memory, export: &Export) -> Result<usize, Wrong> {
         let argument = &export.argument;
@@ -434,7 +433,7 @@ impl Case {
             }
         }
         let mut ignored = HashMap::new();
-        self.check_batch(contents, memory, &afterwards.find, &mut ignored)?;
+        afterwards.find.check(&self.table, &self.pool, contents, memory, &mut ignored)?;
         let stored = contents.slot_of.iter().flatten().count();
         let rows = self.check_export(contents, memory, &afterwards.export)?;
         if rows != stored {
@@ -454,7 +453,7 @@ impl Case {
     }
 }
 
-fn lanes(blocks: usize, threads: usize, kernel: crate::machine::Kernel, argument: *const std::ffi::c_void) -> Grid {
+pub(crate) fn lanes(blocks: usize, threads: usize, kernel: crate::machine::Kernel, argument: *const std::ffi::c_void) -> Grid {
     Grid { blocks, threads, scratch_bytes: 0, kernel, argument }
 }
 
@@ -529,9 +528,9 @@ fn most_vectors(slots: u64, scale: Scale) -> usize {
 
 /// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would
 /// mean something.
-fn pool(table: &Table, scale: Scale, rng: &mut Pcg64Mcg) -> Pool {
+pub(crate) fn pool(table: &Table, most: usize, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
-    let count = rng.random_range(1..=most_vectors(table.room, scale));
+    let count = rng.random_range(1..=most);
     if let (Some(layout), false) = (&table.layout, table.kernels.is_tree()) {
         return Pool::new(width, (0..count).map(|number| key(layout, number as u64, rng)).collect::<Vec<_>>());
     }
@@ -603,7 +602,7 @@ pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, ve
     }
 }
 
-fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {
+pub(crate) fn batch(memory: &mut Memory, table: &Table, pool: &Pool, vectors: Vec<usize>, finds: bool, name: &str) -> Batch {
     let view = batch_view(memory, table.kernels, pool, &vectors, name);
     Batch {
         finds,

@@ -42,6 +42,9 @@ pub struct Kernels {
     /// Only compact tables relocate.
     pub relocate: Kernel,
     pub put_back: Kernel,
+    /// Only indexed tables have rows.
+    pub rebuild: Kernel,
+    pub list_holes: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -174,6 +177,31 @@ pub struct RelocateArgument {
 pub struct PutBackArgument {
     pub batch: BatchArgument,
     pub relocated: *const [u64; 2],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RebuildArgument {
+    pub view: View,
+    pub larger: View,
+    pub larger_slot_bits: u32,
+    /// Rows before this one are named.
+    pub last: u64,
+    pub counts: *mut [u64; 5],
+}
+
+/// Lists the rows before `last` that are not stored, and counts those among `references`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HolesArgument {
+    pub view: View,
+    pub last: u64,
+    pub holes: *mut u64,
+    pub room: u64,
+    pub count: *mut u64,
+    pub references: *const u64,
+    pub references_count: u64,
+    pub invalid: *mut u64,
 }
 
 /// See cpp/script.h.

@@ -6,6 +6,7 @@
 use warpset_simt::controls::*;
 use warpset_simt::exhaustive::{Alike, Exhaustive};
 use warpset_simt::explorer::{Catch, Cause, Program, Strategy, explore};
+use warpset_simt::growth::{Growth, Mistake};
 use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
@@ -403,5 +404,18 @@ fn reports() {
         let again = unsafe { run(&mut memory, &grids, &rules(), &mut Replay::new(schedule), None) };
         let (ending, _) = again.expect("no fault of the machine");
         assert_eq!(control.judge(&memory, ending).map_err(Cause::Wrong), Err(catch.cause));
+    }
+}
+
+/// What a host may do wrong with the rows of a table that grows. (Without it, tests/indexed.rs has it survive.)
+#[test]
+fn hosts_that_grow_a_table_wrongly_are_caught() {
+    for (mistake, reasons) in [
+        (Mistake::ForgetsSpares, &["lost row"][..]),
+        (Mistake::ListsTwice, &["row"]),
+        (Mistake::KeepsNumbers, &["lost row", "row"]),
+        (Mistake::BelievesHoles, &["rebuilt"]),
+    ] {
+        caught(Growth::new(indexed(2, 32)).with(mistake), &Rules::default(), SAMPLING, reasons);
     }
 }

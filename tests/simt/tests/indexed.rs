@@ -7,15 +7,28 @@ use std::process::ExitCode;
 use support::{Few, layouts, share, stress, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
-use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, PUT, TAKE, indexed};
+use warpset_simt::growth::Growth;
+use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, Kernels, PUT, TAKE, indexed};
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::test("layouts", || layouts(INDEXED_TABLES))];
     for kernels in INDEXED_TABLES {
         trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+        trials.extend(growths(kernels));
     }
     trials.extend(exhaustive());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// For each scheduler.
+fn growths(kernels: &'static Kernels) -> Vec<Trial> {
+    let make = |strategy| {
+        let name = format!("growth::{}::{strategy}", Growth::new(kernels).name());
+        // Of wide ones each takes long.
+        let few = if kernels.width() > 16 { 12 } else { 60 };
+        trial(name, move || (Box::new(Growth::new(kernels)), strategy, share(few, 20_000)))
+    };
+    [Strategy::Random, Strategy::Pct(3), Strategy::LockStep].into_iter().map(make).collect()
 }
 
 const A: u32 = 0;
