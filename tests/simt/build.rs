@@ -153,7 +153,7 @@ fn specs() -> Vec<Spec> {
 }
 
 fn main() {
-    // Another folder of headers, to try changed ones (tests/mutants.rs).
+    // Another folder of headers, to try changed ones (tests/mutants).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
     // Only the specs whose kind and numbers (`tree_4_8`) begin with one of these, separated by commas.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_SPECS");

@@ -1,0 +1,122 @@
+//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change
+//! that must make a test of tests/bucket.rs, tests/compact.rs, tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
+//!
+//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
+//! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
+
+mod compact;
+mod indexed;
+mod nodes;
+mod relocation;
+mod search;
+mod strategies;
+mod tables;
+mod together;
+mod trees;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What must notice some of them.
+struct Group {
+    tests: &'static [&'static str],
+    /// What is compiled for it, as `WARPSET_SIMT_SPECS` has it: all if it is empty.
+    specs: &'static str,
+    mutants: &'static [Mutant],
+}
+
+/// By what is changed.
+const GROUPS: &[Group] = &[
+    tables::GROUP,
+    nodes::GROUP,
+    trees::GROUP,
+    together::GROUP,
+    strategies::GROUP,
+    compact::GROUP,
+    relocation::GROUP,
+    indexed::GROUP,
+    search::GROUP,
+];
+
+struct Mutant {
+    /// What is missing.
+    what: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+impl Mutant {
+    /// The header with the change.
+    fn text(&self) -> String {
+        let text = fs::read_to_string(headers().join(self.file)).expect("a header");
+        assert_eq!(text.matches(self.from).count(), 1, "{}: the text to change must be there once", self.what);
+        text.replace(self.from, self.to)
+    }
+}
+
+fn headers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda")
+}
+
+/// The changes are of the headers as they are.
+#[test]
+fn every_mutant_differs() {
+    GROUPS.iter().flat_map(|group| group.mutants).for_each(|mutant| drop(mutant.text()));
+}
+
+#[test]
+#[ignore = "compiles and runs everything again for each mutant"]
+fn every_mutant_is_killed() {
+    let only = std::env::var("WARPSET_SIMT_MUTANT").ok();
+    let wanted = |mutant: &&Mutant| only.as_ref().is_none_or(|only| mutant.what.contains(only) || mutant.file.contains(only));
+    let all = GROUPS.iter().flat_map(|group| group.mutants.iter().filter(wanted).map(move |mutant| (group, mutant)));
+    let survivors: Vec<&str> = all.filter(|(group, mutant)| survives(group, mutant)).map(|(_, mutant)| mutant.what).collect();
+    assert!(survivors.is_empty(), "not noticed: {survivors:#?}");
+}
+
+/// Whether all tests pass without what the mutant lacks; says which fail.
+fn survives(group: &Group, mutant: &Mutant) -> bool {
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant");
+    let _ = fs::remove_dir_all(&copy);
+    copy_folder(&headers(), &copy);
+    fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
+
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
+        .args(group.tests.iter().flat_map(|test| ["--test", test]))
+        .env("WARPSET_SIMT_HEADERS", &copy)
+        .env("WARPSET_TEST_FULL", "1")
+        .env("WARPSET_SIMT_SPECS", group.specs)
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
+    let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix("... FAILED")).map(str::trim).collect();
+    let named = |line: &&str| ["bucket-", "compact-", "indexed-", "search-", "tree-"].iter().any(|kind| line.starts_with(kind));
+    let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
+    println!(
+        "{}: {}; {} trials fail; {}",
+        if failed.is_empty() { "SURVIVES" } else { "killed" },
+        mutant.what,
+        failed.len(),
+        how.unwrap_or("")
+    );
+    failed.is_empty()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path: PathBuf = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy_folder(&path, &target)
+        } else {
+            fs::copy(&path, &target).map(drop).expect("a file can be copied")
+        }
+    }
+}

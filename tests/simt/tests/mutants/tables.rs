@@ -1,0 +1,167 @@
+//! Of claims of chunks, of searches of buckets, and of the loops over batches and slots, which all tables have. So all are tried.
+
+use crate::{Group, Mutant};
+
+pub const GROUP: Group = Group { tests: &["bucket", "compact", "indexed", "tree"], specs: "", mutants: MUTANTS };
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        what: "the compare-and-swap that confirms a chunk seen EMPTY",
+        file: "warpset/core/claim.cuh",
+        from: "    if (seen == empty) seen = claim(chunk, empty, value);\n",
+        to: "    if (seen == empty) claim(chunk, empty, value);\n",
+    },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap returned: a loser goes on to the next slot",
+        file: "warpset/core/claim.cuh",
+        from: "    if (seen == empty) return Decision::Won;\n    return seen == value ? Decision::Agreed : Decision::Different;",
+        to: "    if (seen == empty) return Decision::Won;\n    return Decision::Different;",
+    },
+    Mutant {
+        what: "the compare with what a failed compare-and-swap returned: a loser takes the slot for its own",
+        file: "warpset/core/claim.cuh",
+        from: "    if (seen == empty) return Decision::Won;\n    return seen == value ? Decision::Agreed : Decision::Different;",
+        to: "    if (seen == empty) return Decision::Won;\n    return Decision::Agreed;",
+    },
+    Mutant {
+        what: "the prefix check before a later chunk (by one thread)",
+        file: "warpset/bucket/table.cuh",
+        from: "chunk < layout.chunks() && decision != Decision::Different; ++chunk)",
+        to: "chunk < layout.chunks(); ++chunk)",
+    },
+    Mutant {
+        what: "the prefix check before a later chunk (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "            if (different) continue;\n",
+        to: "            if (different && first_empty == ~0u) continue;\n",
+    },
+    Mutant {
+        what: "the prefix check after a lost claim (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "        if (decision == Decision::Different) {\n            chunk = look;",
+        to: "        if (decision == Decision::Different && chunk + 1 == layout.chunks()) {\n            chunk = look;",
+    },
+    Mutant {
+        what: "the order of chunks: the last EMPTY one of a slot is claimed first (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "if (empty != 0) first_empty = platform::lowest_bit(empty);",
+        to: "while (empty != 0) { first_empty = platform::lowest_bit(empty); empty &= empty - 1; }",
+    },
+    Mutant {
+        what: "the order of chunks: the second before the first (by one thread)",
+        file: "warpset/bucket/table.cuh",
+        from: "decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);",
+        to: "decision = decide_chunk(bucket, index, layout.chunks() > 1 && chunk < 2 ? 1 - chunk : chunk, vector, false);",
+    },
+    Mutant {
+        what: "the claim of the last chunk: New for whoever agrees too (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "return decision == Decision::Won ? Outcome::New : Outcome::Seen;",
+        to: "return Outcome::New;",
+    },
+    Mutant {
+        what: "the claim of the last chunk: New for whoever won any chunk (by one thread)",
+        file: "warpset/bucket/table.cuh",
+        from: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            for (u32 \
+               chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)\n                decision = \
+               decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n            if (decision == \
+               Decision::Different) continue;",
+        to: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            bool won = \
+             false;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk) {\n\
+             \x20               decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n\
+             \x20               won |= decision == Decision::Won;\n            }\n            if (decision == \
+             Decision::Different) continue;\n            if (won) decision = Decision::Won;",
+    },
+    Mutant {
+        what: "the bar on vectors that look EMPTY (by one thread)",
+        file: "warpset/bucket/table.cuh",
+        from: "            if (forbids(forbidden, bucket, index)) continue;\n            const Glance glance = glance_at(bucket, \
+               index, vector);\n            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, \
+               index)};\n            if (glance == Glance::Other) continue;\n            Decision decision = glance ==",
+        to: "            const Glance glance = Glance::Begun;\n            Decision decision = glance ==",
+    },
+    Mutant {
+        what: "the bar on vectors that look EMPTY (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "            if (table.forbids(forbidden, probe.bucket, slot)) continue;\n",
+        to: "",
+    },
+    Mutant {
+        what: "all but the last chunk in is_complete",
+        file: "warpset/bucket/table.cuh",
+        from: "for (u32 chunk = layout.chunks(); complete && chunk-- > 0;)",
+        to: "for (u32 chunk = layout.chunks(); complete && chunk-- > layout.chunks() - 1;)",
+    },
+    Mutant {
+        what: "the barrier between seeing slots complete and reading them for another lane",
+        file: "warpset/batch/maintenance.cuh",
+        from: "        Warp::sync();\n        u64 row = 0;\n",
+        to: "        u64 row = 0;\n",
+    },
+    Mutant {
+        what: "the barrier between the last look at a vector in scratch memory and the next vector",
+        file: "warpset/batch/search.cuh",
+        from: "            Warp::sync();  // a vector is read by its tile until here",
+        to: "            // a vector is read by its tile until here",
+    },
+    Mutant {
+        what: "the barrier after vectors have been copied to scratch memory",
+        file: "warpset/batch/builder.cuh",
+        from: "        }\n        Warp::sync();\n        return false;\n",
+        to: "        }\n        return false;\n",
+    },
+    Mutant {
+        what: "the barrier after the ranks of lanes have been written",
+        file: "warpset/batch/builder.cuh",
+        from: "            Warp::sync();\n            WARPSET_UNROLL_BY(1)\n",
+        to: "            WARPSET_UNROLL_BY(1)\n",
+    },
+    Mutant {
+        what: "a lane in a vote",
+        file: "warpset/batch/results.cuh",
+        from: "        u32 hit = platform::Warp::ballot(outcome ==",
+        to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Unwritten ? 0 : platform::Warp::ballot(outcome ==",
+    },
+    Mutant {
+        what: "a slot at the end of clearing",
+        file: "warpset/batch/maintenance.cuh",
+        from: "    const auto share = platform::Grid::share(blocks * block_words);\n",
+        to: "    const auto share = platform::Grid::share(blocks * block_words + 1);\n",
+    },
+    Mutant {
+        what: "the count of what is stored (by one thread)",
+        file: "warpset/bucket/table.cuh",
+        from: "        platform::count_relaxed(view.stored, found.outcome == Outcome::New);\n",
+        to: "",
+    },
+    Mutant {
+        what: "a probe: vectors leave a bucket with a free slot (by a warp)",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
+        to: "return next_bucket();",
+    },
+    Mutant {
+        what: "the clearing of the virtual node",
+        file: "warpset/batch/maintenance.cuh",
+        from: "platform::Grid::share(table.nodes.zero() + 1ull)",
+        to: "platform::Grid::share(table.nodes.zero())",
+    },
+    Mutant {
+        what: "the outcome of a vector that lacks a node (by a warp)",
+        file: "warpset/batch/search.cuh",
+        from: "if (takes && !resolved) search.begin();",
+        to: "if (takes) search.begin();",
+    },
+    Mutant {
+        what: "words that could not be read, but the first of a row",
+        file: "warpset/batch/maintenance.cuh",
+        from: "        else platform::add_relaxed(invalid, 1);\n",
+        to: "        else if (word == 0) platform::add_relaxed(invalid, 1);\n",
+    },
+    Mutant {
+        what: "the clearing of the stash",
+        file: "warpset/batch/maintenance.cuh",
+        from: "(table.main.view.buckets + static_cast<u64>(table.stash.view.buckets))",
+        to: "(table.main.view.buckets + static_cast<u64>(0))",
+    },
+];
