@@ -1,4 +1,5 @@
-// The kernels of a cluster's rank on the simulated GPU, and what the host does between them, as kernels of one lane.
+// The kernels by which a rank of a cluster sorts a batch (warpset/cluster/partition.cuh) on the simulated GPU, and what the host
+// does between them, as kernels of one lane. (What a rank of the model checker offers, another kernel makes: search_rank.cpp.)
 #include "warpset/cluster/partition.cuh"
 
 using namespace warpset;

@@ -3,6 +3,8 @@
 //
 // Compiled for a system by itself, also in an indexed table whose rows are the order; for a product, and for a rank of several
 // that searches a product: GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
+//
+// What a rank offers here, the library sorts by owner: partition.cpp.
 #ifndef EXPLORE_BY_ROWS
 #define EXPLORE_BY_ROWS 0
 #endif
@@ -53,7 +55,7 @@ namespace {
 
 using namespace explore;
 
-// Mirrored by `Argument` in src/search.rs.
+// Mirrored by `Argument` in src/search/kernels.rs.
 struct Argument {
     Views view;
     const u32* tables;

@@ -1,5 +1,9 @@
 //! A rank of a cluster sorts its vectors by owner (cuda/warpset/cluster/partition.cuh): warps claim representatives, or there are
 //! none; they scatter vectors to runs, which may have too little room at first; and gather what owners answer.
+//!
+//! Any batch of a cluster is sorted so. How a rank of the model checker comes by its batch is another kernel, and in
+//! [`crate::search`] (`What::Level`): it makes offers of a level's states, and knows of no owner. Neither simulation has anything
+//! of the other's.
 
 use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, WARP};
