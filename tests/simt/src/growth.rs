@@ -14,12 +14,13 @@
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
+use crate::indexed::larger;
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::stress::{Batch, batch, lanes, next_prime, pool};
 use crate::table::{
     Config, FULL, HolesArgument, INDEXED_TABLES, Kernels, NEW, NO_REFERENCE, Operation, PUT, RebuildArgument, SEEN,
-    ScriptArgument, Table, View, argument, wrong,
+    ScriptArgument, Table, argument, wrong,
 };
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
@@ -288,21 +289,7 @@ impl Case {
             find.grid(kernels, 1, 1),
         ];
         // Sometimes what was rejected is offered to the same table again.
-        let larger = (self.left > 0 && self.rng.random_bool(0.85)).then(|| {
-            let larger = self.larger(memory);
-            let mut view = self.table.view;
-            if self.mistake == Some(Mistake::BelievesHoles) {
-                view.indexed.rows.dense = given;
-            }
-            let rebuild = Box::new(RebuildArgument {
-                view,
-                larger: larger.view,
-                larger_slot_bits: larger.kernels.slot_bits,
-                last: given,
-                counts: memory.allocate_with("rebuilt", Use::Shared, &[0u64; 5]).cast(),
-            });
-            (larger, rebuild)
-        });
+        let larger = (self.left > 0 && self.rng.random_bool(0.85)).then(|| self.larger(memory));
         if let Some((_, rebuild)) = &larger {
             grids.push(lanes(
                 self.rng.random_range(1..=2),
@@ -316,15 +303,16 @@ impl Case {
     }
 
     /// The same rows, and more, with an index of twice the slots.
-    fn larger(&mut self, memory: &mut Memory) -> Table {
+    fn larger(&mut self, memory: &mut Memory) -> (Table, Box<RebuildArgument>) {
         let others = INDEXED_TABLES.iter().copied().filter(|other| other.width == self.table.kernels.width);
         let kernels = *others.collect::<Vec<_>>().choose(&mut self.rng).expect("its own");
         let buckets = u64::from(next_prime((self.table.room * 2).div_ceil(kernels.slots_per_bucket()) as u32));
-        let view = self.table.view.indexed;
-        let room = buckets * kernels.slots_per_bucket();
-        let rows = self.rows(room, view.rows.capacity + 1);
-        let indexed = view.with_rows(rows).with_index(memory, buckets);
-        Table { kernels, view: View { indexed, ..self.table.view }, slots: rows, room, ..self.table }
+        let rows = self.rows(buckets * kernels.slots_per_bucket(), self.table.slots + 1);
+        let (larger, mut rebuild) = larger(memory, &self.table, kernels, buckets, rows);
+        if self.mistake == Some(Mistake::BelievesHoles) {
+            rebuild.view.indexed.rows.dense = rebuild.last;
+        }
+        (larger, rebuild)
     }
 
     /// How many rows a table has: mostly enough for all slots and what lanes may own or lose; or fewer.
@@ -362,7 +350,7 @@ impl Case {
         let (old, rows) = (self.table.view.indexed, &mut larger.view.indexed.rows);
         let given = old.given(memory);
         if self.mistake != Some(Mistake::KeepsNumbers) {
-            memory.at_mut(rows.given, 1)[0] = given;
+            old.take_back_numbers(memory);
         }
         rows.dense = if self.before.holes.is_empty() { given } else { old.rows.dense };
         let mut cells: Vec<u64> = spares(&self.before.cells).map(|row| row + 1).collect();

@@ -1,8 +1,8 @@
-//! Indexed tables, seen from outside: which rows the index names.
+//! Indexed tables, seen from outside: which rows the index names, and what the host does with the others.
 
 use crate::explorer::Wrong;
 use crate::memory::{Memory, Use};
-use crate::table::{Config, Kernels, Slot, Table, TableView, wrong};
+use crate::table::{Config, Kernels, RebuildArgument, Slot, Table, TableView, View, wrong};
 
 /// See cuda/warpset/indexed/rows.cuh.
 #[repr(C)]
@@ -80,6 +80,11 @@ impl IndexedView {
         all[1..=cells.len()].copy_from_slice(cells);
     }
 
+    /// Takes back the numbers that found no row, as the host does before there are rows of these numbers.
+    pub fn take_back_numbers(&self, memory: &mut Memory) {
+        memory.at_mut(self.rows.given, 1)[0] = self.given(memory);
+    }
+
     /// The rows that the index names.
     pub fn named(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
         self.index(memory, kernels).iter().filter_map(|slot| self.row_named_by(*slot)).collect()
@@ -145,6 +150,28 @@ impl IndexedView {
     pub fn is_scarce(&self, memory: &Memory) -> bool {
         memory.at(self.rows.given.cast_const(), 1)[0] > self.rows.capacity
     }
+}
+
+/// A table of the same rows, and of others, with an index of so many buckets of slots of these `kernels`; and what makes the
+/// index of the rows that have been given.
+pub fn larger(
+    memory: &mut Memory,
+    table: &Table,
+    kernels: &'static Kernels,
+    buckets: u64,
+    rows: u64,
+) -> (Table, Box<RebuildArgument>) {
+    let old = table.view.indexed;
+    let view = View { indexed: old.with_rows(rows).with_index(memory, buckets), ..table.view };
+    let larger = Table { kernels, view, slots: rows, room: buckets * kernels.slots_per_bucket(), ..*table };
+    let rebuild = RebuildArgument {
+        view: table.view,
+        larger: view,
+        larger_slot_bits: kernels.slot_bits,
+        last: old.given(memory),
+        counts: memory.allocate_with("rebuilt", Use::Shared, &[0u64; 5]).cast(),
+    };
+    (larger, Box::new(rebuild))
 }
 
 /// As few as numbers of so many rows have, so that tags are long in tables of 4-byte slots, too.

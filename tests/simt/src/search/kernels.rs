@@ -99,16 +99,23 @@ pub struct Limits {
 
 pub const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks: 0, keep_going: 0 };
 
+/// Of `warpset::BatchCounts`.
+pub const REJECTED: usize = 2;
+
 // Words of `explore::Search` and of `explore::Sweep`.
 pub const SEARCH_WORDS: usize = 28;
+pub const FIRST: usize = 0;
 pub const NEXT: usize = 2;
 pub const TILE: usize = 3;
 pub const ROOM: usize = 18;
 pub const OFFERED: usize = 20;
 pub const TRANSITIONS: usize = 8;
 pub const DEADLOCKS: usize = 9;
+pub const OVERFLOWS: usize = 10;
 pub const FOUND: usize = 11;
 pub const FAULTY: usize = 13;
+/// What is counted, and what it was when the level began.
+pub const BEFORE: [(usize, usize); 3] = [(TRANSITIONS, 15), (DEADLOCKS, 16), (OVERFLOWS, 17)];
 /// With levels and the widest.
 pub const COUNTED: [usize; 6] = [4, 5, TRANSITIONS, DEADLOCKS, FOUND, FAULTY];
 pub const SWEEP_WORDS: usize = 11;

@@ -20,6 +20,7 @@ use case::{Case, Found, LOCATIONS};
 use kernels::{Argument, COUNTED, Kernels, SEARCH_WORDS};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use rows::Growing;
 
 /// What is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,7 @@ struct Run {
     of: Box<Argument>,
     /// Of passes.
     rounds: usize,
+    growing: Option<Growing>,
 }
 
 /// More rounds of passes are not made.
@@ -69,13 +71,16 @@ impl Search {
         Self { what, kernels, run: None }
     }
 
-    fn table(&self, memory: &mut Memory, found: &Found, rng: &mut Pcg64Mcg) -> Table {
+    /// Large enough for all states, or, if it is `small`, mostly not.
+    fn table(&self, memory: &mut Memory, found: &Found, small: bool, rng: &mut Pcg64Mcg) -> Table {
         let kernels = if self.what == What::Rows { indexed(2, 32) } else { bucket(2, 16, 32) };
-        let slots = (found.states.len() as f64 * rng.random_range(1.5..2.5)) as u64 + 16;
+        let fill = if small { rng.random_range(0.1..1.0) } else { rng.random_range(1.5..2.5) };
+        let slots = (found.states.len() as f64 * fill) as u64 + if small { 1 } else { 16 };
         let buckets = next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into();
         let empty = [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3];
-        // Of the rows each lane may lose one a level.
-        let rows = (found.states.len() + MOST_BLOCKS * self.kernels.block() * (found.starts.len() + 1)) as u64;
+        // Of the rows each lane may lose one a level, and one whenever a level is done again.
+        let times = found.starts.len() + 1 + if small { 8 } else { 0 };
+        let rows = (found.states.len() + MOST_BLOCKS * self.kernels.block() * times) as u64;
         let spare_cells = *[8, 64, 256].get(rng.random_range(0..3usize)).expect("there are three");
         let config = Config { rows, spare_cells, ..Config::of_buckets(buckets, u64::MAX, empty, rng.random()) };
         let table = Table::allocate(memory, kernels, config);
@@ -161,12 +166,21 @@ impl Program for Search {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let case = Case::random(&mut rng, self.what);
         let found = case.explore();
-        let table = self.table(memory, &found, &mut rng);
+        let small = self.what == What::Rows && rng.random();
+        let table = self.table(memory, &found, small, &mut rng);
         let rounds = if self.what == What::Product { rng.random_range(1..=ROUNDS) } else { 0 };
         let of = Box::new(Argument::random(memory, self.what, self.kernels.block(), &case, &found, &table, &mut rng));
         let launches = self.kernels.launches(&of, rng.random_range(1..=MOST_BLOCKS), rounds);
-        self.run = Some(Run { case, found, table, of, rounds });
+        let mut run = Run { case, found, table, of, rounds, growing: None };
+        if small {
+            run.begin_small(rng);
+        }
+        self.run = Some(run);
         launches
+    }
+
+    fn go_on(&mut self, memory: &mut Memory) -> Result<Vec<Vec<Grid>>, Wrong> {
+        self.run.as_mut().expect("a case was set up").go_on_by_rows(memory, self.kernels)
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {

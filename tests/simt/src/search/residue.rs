@@ -12,7 +12,7 @@ use std::collections::HashSet;
 impl Run {
     /// The flags of all states, and how many are counted. `numbers` are by slot.
     pub fn judge_passes(&self, memory: &Memory, numbers: &[usize], order: &[u64]) -> Result<(), Wrong> {
-        let Self { case, found, table, of, rounds } = self;
+        let Self { case, found, table, of, rounds, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let (flags, expected) = (memory.at(of.flags.cast_const(), table.slots as usize), case.passes(found, *rounds));
         for (slot, flags) in flags.iter().enumerate() {

@@ -1,12 +1,99 @@
-//! A search whose states are the rows of an indexed table, with parents beside them.
+//! A search whose states are the rows of an indexed table, with parents beside them. In half of the cases the table is too small:
+//! then it grows, and the level is done again.
 
-use super::Run;
+use super::kernels::*;
+use super::{MOST_BLOCKS, Run};
 use crate::explorer::Wrong;
+use crate::indexed::larger;
+use crate::machine::{Grid, WARP};
 use crate::memory::Memory;
-use crate::table::wrong;
+use crate::stress::{lanes, next_prime};
+use crate::table::{RebuildArgument, Table, View, argument, wrong};
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
+/// How a table grows that is too small at first.
+pub struct Growing {
+    rng: Pcg64Mcg,
+    /// Rows that there are memory and parents for.
+    most_rows: u64,
+    /// The table with an index that is under way, and what makes it.
+    larger: Option<(Table, Box<RebuildArgument>)>,
+    growths: u32,
+}
+
+/// More are not needed: slots and rows become twice as many each time.
+const MOST_GROWTHS: u32 = 12;
+
 impl Run {
+    /// Takes rows from the table, for which there is memory; it may grow to what it was.
+    pub fn begin_small(&mut self, mut rng: Pcg64Mcg) {
+        let most_rows = self.table.slots;
+        let rows = if rng.random_bool(0.6) { most_rows } else { rng.random_range(1..=self.found.states.len() as u64) };
+        self.set_table(Table {
+            slots: rows,
+            view: View { indexed: self.table.view.indexed.with_rows(rows), ..self.table.view },
+            ..self.table
+        });
+        self.growing = Some(Growing { rng, most_rows, larger: None, growths: 0 });
+    }
+
+    fn set_table(&mut self, table: Table) {
+        self.table = table;
+        self.of.view = table.view;
+    }
+
+    /// If states found the table full, the host makes a larger index of the rows, and the level is done again, as
+    /// `grow_by_rows` of the model checker has it (by_rows.rs).
+    pub fn go_on_by_rows(&mut self, memory: &mut Memory, kernels: &Kernels) -> Result<Vec<Vec<Grid>>, Wrong> {
+        let Some(growing) = &mut self.growing else { return Ok(Vec::new()) };
+        if let Some((larger, rebuild)) = growing.larger.take() {
+            let blocks = growing.rng.random_range(1..=MOST_BLOCKS);
+            self.take_index(memory, larger, &rebuild)?;
+            self.do_level_again(memory);
+            return Ok(vec![kernels.launch(&self.of, kernels.search, blocks, kernels.block())]);
+        }
+        if memory.at(self.of.counts.cast_const(), REJECTED + 1)[REJECTED] == 0 {
+            return Ok(Vec::new());
+        }
+        growing.growths += 1;
+        if growing.growths > MOST_GROWTHS {
+            return Err(wrong("growth", format!("{MOST_GROWTHS} times, and the table is still full"), Vec::new()));
+        }
+        let (Table { kernels, slots, .. }, rng) = (self.table, &mut growing.rng);
+        let buckets = next_prime(2 * self.table.view.indexed.buckets as u32).into();
+        let (larger, rebuild) = larger(memory, &self.table, kernels, buckets, (2 * slots).min(growing.most_rows));
+        let grid = lanes(rng.random_range(1..=2), rng.random_range(1..=WARP), kernels.rebuild, argument(&*rebuild));
+        growing.larger = Some((larger, rebuild));
+        Ok(vec![vec![grid]])
+    }
+
+    /// When the index is made. The numbers of spares go to the first cells.
+    fn take_index(&mut self, memory: &mut Memory, larger: Table, rebuild: &RebuildArgument) -> Result<(), Wrong> {
+        let [offered, named, full, ..] = memory.at(rebuild.counts, 1)[0];
+        let stored = memory.at(larger.view.roots.stored, 1)[0];
+        if (offered, named, full) != (stored, stored, 0) {
+            return Err(wrong("rebuilt", format!("{named} of {offered} rows, {full} not; {stored} are stored"), Vec::new()));
+        }
+        let rows = self.table.view.indexed;
+        let spares: Vec<u64> = rows.spare_cells(memory).into_iter().filter(|cell| *cell != 0).collect();
+        rows.set_spare_cells(memory, &spares);
+        rows.take_back_numbers(memory);
+        self.set_table(larger);
+        Ok(())
+    }
+
+    /// What was counted since the level began is taken back, but for states that were found.
+    fn do_level_again(&self, memory: &mut Memory) {
+        let search = memory.at_mut(self.of.search, SEARCH_WORDS);
+        (search[NEXT], search[FOUND], search[FAULTY]) = (search[FIRST], u64::MAX, u64::MAX);
+        for (at, before) in BEFORE {
+            search[at] = search[before];
+        }
+        memory.at_mut(self.of.counts, REJECTED + 1)[REJECTED] = 0;
+    }
+
     /// States in the rows of the table, level by level, each with a parent in the level before.
     pub fn judge_rows(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { found, table, of, .. } = self;
