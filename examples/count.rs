@@ -16,8 +16,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
+use printing::{print, print_error};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Reference, Request, Spec, Values};
@@ -25,10 +26,15 @@ use warpset::{IndexedTable, Reference, Request, Spec, Values};
 #[allow(dead_code, reason = "examples that are packages have more options")]
 #[path = "support/device.rs"]
 mod device;
+#[allow(dead_code, reason = "examples that are packages have more ways to end")]
+#[path = "support/exit.rs"]
+mod exit;
 #[path = "support/npy_header.rs"]
 mod npy_header;
 #[path = "support/npy_rows.rs"]
 mod npy_rows;
+#[path = "support/printing.rs"]
+mod printing;
 
 /// Vectors that are put at a time.
 const BATCH: usize = 1 << 20;
@@ -37,20 +43,29 @@ const BATCH: usize = 1 << 20;
 #[cfg(feature = "cuda")]
 const FILL: f64 = 0.8;
 
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  everything was counted
+  1  by --verify, a difference
+  2  an error: the command line, the file, the machine";
+
 /// Counts the lines, k-mers or rows of a file.
+///
+/// A line has up to 1,023 bytes, a k-mer 4,096 letters, a row 1,024 bytes.
 #[derive(Debug, Parser)]
-#[command(name = "count")]
+#[command(name = "count", after_help = AFTER_HELP)]
 struct Options {
+    /// A text, if nothing else is asked for: its lines are counted, of up to 1,023 bytes.
     file: PathBuf,
 
-    /// Count words of K letters A, C, G, T in the sequences of a FASTA file; those with other letters are left out, and case does
-    /// not matter. A word and its reverse complement are two.
+    /// Count words of K letters A, C, G, T, of 1 to 4,096, in the sequences of a FASTA file; those with other letters are left
+    /// out, and case does not matter. A word and its reverse complement are two.
     #[arg(long, value_name = "K", conflicts_with = "rows", value_parser = clap::value_parser!(u16).range(1..=4096))]
     kmers: Option<u16>,
 
-    /// Count rows of so many bytes; without a number, those of a .npy file.
-    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "npy")]
-    rows: Option<String>,
+    /// Count rows of so many bytes, of 1 to 1,024; without a number, those of a .npy file.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = OF_NPY, value_parser = parse_rows)]
+    rows: Option<Rows>,
 
     /// How many of the most frequent ones are shown.
     #[arg(long, value_name = "N", default_value = "10")]
@@ -69,20 +84,41 @@ struct Options {
     verify: bool,
 }
 
-fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+/// What rows `--rows` asks for.
+#[derive(Clone, Copy, Debug)]
+enum Rows {
+    /// Those of the array in a .npy file.
+    OfNpy,
+    /// Of so many bytes.
+    Bytes(usize),
+}
+
+/// As `--rows` without a number is read.
+const OF_NPY: &str = "npy";
+
+fn parse_rows(text: &str) -> Result<Rows, String> {
+    match text.parse() {
+        _ if text == OF_NPY => Ok(Rows::OfNpy),
+        Ok(0) => Err("a row has 1 byte or more".into()),
+        Ok(bytes) => Ok(Rows::Bytes(bytes)),
+        Err(_) => Err("it is no number of bytes".into()),
     }
 }
 
-fn run(options: &Options) -> Result<()> {
+fn main() -> ExitCode {
+    let code = run(&Options::parse()).unwrap_or_else(|error| {
+        print_error(&format!("error: {error:#}\n"));
+        exit::ERROR
+    });
+    code.into()
+}
+
+/// Counts, prints what came of it, and gives the exit code.
+fn run(options: &Options) -> Result<u8> {
     let (items, data) = read(options).with_context(|| options.file.display().to_string())?;
+    let width = items.width(&data).with_context(|| options.file.display().to_string())?;
     let device = options.device.open()?;
-    let table = IndexedTable::builder(items.width(&data)?).capacity(1 << 16).grows(true).build(&device)?;
+    let table = IndexedTable::builder(width).capacity(1 << 16).grows(true).build(&device)?;
     let mut counts = table.by_reference::<u64>()?;
     let on_device = cfg!(feature = "cuda") && device.is_gpu() && !options.host;
 
@@ -103,19 +139,29 @@ fn run(options: &Options) -> Result<()> {
     found.sort_unstable_by(|(item, count), (other, of_other)| of_other.cmp(count).then(item.cmp(other)));
     let way = if on_device { "a kernel" } else { "the host API" };
     let what = items.name();
-    println!("{total} {what}, {} distinct; on {device}, through {way}, in {seconds:.3} s", found.len());
+    let mut report = format!("{total} {what}, {} distinct; on {device}, through {way}, in {seconds:.3} s\n", found.len());
     for (item, count) in found.iter().take(options.top) {
-        println!("{count:>12}  {}", items.text(item));
+        report += &format!("{count:>12}  {}\n", items.text(item));
     }
+    print(&report)?;
     if options.verify {
-        let mut expected: HashMap<&[u8], u64> = HashMap::new();
-        items.of(&data).for_each(|item| *expected.entry(item).or_default() += 1);
-        ensure!(expected.len() == found.len(), "a HashMap has {} distinct {what}, the table {}", expected.len(), found.len());
-        for (item, count) in &found {
-            let right = expected.get(&item[..]).copied().unwrap_or(0);
-            ensure!(right == *count, "a HashMap counts {} {right} times, the table {count} times", items.text(item));
+        if let Err(difference) = verify(&items, &data, &found) {
+            print_error(&format!("error: {difference:#}\n"));
+            return Ok(exit::FOUND);
         }
-        println!("verified: a HashMap has the same counts");
+        print("verified: a HashMap has the same counts\n")?;
+    }
+    Ok(0)
+}
+
+/// An error that says where a `HashMap` counts otherwise.
+fn verify(items: &Items, data: &[u8], found: &[(Vec<u8>, u64)]) -> Result<()> {
+    let (what, mut expected) = (items.name(), HashMap::<&[u8], u64>::new());
+    items.of(data).for_each(|item| *expected.entry(item).or_default() += 1);
+    ensure!(expected.len() == found.len(), "a HashMap has {} distinct {what}, the table {}", expected.len(), found.len());
+    for (item, count) in found {
+        let right = expected.get(&item[..]).copied().unwrap_or(0);
+        ensure!(right == *count, "a HashMap counts {} {right} times, the table {count} times", items.text(item));
     }
     Ok(())
 }
@@ -131,24 +177,24 @@ enum Items {
 /// The file's data, without what is no part of its items.
 fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
     let mut data = std::fs::read(&options.file)?;
-    let items = match (&options.rows, options.kmers) {
-        (Some(bytes), _) if bytes == "npy" => Items::Rows(npy_rows::split_header(&mut data)?.1),
-        (Some(bytes), _) => Items::Rows(bytes.parse().with_context(|| format!("`--rows {bytes}` is no number of bytes"))?),
+    let items = match (options.rows, options.kmers) {
+        (Some(Rows::OfNpy), _) => Items::Rows(npy_rows::split_header(&mut data)?.1),
+        (Some(Rows::Bytes(bytes)), _) => Items::Rows(bytes),
         (_, Some(k)) => {
-            data = sequences(&options.file, &data)?;
+            data = sequences(&data)?;
             Items::Kmers(k.into())
         }
         _ => Items::Lines,
     };
     if let Items::Rows(bytes) = items {
-        ensure!(bytes > 0 && data.len().is_multiple_of(bytes), "{} bytes are no whole number of rows of {bytes}", data.len());
+        ensure!(data.len().is_multiple_of(bytes), "{} bytes are no whole number of rows of {bytes}", data.len());
     }
     Ok((items, data))
 }
 
 /// The sequences of a FASTA file in capitals, each from end to end, with a line feed between them.
-fn sequences(path: &Path, data: &[u8]) -> Result<Vec<u8>> {
-    ensure!(!data.starts_with(b"@"), "{} looks like FASTQ, which is not read here: FASTA is", path.display());
+fn sequences(data: &[u8]) -> Result<Vec<u8>> {
+    ensure!(!data.starts_with(b"@"), "it looks like FASTQ, which is not read here: FASTA is");
     let mut joined = Vec::with_capacity(data.len());
     for line in data.split(|byte| *byte == b'\n') {
         match line.first() {
@@ -188,10 +234,15 @@ impl Items {
             Self::Kmers(k) => k.div_ceil(4),
             Self::Rows(bytes) => bytes,
         };
-        if bytes > 4 * Spec::MAX_WIDTH {
+        let most = 4 * Spec::MAX_WIDTH;
+        if bytes > most {
+            let why = format!("a vector has up to {most}");
             match self.of(data).position(|line| line.len() + 1 == bytes) {
-                Some(at) => bail!("line {} has {} bytes: {} are the most", at + 1, bytes - 1, 4 * Spec::MAX_WIDTH - 1),
-                None => bail!("a row has {bytes} bytes: {} are the most", 4 * Spec::MAX_WIDTH),
+                Some(at) => {
+                    let (line, length, most) = (at + 1, bytes - 1, most - 1);
+                    bail!("line {line} has {length} bytes: {most} are the most, as {why}, one of them for the line's end")
+                }
+                None => bail!("a row has {bytes} bytes: {most} are the most, as {why}"),
             }
         }
         Ok(bytes.div_ceil(4))

@@ -11,8 +11,10 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use output::{Identity, Output};
+use printing::{print, print_error};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,21 +23,34 @@ use warpset::{IndexedTable, Spec};
 #[allow(dead_code, reason = "examples that are packages have more options")]
 #[path = "support/device.rs"]
 mod device;
+#[allow(dead_code, reason = "examples that are packages have more ways to end")]
+#[path = "support/exit.rs"]
+mod exit;
 #[path = "support/npy_header.rs"]
 mod npy_header;
 #[path = "support/npy_rows.rs"]
 mod npy_rows;
 #[path = "support/npy_writer.rs"]
 mod npy_writer;
+#[allow(dead_code, reason = "the model checker has more kinds of files")]
+#[path = "support/output.rs"]
+mod output;
+#[path = "support/printing.rs"]
+mod printing;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  everything was written
+  2  an error: the command line, a file, the machine";
 
 /// Numbers the distinct rows of an array.
 #[derive(Debug, Parser)]
-#[command(name = "factorize")]
+#[command(name = "factorize", after_help = AFTER_HELP)]
 struct Options {
-    /// A .npy file.
+    /// A .npy file, with rows of up to 1,024 bytes.
     array: PathBuf,
 
-    /// Where the number of each row goes: .npy, of `<u8`.
+    /// Where the number of each row goes: .npy, of `<u8`. The three files are not the same.
     numbers: PathBuf,
 
     /// Where the distinct rows go: .npy, of the array's dtype.
@@ -50,18 +65,26 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            print_error(&format!("error: {error:#}\n"));
+            exit::ERROR.into()
         }
     }
 }
 
 fn run(options: &Options) -> Result<()> {
     let about = || options.array.display().to_string();
-    let mut data = std::fs::read(&options.array).with_context(about)?;
+    let (mut data, identity) = read(&options.array).with_context(about)?;
     let (header, row_bytes) = npy_rows::split_header(&mut data).with_context(about)?;
     let most = 4 * Spec::MAX_WIDTH;
-    ensure!(row_bytes <= most, "{}: a row has {row_bytes} bytes: {most} are the most", about());
+    ensure!(row_bytes <= most, "{}: a row has {row_bytes} bytes: {most} are the most, as a vector has no more", about());
+    let open = |name, path| {
+        let output = Output::open(name, path)?;
+        output.ensure_is_not("the array", identity.as_ref())?;
+        output.ensure_is_not_standard_output()?;
+        anyhow::Ok(output)
+    };
+    let (to_numbers, to_distinct) = (open("NUMBERS", &options.numbers)?, open("DISTINCT", &options.distinct)?);
+    to_numbers.ensure_differs_from(&to_distinct)?;
 
     // Vectors are words: rows of another size are filled up with zeros.
     let width = row_bytes.div_ceil(4);
@@ -76,23 +99,29 @@ fn run(options: &Options) -> Result<()> {
 
     let rows = factors.numbers.len();
     let numbers = factors.numbers.iter().map(|number| number.to_le_bytes());
-    write(&options.numbers, "<u8", &format!("({rows},)"), numbers)?;
+    write(to_numbers, "<u8", &format!("({rows},)"), numbers)?;
     let distinct = factors.distinct.chunks_exact(width).map(|vector| &bytemuck::cast_slice::<u32, u8>(vector)[..row_bytes]);
     let count = distinct.len();
     let inner: String = header.shape[1..].iter().map(|size| format!("{size}, ")).collect();
     let dtype = npy_header::string(&header.descr).expect("its elements have a size");
-    write(&options.distinct, dtype, &format!("({count}, {inner})"), distinct)?;
-    println!("{rows} rows of {row_bytes} bytes, {count} distinct; on {device}, in {seconds:.3} s");
-    Ok(())
+    write(to_distinct, dtype, &format!("({count}, {inner})"), distinct)?;
+    print(&format!("{rows} rows of {row_bytes} bytes, {count} distinct; on {device}, in {seconds:.3} s\n"))
+}
+
+/// What is in a file, and which file that is.
+fn read(path: &Path) -> Result<(Vec<u8>, Option<Identity>)> {
+    let mut file = File::open(path)?;
+    let mut data = Vec::new();
+    file.read_to_end(&mut data)?;
+    Ok((data, Identity::from_file(file).ok()))
 }
 
 /// Writes an array of this dtype and shape.
-fn write(path: &Path, dtype: &str, shape: &str, elements: impl Iterator<Item: AsRef<[u8]>>) -> Result<()> {
-    let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
+fn write(output: Output, dtype: &str, shape: &str, mut elements: impl Iterator<Item: AsRef<[u8]>>) -> Result<()> {
+    output.write(|file| {
+        let mut file = BufWriter::new(file);
         file.write_all(&npy_writer::npy_header(dtype, shape))?;
-        elements.into_iter().try_for_each(|element| file.write_all(element.as_ref()))?;
-        file.into_inner()?.sync_all()
-    };
-    write().with_context(|| path.display().to_string())
+        elements.try_for_each(|element| file.write_all(element.as_ref()))?;
+        Ok(file.flush()?)
+    })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// `target/PROFILE/examples/count`, from this test's `target/PROFILE/deps/count-HASH`.
 fn executable() -> PathBuf {
@@ -126,18 +126,45 @@ fn what_does_not_fit_is_refused() {
     let refused = |name: &str, content: &[u8], arguments: &[&str], reason: &str| {
         let output = count(name, content, arguments);
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.starts_with("error: ") && error.contains(reason), "{error}");
+        assert!(output.status.code() == Some(2) && error.starts_with("error: ") && error.contains(reason), "{error}");
+        // A file that is at fault is named.
+        assert!(error.contains(name) || error.contains("invalid value") || error.contains("cannot be used with"), "{error}");
     };
     let long = format!("short\n{}\n", "x".repeat(1024));
     refused("long", long.as_bytes(), &[], "line 2 has 1024 bytes: 1023 are the most");
     refused("odd", b"12345", &["--rows", "2"], "5 bytes are no whole number of rows of 2");
     refused("wide", &[0; 2050], &["--rows", "1025"], "a row has 1025 bytes: 1024 are the most");
-    refused("rows-of-none", b"12", &["--rows", "0"], "no whole number of rows of 0");
-    refused("word", b"12", &["--rows", "two"], "`--rows two` is no number of bytes");
+    refused("rows-of-none", b"12", &["--rows", "0"], "a row has 1 byte or more");
+    refused("word", b"12", &["--rows", "two"], "invalid value 'two' for '--rows [<BYTES>]': it is no number of bytes");
     refused("text", b"12", &["--rows"], "it is no .npy file");
     refused("reads.fq", b"@read\nACGT\n", &["--kmers", "2"], "looks like FASTQ");
     refused("both", b"", &["--kmers", "2", "--rows", "2"], "cannot be used with");
     refused("zero", b"", &["--kmers", "0"], "0 is not in 1..=4096");
     let missing = Command::new(executable()).arg("no/such/file").output().unwrap();
-    assert!(!missing.status.success() && missing.stderr.starts_with(b"error: no/such/file: "), "{missing:?}");
+    assert!(missing.status.code() == Some(2) && missing.stderr.starts_with(b"error: no/such/file: "), "{missing:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-{}-printed", std::process::id()));
+    // More than a pipe holds.
+    std::fs::write(&file, (0..50_000).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(executable());
+        command.arg(&file).args(["--device", "cpu:1", "--top", "50000"]).args(arguments);
+        command
+    };
+    let mut child = command(&["--verify"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{output:?}");
+    if let Ok(full) = std::fs::File::create("/dev/full") {
+        let output = command(&[]).stdout(full.try_clone().unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
+        let output = command(&["--rows", "1000000"]).stderr(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    std::fs::remove_file(&file).unwrap();
 }

@@ -2,7 +2,7 @@
 #![cfg(feature = "cpu")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// `target/PROFILE/examples/factorize`, from this test's `target/PROFILE/deps/factorize-HASH`.
 fn executable() -> PathBuf {
@@ -61,10 +61,62 @@ fn what_does_not_fit_is_refused() {
         std::fs::write(&array, content).unwrap();
         let output = factorize(&array, &file("not"), &file("written"));
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.starts_with("error: ") && error.contains(reason), "{error}");
+        assert!(output.status.code() == Some(2) && error.starts_with("error: ") && error.contains(reason), "{error}");
         assert!(!file("not").exists() && !file("written").exists());
     }
     std::fs::remove_file(&array).unwrap();
+}
+
+#[test]
+fn files_do_not_overwrite_the_array_or_each_other() {
+    let [array, link, numbers, distinct] = ["mine", "link", "two", "one"].map(file);
+    let rows = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 3), }", b"bbbaaabbb\0\0\0aaa");
+    std::fs::write(&array, &rows).unwrap();
+    std::fs::hard_link(&array, &link).unwrap();
+    for (to_numbers, to_distinct, reason) in [
+        (&array, &distinct, "is the array, which would be lost"),
+        (&link, &distinct, "is the array, which would be lost"),
+        (&numbers, &array, "is the array, which would be lost"),
+        (&numbers, &numbers, "are the same file"),
+    ] {
+        let output = factorize(&array, to_numbers, to_distinct);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.starts_with("error: ") && error.contains(reason), "{error}");
+        assert!(std::fs::read(&array).unwrap() == rows && !numbers.exists() && !distinct.exists());
+    }
+    // What is there is replaced, however long it was.
+    std::fs::write(&numbers, [1; 4096]).unwrap();
+    assert!(factorize(&array, &numbers, &distinct).status.success());
+    assert_eq!([&numbers, &distinct].map(|file| std::fs::metadata(file).unwrap().len()), [128 + 40, 128 + 9]);
+    [array, link, numbers, distinct].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+}
+
+#[cfg(unix)]
+#[test]
+fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
+    let [array, numbers, distinct] = ["printed", "printed-numbers", "printed-distinct"].map(file);
+    std::fs::write(&array, npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 3), }", b"abc")).unwrap();
+    let command = |numbers: &Path| {
+        let mut command = Command::new(executable());
+        command.args([&array, numbers, &distinct]);
+        command
+    };
+    let mut child = command(&numbers).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{output:?}");
+    if let Ok(full) = std::fs::File::create("/dev/full") {
+        let output = command(&numbers).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
+        let output = command(Path::new("/dev/full")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.starts_with("error: NUMBERS: /dev/full cannot be written: No sp"),
+            "{said}"
+        );
+    }
+    [array, numbers, distinct].iter().for_each(|file| std::fs::remove_file(file).unwrap());
 }
 
 /// Arrays of several types and dimensions, each compared with what `numpy.unique` gives, in the order of first occurrence.

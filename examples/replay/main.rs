@@ -25,6 +25,8 @@ mod numbers;
 #[cfg(feature = "cuda")]
 mod on_gpu;
 mod options;
+#[path = "../support/printing.rs"]
+mod printing;
 #[path = "../support/program.rs"]
 mod program;
 mod progress;

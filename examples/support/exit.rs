@@ -1,4 +1,4 @@
-//! Exit codes, the same for `explore` and `replay`.
+//! Exit codes, the same for `explore`, `decompose` and `replay`; `count` and `factorize` have the first three.
 
 /// Something was found: a violation, a fault, a goal; or a difference from what a table should hold.
 pub const FOUND: u8 = 1;
@@ -11,7 +11,7 @@ pub const INTERRUPTED: u8 = 130;
 
 /// What `--help` says of them.
 pub const HELP: &str = "\
-Exit codes, the same for explore and replay:
+Exit codes, the same for explore, decompose and replay:
   0    everything was done, and nothing was found
   1    something was found: a violation, a fault of the model or a goal; by replay --verify, a difference
   2    an error: the command line, an input, the machine

@@ -1,15 +1,17 @@
 //! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given,
 //! whatever happens.
 
-use super::exit;
-use anyhow::{Context, Error, Result};
+use super::{exit, printing};
+use anyhow::{Error, Result};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+pub use super::printing::print_error;
 
 /// An error with an exit code of its own; all others have [`exit::ERROR`].
 #[derive(Debug)]
@@ -113,7 +115,7 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// Prints the one thing that goes to standard output. Whoever reads it may have read enough before its end: that is no error.
+/// Prints the one thing that goes to standard output.
 pub fn print(text: &str) -> Result<()> {
     if prints_nothing() {
         return Ok(());
@@ -124,12 +126,7 @@ pub fn print(text: &str) -> Result<()> {
         }
         return Ok(()); // one object only
     }
-    let mut output = std::io::stdout();
-    let printed = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    match printed {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("the report cannot be printed"),
-    }
+    printing::print(text)
 }
 
 /// Prints on standard error what is no error.
@@ -138,11 +135,6 @@ pub fn print_warning(text: &str) {
     if !prints_nothing() {
         print_error(text);
     }
-}
-
-/// Prints on standard error. There is nobody to tell if that fails.
-pub fn print_error(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn is_printed(result: std::io::Result<()>) -> bool {

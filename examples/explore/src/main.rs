@@ -30,7 +30,6 @@ mod network;
 #[path = "../../support/npy_writer.rs"]
 mod npy_writer;
 mod options;
-mod output;
 mod parents;
 mod parsing;
 mod path;
@@ -57,6 +56,10 @@ mod in_process;
 mod memory;
 #[path = "../../support/numbers.rs"]
 mod numbers;
+#[path = "../../support/output.rs"]
+mod output;
+#[path = "../../support/printing.rs"]
+mod printing;
 #[path = "../../support/program.rs"]
 mod program;
 #[path = "../../support/stopping.rs"]
@@ -120,7 +123,7 @@ impl Outputs {
     fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
         let open = |option, path: &Option<_>| {
             let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
-            output.iter().try_for_each(|output| output.ensure_is_not(model))?;
+            output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
         let trace = open("--trace", &options.trace)?;
@@ -152,7 +155,7 @@ impl Outputs {
     /// An error if one of them is one of these files that were read.
     fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
         let all = self.all();
-        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not(Some(file))))
+        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not("the model", Some(file))))
     }
 }
 

@@ -44,9 +44,11 @@ mod npy_header;
 mod npy_writer;
 #[path = "../../../support/numbers.rs"]
 mod numbers;
-#[path = "../output.rs"]
+#[path = "../../../support/output.rs"]
 #[allow(dead_code, reason = "the model checker has more kinds of files")]
 mod output;
+#[path = "../../../support/printing.rs"]
+mod printing;
 #[path = "../../../support/program.rs"]
 mod program;
 #[path = "../../../support/stopping.rs"]
@@ -103,7 +105,7 @@ fn run(options: &Options) -> Result<u8> {
     let open = |option, path: &Option<_>| {
         let output = path.as_deref().map(|path: &Path| Output::open(option, path)).transpose()?;
         if let Some(output) = &output {
-            output.ensure_is_not(input.identity.as_ref())?;
+            output.ensure_is_not("the model", input.identity.as_ref())?;
             output.ensure_is_not_standard_output()?;
         }
         anyhow::Ok(output)

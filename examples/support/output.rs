@@ -45,10 +45,10 @@ impl Output {
         Ok(())
     }
 
-    /// An error if the file is the model.
-    pub fn ensure_is_not(&self, model: Option<&Identity>) -> Result<()> {
-        let is_model = model.is_some() && self.identity.as_ref() == model;
-        ensure!(!is_model, "{}: {} is the model, which would be lost", self.option, self.path.display());
+    /// An error if the file is `what`, which was read.
+    pub fn ensure_is_not(&self, what: &str, read: Option<&Identity>) -> Result<()> {
+        let is_same = read.is_some() && self.identity.as_ref() == read;
+        ensure!(!is_same, "{}: {} is {what}, which would be lost", self.option, self.path.display());
         Ok(())
     }
 
