@@ -40,6 +40,7 @@ mod vectors;
 mod verify;
 
 use anyhow::{Context, Result};
+use memory::Room;
 use options::{Options, Roots, TableKind};
 use program::Ended;
 use progress::Progress;
@@ -135,14 +136,14 @@ fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ende
 
 /// An error if there is no memory for what a pass gives, and a verification holds.
 fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
-    let (count, free) = (vectors.count() as u64, options.memory.unwrap_or_else(memory::free_memory));
+    let count = vectors.count() as u64;
     let mut bytes = count * size_of::<Outcome>() as u64;
     if options.verify {
         let stored = vectors.most_distinct().min(count);
         bytes += count * size_of::<Option<Reference>>() as u64 + verify::bytes_for(stored);
     }
     let what = if options.verify { "outcomes, references and the reference set" } else { "outcomes" };
-    memory::ensure_room(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes, free)
+    Room::of(options.memory).ensure(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes)
 }
 
 fn input(options: &Options) -> Result<Vectors> {

@@ -20,7 +20,7 @@ its root and its share of the nodes.
 A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
 buckets do not tell. They are as small as they may be to be filled to 95 %.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
 ";
 
 fn after_help() -> String {
@@ -137,8 +137,8 @@ pub struct Options {
     #[arg(long, help_heading = "Measurement")]
     pub verify: bool,
 
-    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; an
-    /// error if one needs more [default: what is free]
+    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; if
+    /// one needs more, that is where it stops [default: what is free]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     pub memory: Option<u64>,
 

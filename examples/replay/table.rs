@@ -1,6 +1,6 @@
 //! Makes the table of a replay, of whichever kind.
 
-use super::memory::{ensure_room, free_memory};
+use super::memory::Room;
 use super::options::Options;
 use super::progress::Progress;
 use super::vectors::Vectors;
@@ -137,7 +137,7 @@ pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -
     if !device.is_gpu() {
         let bytes = capacity.saturating_mul(S::slot_bytes(vectors.width));
         let what = format!("{capacity} slots of the table (--capacity, --fill)");
-        ensure_room(&what, bytes, options.memory.unwrap_or_else(free_memory))?;
+        Room::of(options.memory).ensure(&what, bytes)?;
     }
     let builder = VectorTable::builder(vectors.width).grows(options.grow).seed(options.seed);
     let builder = S::with_strategy(S::with_keys_of(builder, options, vectors)?, strategy);
@@ -168,7 +168,7 @@ fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, m
         let (capacity, nodes) = (slots_for(distinct, NODE_FILL), slots_for(most, NODE_FILL).min(MOST_NODES));
         if !device.is_gpu() {
             let what = format!("{capacity} slots and {nodes} nodes");
-            ensure_room(&what, (capacity + nodes) * 8, memory.unwrap_or_else(free_memory))?;
+            Room::of(memory).ensure(&what, (capacity + nodes) * 8)?;
         }
         let builder = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes);
         let table = S::with_strategy(builder, strategy).build(device)?;

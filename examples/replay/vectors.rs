@@ -1,7 +1,7 @@
 //! The vectors of a replay, and memory for them.
 
-use super::memory::free_memory;
-use anyhow::{Context, Result, anyhow, ensure};
+use super::memory::Room;
+use anyhow::{Context, Result, anyhow};
 use indicatif::{HumanBytes, HumanCount};
 use warpset::Spec;
 
@@ -47,14 +47,7 @@ pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
     let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
     // The system grants more than it has and kills the process when the memory is touched, so ask before.
-    let free = memory.unwrap_or_else(free_memory);
-    ensure!(
-        bytes <= free,
-        "{} vectors of width {width} need {} of memory, but {} are free",
-        HumanCount(count),
-        HumanBytes(bytes),
-        HumanBytes(free)
-    );
+    Room::of(memory).ensure(&format!("{} vectors of width {width}", HumanCount(count)), bytes)?;
     // Zeroed by the system, page by page, as they are written.
     let zeros = bytemuck::allocation::try_zeroed_slice_box(words);
     let zeros =

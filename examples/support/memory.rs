@@ -1,7 +1,54 @@
 //! How much memory there is.
 
-use anyhow::{Result, ensure};
+use super::exit;
+use super::program::Ended;
+use anyhow::{Error, Result};
 use indicatif::{HumanBytes, HumanCount};
+
+/// How much memory something may take, and who says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub bytes: u64,
+    /// `--memory` does, and not what is free.
+    is_asked: bool,
+}
+
+#[allow(dead_code, reason = "`explore` ends in another way where memory is short")]
+impl Room {
+    /// What `--memory` allows.
+    pub const fn allowed(bytes: u64) -> Self {
+        Self { bytes, is_asked: true }
+    }
+
+    /// What is free.
+    pub const fn free(bytes: u64) -> Self {
+        Self { bytes, is_asked: false }
+    }
+
+    /// What `--memory` allows, or else what is free here.
+    pub fn of(memory: Option<u64>) -> Self {
+        memory.map_or_else(|| Self::free(free_memory()), Self::allowed)
+    }
+
+    /// No more than `--memory` allows.
+    pub fn within(self, memory: Option<u64>) -> Self {
+        memory.filter(|bytes| *bytes < self.bytes).map_or(self, Self::allowed)
+    }
+
+    /// An error with the numbers if these are more bytes: a limit that was reached, or a machine that has no more.
+    pub fn ensure(self, what: &str, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let needed = amount(bytes);
+        if self.is_asked {
+            let allowed = format!("{} ({} bytes)", HumanBytes(self.bytes), HumanCount(self.bytes));
+            let why = format!("{what} need {needed}, but --memory allows {allowed}");
+            return Err(Ended { code: exit::INCOMPLETE, why }.into());
+        }
+        Err(Error::msg(format!("{what} need {needed}, but {} are free", amount(self.bytes))))
+    }
+}
 
 /// Bytes of memory that this process may still use; more than there can be where the system does not say.
 pub fn free_memory() -> u64 {
@@ -30,13 +77,6 @@ fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
     Some(limit.saturating_sub(pages * 4096))
 }
 
-/// An error with the numbers if `bytes` are more than `limit`.
-#[allow(dead_code, reason = "`explore` ends in another way where memory is short")]
-pub fn ensure_room(what: &str, bytes: u64, limit: u64) -> Result<()> {
-    ensure!(bytes <= limit, "{what} need {}, but {} are free", amount(bytes), amount(limit));
-    Ok(())
-}
-
 /// Bytes for people, and as they are.
 #[allow(dead_code, reason = "of no use to `explore`")]
 pub fn amount(bytes: u64) -> String {
@@ -46,6 +86,17 @@ pub fn amount(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_no_errors_of_the_machine() {
+        let error = |room: Room| room.ensure("2 rows", 2048).unwrap_err();
+        let of_limit = error(Room::free(5000).within(Some(100)));
+        assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory allows 100 B (100 bytes)");
+        assert_eq!(of_limit.context("a file").downcast_ref::<Ended>().map(|ended| ended.code), Some(exit::INCOMPLETE));
+        let of_machine = error(Room::free(100).within(Some(5000)));
+        assert!(of_machine.to_string().ends_with("but 100 B of memory (100 bytes) are free") && !of_machine.is::<Ended>());
+        assert!(Room::allowed(2048).ensure("2 rows", 2048).is_ok());
+    }
 
     #[test]
     fn a_process_may_have_less_than_its_machine() {

@@ -1,6 +1,7 @@
 //! Files of lines, read in pieces as they come.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::program::Ended;
+use anyhow::{Context, Error, Result, ensure};
 use std::io::Read;
 
 /// Longest line.
@@ -23,7 +24,14 @@ pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u
         if bytes.is_empty() {
             return Ok(line);
         }
-        take(bytes, line).map(|()| line).map_err(|error| anyhow!("{name}:{line}: {error:#}"))
+        take(bytes, line).map(|()| line).map_err(|error| {
+            let why = format!("{name}:{line}: {error:#}");
+            // Whatever the line is, an exit code stays.
+            match error.downcast_ref() {
+                Some(&Ended { code, .. }) => Ended { code, why }.into(),
+                None => Error::msg(why),
+            }
+        })
     };
     let (mut buffer, mut filled, mut lines) = (vec![0; PIECE], 0, 0);
     loop {

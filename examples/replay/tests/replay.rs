@@ -71,9 +71,15 @@ fn only_object(output: &Output) -> Value {
 /// The one sentence on stderr of a run that fails.
 #[track_caller]
 fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    ended(2, arguments)
+}
+
+/// The same of any exit code.
+#[track_caller]
+fn ended(code: i32, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let output = replay(arguments);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
     assert!(output.stdout.is_empty(), "nothing is reported of a failed run");
     let sentence = stderr.strip_prefix("error: ").and_then(|text| text.strip_suffix('\n')).unwrap_or_else(|| panic!("{stderr}"));
     assert!(!sentence.contains('\n') && !sentence.contains("panicked"), "{stderr}");
@@ -462,7 +468,7 @@ fn a_file_larger_than_memory_is_refused() {
         return;
     }
     let sentence = refused([path]);
-    assert!(sentence.contains("need 8.00 TiB of memory, but"), "{sentence}");
+    assert!(sentence.contains("need 8.00 TiB of memory (8,796,093,022,208 bytes), but"), "{sentence}");
 }
 
 #[test]
@@ -494,11 +500,13 @@ fn memory_is_checked_before_vectors_are_generated() {
 
 #[test]
 fn memory_and_time_have_limits() {
-    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "100k"]);
-    assert!(sentence.contains("need 781.25 KiB of memory, but 97.66 KiB are free"), "{sentence}");
-    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "800k", "--capacity", "1M"]);
+    let stopped = |arguments: [&str; 6], more: &[&str]| ended(3, arguments.iter().chain(more));
+    let sentence = stopped(["--count", "100k", "--width", "2", "--memory", "100k"], &[]);
+    let numbers = "need 781.25 KiB of memory (800,000 bytes), but --memory allows 97.66 KiB (100,000 bytes)";
+    assert!(sentence.ends_with(numbers), "{sentence}");
+    let sentence = stopped(["--count", "100k", "--width", "2", "--memory", "800k"], &["--capacity", "1M"]);
     assert!(sentence.contains("(8,000,000 bytes)") && sentence.contains("(800,000 bytes)"), "{sentence}");
-    let sentence = refused(["--count", "100k", "--width", "2", "--memory", "1M", "--verify"]);
+    let sentence = stopped(["--count", "100k", "--width", "2", "--memory", "1M"], &["--verify"]);
     assert!(
         sentence.contains("outcomes, references and the reference set") && sentence.contains("(1,000,000 bytes)"),
         "{sentence}"

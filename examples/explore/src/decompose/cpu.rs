@@ -2,7 +2,7 @@
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
-use crate::memory::{amount, free_memory};
+use crate::memory::{Room, amount, free_memory};
 use anyhow::{Context, Result, ensure};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -32,7 +32,7 @@ pub struct Cpu {
     narrow: u64,
     piece: u64,
     /// Bytes that may be taken.
-    most_bytes: u64,
+    most_bytes: Option<u64>,
     /// Bytes that are.
     taken: Arc<AtomicU64>,
 }
@@ -40,7 +40,7 @@ pub struct Cpu {
 impl Cpu {
     /// So many threads, and so many bytes at most.
     pub fn new(threads: usize, bytes: Option<u64>) -> Result<Self> {
-        Ok(Self { most_bytes: bytes.unwrap_or(u64::MAX), ..Self::of_blocks(threads, 1, NARROW, PIECE)? })
+        Ok(Self { most_bytes: bytes, ..Self::of_blocks(threads, 1, NARROW, PIECE)? })
     }
 
     /// Blocks of several threads, as a GPU has them.
@@ -55,7 +55,7 @@ impl Cpu {
             threads,
             narrow,
             piece,
-            most_bytes: u64::MAX,
+            most_bytes: None,
             taken: Arc::default(),
         })
     }
@@ -163,8 +163,9 @@ impl<'g> Machine<'g> for Cpu {
         self.piece
     }
 
-    fn free(&self) -> Result<u64> {
+    fn room(&self) -> Result<Room> {
         // Relaxed: as above.
-        Ok(free_memory().min(self.most_bytes.saturating_sub(self.taken.load(Ordering::Relaxed))))
+        let taken = self.taken.load(Ordering::Relaxed);
+        Ok(Room::free(free_memory()).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
     }
 }

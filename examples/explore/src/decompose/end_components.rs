@@ -8,8 +8,7 @@
 use super::engine::Engine;
 use super::machine::{Kernel, Machine, Work};
 use super::partition::without_choices;
-use crate::memory::amount;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use bytemuck::bytes_of;
 use std::time::Instant;
 
@@ -130,9 +129,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
     }
 
     fn ensure_room(&self, needed: u64) -> Result<()> {
-        let free = self.machine.free()?;
-        ensure!(needed <= free, "end components need {} more, but {} are free", amount(needed), amount(free));
-        Ok(())
+        self.machine.room()?.ensure("the arrays for end components", needed)
     }
 
     /// The time that was spent on components.

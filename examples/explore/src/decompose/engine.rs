@@ -19,8 +19,7 @@ use super::graph::Graph;
 use super::machine::{Kernel, Machine, Progress, Work};
 use super::partition::NONE;
 use super::tarjan;
-use crate::memory::amount;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -186,14 +185,9 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
     /// There is no memory for it; the error has the numbers.
     pub fn new(machine: &'m M, graph: &'g Graph, settings: Settings) -> Result<Self> {
         let (states, edges) = (graph.states(), graph.transitions());
-        let (needed, free) = (machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece()), machine.free()?);
-        ensure!(
-            needed <= free,
-            "{states} states, {} choices and {edges} transitions need {}, but {} are free",
-            graph.choice_count(),
-            amount(needed),
-            amount(free)
-        );
+        let needed = machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece());
+        let what = format!("{states} states, {} choices and {edges} transitions", graph.choice_count());
+        machine.room()?.ensure(&what, needed)?;
         let mut work = Work { states, edges, ..Work::default() };
         let mut shared = Vec::new();
         let mut share = |data: &'g [u8]| {

@@ -2,6 +2,7 @@
 
 use super::graph::{self, Graph};
 use super::machine::{Kernel, Machine, Work};
+use crate::memory::Room;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use warpset::cudarc::driver::sys::CUdevice_attribute;
@@ -43,7 +44,7 @@ pub struct Gpu {
     launch: LaunchConfig,
     device: Device,
     /// Bytes that may be taken, and those that were free at first.
-    most_bytes: u64,
+    most_bytes: Option<u64>,
     free_at_first: u64,
 }
 
@@ -81,8 +82,7 @@ impl Gpu {
         let launch =
             LaunchConfig { grid_dim: (resident * multiprocessors, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
         let free_at_first = device.free_memory()?;
-        let most_bytes = bytes.unwrap_or(u64::MAX);
-        Ok(Self { stream, functions, launch, device: device.clone(), most_bytes, free_at_first })
+        Ok(Self { stream, functions, launch, device: device.clone(), most_bytes: bytes, free_at_first })
     }
 
     /// Where the place `at` of a buffer is.
@@ -157,9 +157,9 @@ impl<'g> Machine<'g> for Gpu {
         2 * u64::from(THREADS)
     }
 
-    fn free(&self) -> Result<u64> {
+    fn room(&self) -> Result<Room> {
         let free = self.device.free_memory()?;
         let taken = self.free_at_first.saturating_sub(free);
-        Ok(free.min(self.most_bytes.saturating_sub(taken)))
+        Ok(Room::free(free).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
     }
 }

@@ -1,6 +1,7 @@
 //! What runs the kernels (work.cuh): a GPU, or threads of a CPU.
 
 use super::graph::Graph;
+use crate::memory::Room;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
@@ -274,6 +275,6 @@ pub trait Machine<'g> {
     /// Edges of a piece, and of a state that a block takes by itself, at most.
     fn piece(&self) -> u64;
 
-    /// Bytes that may still be allocated.
-    fn free(&self) -> Result<u64>;
+    /// What may still be allocated.
+    fn room(&self) -> Result<Room>;
 }

@@ -63,6 +63,7 @@ use engine::BUDGET;
 use engine::{Done, Engine, FEW, MOST_ROUNDS, Settings};
 use graph::Graph;
 use machine::Machine;
+use memory::Room;
 use npy_writer::npy_header;
 use options::{Algorithm, Options};
 use output::Output;
@@ -98,9 +99,9 @@ struct Found {
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the end")?;
     ensure!(!options.device.may_be_several(), "a graph is decomposed by one device: --device gpu:NUMBER");
-    let free = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
+    let room = Room::free(memory::free_memory()).within(options.memory);
     let began = Instant::now();
-    let input = read::read(&options.graph, options.format, free)?;
+    let input = read::read(&options.graph, options.format, room)?;
     let mut time = Time { read: began.elapsed(), ..Time::default() };
     let open = |option, path: &Option<_>| {
         let output = path.as_deref().map(|path: &Path| Output::open(option, path)).transpose()?;

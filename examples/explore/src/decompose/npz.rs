@@ -1,7 +1,7 @@
 //! Graphs as arrays of NumPy in an `.npz` file: `offsets`, `targets` and, of a decision process, `choices`.
 
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::memory::ensure_room;
+use crate::memory::Room;
 use crate::npy_header::{Header, string};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Seek};
@@ -16,11 +16,11 @@ const PIECE: usize = 1 << 16;
 /// # Errors
 ///
 /// An array is missing, is not one of whole numbers, or does not fit the others; there is no memory for it, with the numbers.
-pub fn read(reader: impl Read + Seek, free: u64) -> Result<Graph> {
+pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
-    let targets: Vec<u32> = read_array(&mut archive, "targets", free)?.context("it has no array `targets`")?;
-    let offsets: Vec<u64> = read_array(&mut archive, "offsets", free)?.context("it has no array `offsets`")?;
-    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", free)?;
+    let targets: Vec<u32> = read_array(&mut archive, "targets", room)?.context("it has no array `targets`")?;
+    let offsets: Vec<u64> = read_array(&mut archive, "offsets", room)?.context("it has no array `offsets`")?;
+    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", room)?;
     ensure_rises("offsets", &offsets, targets.len())?;
     let states = match &choices {
         None => offsets.len() as u64 - 1,
@@ -38,7 +38,7 @@ pub fn read(reader: impl Read + Seek, free: u64) -> Result<Graph> {
     match choices {
         None => Graph::new(offsets, targets),
         Some(choices) => {
-            ensure_room("the rows of states", graph::bytes(states, 0, None), free)?;
+            room.ensure("the rows of states", graph::bytes(states, 0, None))?;
             Graph::of_choices(choices, offsets, targets)
         }
     }
@@ -56,17 +56,17 @@ fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
 }
 
 /// An array of one dimension; `None` if it is not there.
-fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, free: u64) -> Result<Option<Vec<T>>> {
+fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, room: Room) -> Result<Option<Vec<T>>> {
     let entry = match archive.by_name(&format!("{name}.npy")) {
         Ok(entry) => entry,
         Err(ZipError::FileNotFound) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let bytes = entry.size();
-    read_elements(entry, bytes, free).with_context(|| format!("array `{name}`")).map(Some)
+    read_elements(entry, bytes, room).with_context(|| format!("array `{name}`")).map(Some)
 }
 
-fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, free: u64) -> Result<Vec<T>> {
+fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: Room) -> Result<Vec<T>> {
     let header = Header::read(&mut reader)?;
     let (size, has_sign) = match string(&header.descr) {
         Some("<u4") => (4, false),
@@ -80,7 +80,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, free: 
     };
     let found = file_bytes.saturating_sub(header.bytes);
     ensure!(count.checked_mul(size) == Some(found), "its shape {} does not fit {found} bytes of data", header.shape_text());
-    ensure_room(&format!("{count} elements"), count * size_of::<T>() as u64, free)?;
+    room.ensure(&format!("{count} elements"), count * size_of::<T>() as u64)?;
     let mut elements = Vec::with_capacity(count as usize);
     let mut piece = vec![0; PIECE * size as usize];
     while elements.len() < count as usize {

@@ -26,7 +26,7 @@ A strongly connected component is a largest set of states that reach each other;
 transition to itself. An end component is a set of states with choices that stay in it, by which they reach each other; states
 of a transition system choose between their transitions.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
 ";
 
 fn after_help() -> String {
@@ -69,7 +69,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub output_end_components: Option<PathBuf>,
 
-    /// Bytes of the machine's memory that the graph and the arrays beside it may take [default: what is free]
+    /// Bytes of the machine's memory that the graph and the arrays beside it may take; if they need more, that is where it stops
+    /// [default: what is free]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 

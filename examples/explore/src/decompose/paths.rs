@@ -3,7 +3,6 @@
 use super::engine::{Engine, Settings, bytes_of_work};
 use super::graph::{self, MOST_DEGREE, MOST_STATES};
 use super::machine::{Kernel, Level, Machine, Progress, Work};
-use crate::memory::amount;
 use anyhow::{Context, Result, ensure};
 use bytemuck::bytes_of;
 use std::mem::{offset_of, size_of};
@@ -63,13 +62,8 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
             is_possible(states, transitions),
             "{states} states and {transitions} transitions: at most {MOST_STATES} and {MOST_DEGREE} are possible here"
         );
-        let (needed, free) = (bytes(states, transitions, machine.piece()), machine.free()?);
-        ensure!(
-            needed <= free,
-            "{states} states and {transitions} transitions need {}, but {} are free",
-            amount(needed),
-            amount(free)
-        );
+        let needed = bytes(states, transitions, machine.piece());
+        machine.room()?.ensure(&format!("{states} states and {transitions} transitions"), needed)?;
         let (offsets, targets) = (machine.allocate(8 * (states + 1))?, machine.allocate(4 * transitions)?);
         machine.fill(&offsets, 8 * (states + 1), 0)?;
         let of_graph = Work {

@@ -2,7 +2,7 @@
 
 use crate::aut_text::{self, Header, Limits, Taker};
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::memory::ensure_room;
+use crate::memory::Room;
 use crate::output::Identity;
 use crate::{npz, tra};
 use anyhow::{Context, Result, bail, ensure};
@@ -53,12 +53,12 @@ pub struct Input {
 /// # Errors
 ///
 /// What is wrong, with the file's name and, of a text, the line; there is no memory for it, with the numbers.
-pub fn read(path: &Path, format: Option<Format>, free: u64) -> Result<Input> {
+pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();
         let graph = match format {
             Some(Format::Npz) => bail!("an .npz file is read in any order: it cannot be standard input"),
-            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, free)?,
+            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, room)?,
             None => bail!("of standard input --format says what it is: tra or aut"),
         };
         return Ok(Input { graph, name, identity: None });
@@ -80,17 +80,17 @@ pub fn read(path: &Path, format: Option<Format>, free: u64) -> Result<Input> {
             file.by_ref().take(2).read_to_end(&mut start)?;
             file.rewind()?;
             ensure!(start != GZIP_MAGIC, "{name}: it is packed by gzip; .npz files have a packing of their own");
-            npz::read(BufReader::with_capacity(1 << 20, file), free).context(name.clone())?
+            npz::read(BufReader::with_capacity(1 << 20, file), room).context(name.clone())?
         }
-        format => text(&name, format, unpacked(file)?, free)?,
+        format => text(&name, format, unpacked(file)?, room)?,
     };
     Ok(Input { graph, name, identity })
 }
 
-fn text(name: &str, format: Format, reader: impl Read, free: u64) -> Result<Graph> {
+fn text(name: &str, format: Format, reader: impl Read, room: Room) -> Result<Graph> {
     match format {
-        Format::Tra => tra::read(name, reader, free),
-        _ => aut(name, reader, free),
+        Format::Tra => tra::read(name, reader, room),
+        _ => aut(name, reader, room),
     }
 }
 
@@ -104,17 +104,16 @@ fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
 }
 
 /// Reads a transition system.
-fn aut(name: &str, reader: impl Read, free: u64) -> Result<Graph> {
+fn aut(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
     let limits = Limits { states: MOST_STATES, transitions: u64::MAX };
-    let mut transitions = Transitions { free, ..Transitions::default() };
+    let mut transitions = Transitions { room, sources: Vec::new(), targets: Vec::new() };
     let Header { states, .. } = aut_text::read(name, reader, limits, &mut transitions)?;
     let Transitions { sources, targets, .. } = transitions;
     Graph::of_transitions(states, &sources, &targets).context(name.to_string())
 }
 
-#[derive(Default)]
 struct Transitions {
-    free: u64,
+    room: Room,
     sources: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -122,7 +121,7 @@ struct Transitions {
 impl Taker for Transitions {
     fn header(&mut self, Header { states, transitions, .. }: Header) -> Result<()> {
         let bytes = graph::bytes(states, transitions, None).saturating_add(transitions.saturating_mul(8));
-        ensure_room(&format!("{states} states and {transitions} transitions"), bytes, self.free)
+        self.room.ensure(&format!("{states} states and {transitions} transitions"), bytes)
     }
 
     fn transition(&mut self, source: u64, _: &[u8], target: u64) -> Result<()> {

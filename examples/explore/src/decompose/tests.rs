@@ -6,12 +6,15 @@ use crate::engine::{Engine, MOST_ROUNDS, Settings};
 use crate::graph::Graph;
 use crate::lines::number;
 use crate::machine::Machine;
+use crate::memory::Room;
 use crate::partition::{NONE, smallest_states};
 use crate::paths::{Goal, HAS_CYCLE, Paths, TARGET};
 use crate::{npz, read, tarjan, tra};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::time::Duration;
+
+const NO_LIMIT: Room = Room::free(u64::MAX);
 
 const SHAPES: [&str; 13] = [
     "random",
@@ -294,7 +297,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
     engine.components().unwrap();
     let error = engine.end_components().err().unwrap().to_string();
-    assert!(error.contains("end components need") && error.contains("(20,004 bytes) more, but"), "{error}");
+    assert!(error.contains("end components need") && error.contains("(20,004 bytes), but"), "{error}");
     drop(engine);
     let cpu = Cpu::new(1, Some(needed + 20_004)).unwrap();
     let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
@@ -304,7 +307,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
 
 #[test]
 fn texts_are_read() {
-    let read = |text: &str| tra::read("a.tra", text.as_bytes(), u64::MAX);
+    let read = |text: &str| tra::read("a.tra", text.as_bytes(), NO_LIMIT);
     let graph = read("2 3 4\n0 0 0 0.5\n0 0 1 .5 go\r\n0\t1 1  1e0 stop\n\n1 0 1 1\n\n").unwrap();
     assert_eq!((&graph.offsets[..], &graph.targets[..]), (&[0, 3, 4][..], &[0, 1, 1, 1][..]));
     let choices = graph.choices.as_ref().unwrap();
@@ -340,7 +343,7 @@ fn texts_are_read() {
         let error = read(text).err().unwrap().to_string();
         assert!(error.contains(part), "{text:?}: {error}");
     }
-    let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), 1000).err().unwrap().to_string();
+    let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), Room::allowed(1000)).err().unwrap().to_string();
     assert!(error.contains("1000000 states and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
     assert_eq!(number(b"18446744073709551616"), None);
 }
@@ -369,7 +372,7 @@ fn longs(numbers: &[i64]) -> Vec<u8> {
 
 #[test]
 fn arrays_are_read() {
-    let read = |arrays: &[(&str, &str, Vec<u8>)]| npz::read(archive(arrays), u64::MAX);
+    let read = |arrays: &[(&str, &str, Vec<u8>)]| npz::read(archive(arrays), NO_LIMIT);
     for (offsets, targets) in [("<u8", "<u4"), ("<i8", "<i8"), ("<u8", "<u8"), ("<i8", "<i4")] {
         let of = |kind: &str, numbers: &[i64]| if kind.ends_with('8') { longs(numbers) } else { words(numbers) };
         let arrays = [("offsets", offsets, of(offsets, &[0, 2, 2, 3])), ("targets", targets, of(targets, &[1, 2, 0]))];
@@ -399,7 +402,7 @@ fn arrays_are_read() {
         let error = format!("{:#}", read(&arrays).err().unwrap());
         assert!(error.contains(part), "{part}: {error}");
     }
-    let error = format!("{:#}", npz::read(Cursor::new(b"PK".to_vec()), u64::MAX).err().unwrap());
+    let error = format!("{:#}", npz::read(Cursor::new(b"PK".to_vec()), NO_LIMIT).err().unwrap());
     assert!(error.contains("it is not a complete .npz file"), "{error}");
 }
 
@@ -508,7 +511,7 @@ fn files_are_told_by_their_names() {
     let read = |name: &str, bytes: &[u8], format| {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        read::read(&path, format, u64::MAX)
+        read::read(&path, format, NO_LIMIT)
     };
     let aut = b"des (0, 2, 3)\n(1, \"a, b\", 0)\n(0, i, 1)\n";
     let graph = read("a.aut", aut, None).unwrap().graph;
@@ -529,7 +532,7 @@ fn files_are_told_by_their_names() {
         let error = format!("{:#}", read(name, bytes, format).err().unwrap());
         assert!(error.contains(part), "{name}: {error}");
     }
-    let error = format!("{:#}", read::read(folder.path(), Some(read::Format::Tra), u64::MAX).err().unwrap());
+    let error = format!("{:#}", read::read(folder.path(), Some(read::Format::Tra), NO_LIMIT).err().unwrap());
     assert!(error.contains("it is a directory"), "{error}");
 }
 

@@ -9,7 +9,7 @@
 
 use crate::graph::{self, Graph, MOST_STATES};
 use crate::lines::{excerpt, for_each, number};
-use crate::memory::ensure_room;
+use crate::memory::Room;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::io::Read;
 
@@ -18,14 +18,14 @@ use std::io::Read;
 /// # Errors
 ///
 /// What is wrong, with the file's name and the line; there is no memory for it, with the numbers.
-pub fn read(name: &str, reader: impl Read, free: u64) -> Result<Graph> {
+pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
     let mut rows: Option<Rows> = None;
     let lines = for_each(name, reader, |line, _| {
         let Some(rows) = &mut rows else {
             let header = Header::of(line)?;
             let Header { states, choices, transitions } = header;
             let bytes = graph::bytes(states, transitions, Some(choices.unwrap_or(states)));
-            ensure_room(&format!("{states} states and {transitions} transitions"), bytes, free)?;
+            room.ensure(&format!("{states} states and {transitions} transitions"), bytes)?;
             rows = Some(Rows { header, lines: 0, last: None, of_states: vec![0], offsets: vec![0], targets: Vec::new() });
             return Ok(());
         };

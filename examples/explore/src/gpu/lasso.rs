@@ -148,7 +148,7 @@ impl<S: Storage> Engine<'_, S> {
             }
             room = listed;
         };
-        if paths::bytes(count, listed, machine.piece()) > machine.free()? {
+        if paths::bytes(count, listed, machine.piece()) > machine.room()?.bytes {
             return Ok(None);
         }
         let paths = unless_memory_ends(Paths::new(machine, count, (steps, listed), kinds, SETTINGS))?;
