@@ -23,7 +23,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use round::{Findings, PIECE, found_by};
 use std::time::Duration;
-use warpset::{Buffers, Error, Outcome, Reference, Request, Storage, VectorTable};
+use warpset::{Buffers, Error, Outcome, Reference, Request, Spec, Storage, VectorTable};
 
 /// States a round, at most: how often progress is shown and limits are looked at.
 const ROUND: usize = 1 << 18;
@@ -200,6 +200,16 @@ pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Bytes that a table of so many slots takes besides while it grows by a factor. `taken`: those of all that is made anew with it.
+pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor: u64) -> u64 {
+    match (spec.is_indexed(), is_on_gpu) {
+        (false, _) => factor * taken,
+        // Only the index is made anew, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
+        (true, false) => factor * 8 * slots,
+        (true, true) => factor * 16 * slots + (factor - 1) * 4 * spec.width() as u64 * slots,
+    }
+}
+
 /// Makes a table larger, by the first of these factors for which there is memory: few growths cost less than many. False if it
 /// stays as it is. The old table and the new one have to be within `limit` bytes; the old one has `taken`, with what grows as it
 /// does.
@@ -213,12 +223,7 @@ pub fn grow_within<S: Storage, const N: usize>(
     let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
     // A kernel gets memory for all rows that there can be, and growth does not look whether there is any.
     let free = if is_indexed && is_on_gpu { table.device().free_memory()? } else { u64::MAX };
-    let anew = |factor: u64| match (is_indexed, is_on_gpu) {
-        (false, _) => factor * taken,
-        // Only the index is made anew, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
-        (true, false) => factor * 8 * slots,
-        (true, true) => factor * 16 * slots + (factor - 1) * 4 * table.width() as u64 * slots,
-    };
+    let anew = |factor| bytes_to_grow(table.spec(), is_on_gpu, slots, taken, factor);
     for factor in factors {
         if taken + anew(factor) <= limit && anew(factor) <= free && if_it_fits(table.grow(factor * slots))?.is_some() {
             return Ok(true);

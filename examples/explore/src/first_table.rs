@@ -3,7 +3,8 @@
 //! On a GPU a table with too many slots costs little, and one that grows costs much: explorations that began with 2^20 slots took
 //! 3 to 23 times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6,
 //! peterson.6, anderson.6). So it begins with as many as a share of the free memory holds, up to [`MOST_SLOTS`], but no more than
-//! there can be states. On a CPU, where memory costs as it is touched first, it begins small and grows.
+//! there can be states. On a CPU, where memory costs as it is touched first, it begins small, in what `--memory` allows, and
+//! grows.
 
 use crate::ir::Layout;
 use crate::memory;
@@ -24,6 +25,9 @@ const SHARE: u64 = 4;
 /// A tree table has a node for so many slots. State vectors have far fewer nodes than there are states.
 const SLOTS_A_NODE: u64 = 8;
 
+/// Bytes of a slot for nodes.
+const NODE: u64 = 8;
+
 /// Slots, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -38,6 +42,7 @@ pub struct Size {
 ///
 /// The options contradict each other, or the device fails.
 pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
+    ensure_has_nodes(options, words)?;
     if options.parents {
         let keeps = matches!(options.table, TableKind::Auto | TableKind::Indexed);
         ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
@@ -57,6 +62,18 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
+/// An error if there are no nodes for `--nodes`.
+fn ensure_has_nodes(options: &Options, words: usize) -> Result<()> {
+    if options.nodes.is_none() {
+        return Ok(());
+    }
+    let kind = options.table.of(words);
+    let is_tree = !options.parents && matches!(kind, TableKind::Tree | TableKind::TreeCompact);
+    ensure!(is_tree, "--nodes is of tree tables only: it needs --table tree or tree-compact");
+    ensure!(has_trees(kind, words), "--nodes is for trees of states of 3 words or more: these have {words}");
+    Ok(())
+}
+
 /// What the options say, or what is best for the device, of a table of that kind.
 pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device) -> Result<Size> {
     let slots = match options.capacity {
@@ -70,7 +87,10 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
             };
             slots_on_gpu(bytes.saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
         }
-        None => FEWEST_SLOTS.min(memory::free_memory() / bytes_a_slot(kind, layout.words)).max(1),
+        None => {
+            let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
+            slots_on_cpu(bytes, options.nodes, kind, layout.words)
+        }
     };
     let nodes = match options.nodes {
         Some(nodes) => nodes,
@@ -87,21 +107,47 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
     (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
 }
 
+/// Of what may be taken, the states that wait have a part: on a CPU no others are listed. A table that had room to grow into one
+/// of twice its slots would come to less in the end.
+///
+/// `nodes`: slots for these, if their number is chosen; else there are as many as there are slots.
+fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -> u64 {
+    const WAITING: u64 = 4;
+    let (of_nodes, of_slot) = match nodes {
+        _ if !has_trees(kind, words) => (0, 0),
+        Some(nodes) => (nodes.saturating_mul(NODE), 0),
+        None => (0, NODE),
+    };
+    let of_table = (bytes - bytes / WAITING).saturating_sub(of_nodes);
+    (of_table / (slot_bytes(kind, words) + of_slot)).clamp(1, FEWEST_SLOTS)
+}
+
+/// Whether states of so many words have nodes.
+fn has_trees(kind: TableKind, words: usize) -> bool {
+    matches!(kind, TableKind::Tree | TableKind::TreeCompact) && words > 2
+}
+
 /// Bytes of a slot, with its share of nodes, and what is kept of each state beside it.
 fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
-    // The list of states found; what each was found from (gpu/by_rows.rs).
+    // The list of states found.
     const REFERENCE: u64 = 8;
+    let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
+    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { REFERENCE }
+}
+
+/// Bytes of a slot alone.
+fn slot_bytes(kind: TableKind, words: usize) -> u64 {
+    // What each was found from (gpu/by_rows.rs).
     const PARENT: u64 = 4;
-    let nodes = 8 / SLOTS_A_NODE;
     match kind {
         // A row, and a slot of the index, of 8 bytes where there are many.
         TableKind::Indexed => words as u64 * 4 + 8 + PARENT,
         // No trees.
-        _ if words <= 2 => words as u64 * 4 + REFERENCE,
-        TableKind::Tree => 8 + nodes + REFERENCE,
-        TableKind::TreeCompact => 4 + nodes + REFERENCE,
+        _ if words <= 2 => words as u64 * 4,
+        TableKind::Tree => 8,
+        TableKind::TreeCompact => 4,
         // Slots may be padded.
-        _ => words.next_multiple_of(4) as u64 * 4 + REFERENCE,
+        _ => words.next_multiple_of(4) as u64 * 4,
     }
 }
 
@@ -131,6 +177,38 @@ mod tests {
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
+    }
+
+    #[test]
+    fn the_first_table_takes_no_more_than_it_may() {
+        let slots = |bytes, nodes, kind, words| slots_on_cpu(bytes, nodes, kind, words);
+        // A quarter is for states that wait.
+        assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 3 << 17);
+        assert_eq!(slots(1 << 40, None, TableKind::Bucket, 1), FEWEST_SLOTS);
+        assert_eq!(slots(0, None, TableKind::Bucket, 1), 1);
+        // As many nodes as roots.
+        assert_eq!(slots(8 << 20, None, TableKind::Tree, 6), 3 << 17);
+        assert_eq!(slots(8 << 20, None, TableKind::TreeCompact, 6), (6 << 20) / 12);
+        // Or so many.
+        assert_eq!(slots(16 << 20, Some(1 << 20), TableKind::Tree, 6), 1 << 19);
+        assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 6), 1);
+        assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 2), (6 << 20) / 8);
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn nodes_are_of_trees() {
+        use clap::Parser as _;
+        let chosen = |words, table| {
+            let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
+            let options = Options::try_parse_from(arguments).unwrap();
+            kind(&options, words, &Device::cpu(), true).map_err(|error| error.to_string())
+        };
+        assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
+        for table in ["auto", "bucket", "indexed"] {
+            assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is of tree tables only")), "{table}");
+        }
+        assert!(chosen(2, "tree-compact").is_err_and(|error| error.contains("states of 3 words or more: these have 2")));
     }
 
     #[cfg(feature = "cpu")]

@@ -550,6 +550,8 @@ impl Ending<'_> {
             warnings,
             recorded,
             exported,
+            exports: options.export.is_some(),
+            memory: options.memory,
             checkpoint: checkpoints.map(Checkpoints::report),
             known,
         };

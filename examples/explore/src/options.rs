@@ -190,12 +190,14 @@ pub struct Options {
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
 
-    /// Slots of the table at the beginning. It grows when it is 85 % full [default: on a CPU 2^20; on a GPU 2^29, or as many as a
-    /// quarter of its free memory (or --memory) holds with the list of states found, or the model can have states]
+    /// Slots of the table at the beginning. It grows when it is 85 % full [default: on a CPU 2^20, or as many as --memory holds;
+    /// on a GPU 2^29, or as many as a quarter of its free memory (or --memory) holds with the list of states found, or the model
+    /// can have states]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots for the nodes of a tree table at the beginning [default: as many as --capacity; without that, an eighth]
+    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more [default: as many as --capacity;
+    /// without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
@@ -257,7 +259,7 @@ pub struct Options {
     pub max_states: Option<u64>,
 
     /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets`
-    /// and `targets`. States are numbered in the order of the search, from 0.
+    /// and `targets`. States are numbered in the order of the search, from 0. If the search ends before, nothing is written.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 

@@ -1,7 +1,7 @@
 //! What is printed of an exploration.
 
 use crate::checks::Checks;
-use crate::engine::{Counts, End, Exploration, Found};
+use crate::engine::{Counts, End, Exploration, Found, bytes_to_grow};
 use crate::exit;
 use crate::export::Exported;
 use crate::ir::Model;
@@ -41,6 +41,10 @@ pub struct Report<'a> {
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
     pub exported: Option<Exported>,
+    /// Whether that was asked for.
+    pub exports: bool,
+    /// What `--memory` says.
+    pub memory: Option<u64>,
     /// What has come of checkpoints, if they were asked for: text and JSON.
     pub checkpoint: Option<(String, Value)>,
     /// States that were known before, of a search that goes on.
@@ -207,11 +211,50 @@ impl Report<'_> {
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
+        report["not_exported"] = json!(self.not_exported());
         report["resumed_states"] = json!(self.known);
         report["checkpoint"] = json!(self.checkpoint.as_ref().map(|(_, json)| json));
         report["error"] = Value::Null;
         report["exit_code"] = self.exit_code().into();
         report
+    }
+
+    /// Why nothing was written, if something was to be.
+    fn not_exported(&self) -> Option<&'static str> {
+        let why = "not all states and transitions were found";
+        (self.exports && self.exported.is_none()).then_some(why)
+    }
+
+    fn end_text(&self) -> String {
+        let waiting = format!("{} states of the last level and those after it not expanded", HumanCount(self.counts().waiting));
+        match self.exploration.end {
+            End::Complete => "completely".into(),
+            End::Violation | End::Observer => "until something was found".into(),
+            End::States => format!("in part: stopped at --max-states, {waiting}"),
+            End::Levels => "in part: stopped at a level".into(),
+            End::Stopped(Stop::Interrupted) => format!("in part: INTERRUPTED, {waiting}"),
+            End::Stopped(Stop::Time(most)) => format!("in part: stopped after --timeout {} s, {waiting}", most.as_secs_f64()),
+            End::Memory => format!("in part: {}, {waiting}", self.memory_text()),
+        }
+    }
+
+    /// How memory ended: at which limit, and what was needed, as far as the table and the lists tell.
+    fn memory_text(&self) -> String {
+        let Some(limit) = self.memory else { return "no more memory".into() };
+        let at = format!("stopped at --memory {}", HumanBytes(limit));
+        if self.ranks.is_some() {
+            return format!("{at} of each device");
+        }
+        let (stats, lists) = (&self.stats, self.exploration.list_bytes);
+        let taken = stats.bytes + lists;
+        let more = bytes_to_grow(self.spec, self.device.is_gpu(), stats.slots, stats.bytes, 2);
+        if taken > limit {
+            format!("{at}, where the table and lists of states take {}", HumanBytes(taken))
+        } else if taken + more > limit {
+            format!("{at}, where {} are taken and the table needs {} more to grow", HumanBytes(taken), HumanBytes(more))
+        } else {
+            format!("no more memory (--memory {})", HumanBytes(limit))
+        }
     }
 
     fn devices(&self) -> String {
@@ -231,7 +274,7 @@ impl Report<'_> {
             ("transitions", count(counts.transitions)),
             ("deadlocks", count(counts.deadlocks)),
             ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),
-            ("explored", end_text(self.exploration.end, counts)),
+            ("explored", self.end_text()),
             ("counts are of", BASIS.into()),
         ];
         let overflows = [
@@ -246,6 +289,9 @@ impl Report<'_> {
         }
         if let Some(Exported { bytes }) = self.exported {
             rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
+        }
+        if let Some(why) = self.not_exported() {
+            rows.push(("exported", format!("NOTHING: {why}")));
         }
         if let Some(known) = self.known {
             rows.push(("resumed", format!("with {} states, which are among these", count(known))));
@@ -335,25 +381,5 @@ fn end_word(end: End) -> &'static str {
         End::Stopped(Stop::Interrupted) => "interrupted",
         End::Stopped(Stop::Time(_)) => "timeout",
         End::Observer => "found",
-    }
-}
-
-fn end_text(end: End, counts: &Counts) -> String {
-    let waiting = HumanCount(counts.waiting);
-    match end {
-        End::Complete => "completely".into(),
-        End::Violation | End::Observer => "until something was found".into(),
-        End::States => {
-            format!("in part: stopped at --max-states, {waiting} states of the last level and those after it not expanded")
-        }
-        End::Levels => "in part: stopped at a level".into(),
-        End::Stopped(Stop::Interrupted) => {
-            format!("in part: INTERRUPTED, {waiting} states of the last level and those after it not expanded")
-        }
-        End::Stopped(Stop::Time(most)) => format!(
-            "in part: stopped after --timeout {} s, {waiting} states of the last level and those after it not expanded",
-            most.as_secs_f64()
-        ),
-        End::Memory => format!("in part: no more memory, {waiting} states of the last level and those after it not expanded"),
     }
 }

@@ -103,6 +103,7 @@ const ONCE: &[(&str, fn())] = &[
     ("what_was_found_is_reported_without_a_path_too", what_was_found_is_reported_without_a_path_too),
     ("errors_have_their_exit_code_and_place", errors_have_their_exit_code_and_place),
     ("options_that_would_do_nothing_are_refused", options_that_would_do_nothing_are_refused),
+    ("first_tables_fit_their_memory", first_tables_fit_their_memory),
     #[cfg(unix)]
     ("deep_brackets_are_asked_of_clang_only", deep_brackets_are_asked_of_clang_only),
     ("compiled_code_may_come_later_or_never", compiled_code_may_come_later_or_never),
@@ -615,6 +616,28 @@ fn too_little_memory_ends_it_at_once(place: Place) {
     assert!(text.contains("1 states of the last level and those after it not expanded"), "{text}");
 }
 
+/// The first table takes no more than it may, on a CPU, if nobody says how large it is to be; and what there was no more memory
+/// for has its numbers.
+fn first_tables_fit_their_memory() {
+    let (_folder, counters) = written(COUNTERS); // 29,791 states
+    for table in TABLES {
+        for (memory, bytes) in [("3MiB", 3 << 20), ("100k", 100_000)] {
+            let (code, report) = json(&model("peterson"), &["--memory", memory, "--table", table]);
+            assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]), "{report}");
+            let taken = ["bytes", "bytes_lists"].map(|name| report[name].as_u64().expect(name)).iter().sum::<u64>();
+            assert!(taken <= bytes, "{table}: {taken} of {bytes} bytes");
+        }
+        for (memory, capacity, text) in [
+            ("1k", "1000", "stopped at --memory 1000 B, where the table and lists of states take "),
+            ("100k", "10000", "stopped at --memory 97.66 KiB, where "),
+        ] {
+            let output = explore(&counters, ["--table", table, "--memory", memory, "--capacity", capacity]);
+            let report = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.code() == Some(3) && report.contains(text), "{table}: {report}");
+        }
+    }
+}
+
 /// Levels of one state each: a table is looked at after every one, so it grows as soon as it must.
 fn tables_do_not_get_too_full(place: Place) {
     // One of the tables, each filled to 85 %, has 6,352 slots: it must have grown at 5,400 states.
@@ -716,6 +739,8 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed is for searches of states"),
         (&["--table", "tree", "--parents"], "--parents is for --table indexed"),
         (&["--local-ranks", "2", "--parents"], "ranks do not keep what states were found from"),
+        (&["--nodes", "1000"], "--nodes is of tree tables only: it needs --table tree"),
+        (&["--nodes", "1000", "--table", "tree"], "--nodes is for trees of states of 3 words or more"),
     ] {
         let output = explore(&model("peterson"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();

@@ -176,9 +176,13 @@ pub fn exports_are_whole_or_nothing() {
     for arguments in [&["--max-states", "100"][..], &["--goal", "a == 2"], &["--memory", "100k", "--capacity", "1000"]] {
         let (_, report) = json(&path, &[&export, arguments].concat());
         assert!(!out.exists() && report["exported_bytes"].is_null(), "{report}");
+        assert_eq!(report["not_exported"], "not all states and transitions were found");
+        let text = String::from_utf8(explore(&path, [&export, arguments].concat()).stdout).unwrap();
+        assert!(text.contains("exported           NOTHING: not all states and transitions were found"), "{text}");
     }
     let (code, report) = json(&path, &[&export[..], &["--goal", "a == 2", "--keep-going", "--capacity", "100"]].concat());
     assert_eq!((code, counts(&report), report["path"]["length"].as_u64()), (Some(1), [29_791, 86_490, 1, 91, 721], Some(2)));
+    assert!(report["exported_bytes"].is_number() && report["not_exported"].is_null(), "{report}");
     assert_eq!(counts(&json(&out, &[]).1), [29_791, 86_490, 1, 91, 721]);
     let fails = |arguments: &[&str], part: &str| {
         let output = explore(&path, arguments);
