@@ -11,6 +11,7 @@
 //! What is asked about the states then is answered as by the engine of threads, over the same table. Steps of a product have the
 //! names that they have without the property.
 
+use crate::archive::{UntilError, plain};
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
@@ -416,16 +417,16 @@ impl Writer {
                     std::io::copy(rewound(lines)?, &mut out)?;
                 }
                 Self::Npz { offsets, targets, .. } => {
-                    let mut archive = ZipWriter::new_stream(&mut out);
+                    let mut archive = ZipWriter::new_stream(UntilError::new(&mut out));
                     // Packing would take longer than everything before it.
                     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
-                    archive.start_file("offsets.npy", options)?;
+                    archive.start_file("offsets.npy", options).map_err(plain)?;
                     archive.write_all(&npy_header("<u8", &format!("({},)", states + 1)))?;
                     std::io::copy(rewound(offsets)?, &mut archive)?;
-                    archive.start_file("targets.npy", options)?;
+                    archive.start_file("targets.npy", options).map_err(plain)?;
                     archive.write_all(&npy_header("<u4", &format!("({transitions},)")))?;
                     std::io::copy(rewound(targets)?, &mut archive)?;
-                    archive.finish()?;
+                    archive.finish().map_err(plain)?;
                 }
             }
             out.flush()?;

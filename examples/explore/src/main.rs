@@ -6,6 +6,7 @@
 //! cargo run --release -p warpset-explore -- --help
 //! ```
 
+mod archive;
 mod assembly;
 mod buffer;
 mod checkpoint;

@@ -1,5 +1,6 @@
 //! Writes every vector that is offered to a table to a NumPy file, which the example `replay` reads.
 
+use crate::archive::{UntilError, plain};
 use crate::npy_writer::npy_header;
 use crate::output::Output;
 use anyhow::{Context, Result};
@@ -59,13 +60,14 @@ impl Recorder {
             file.flush().context("the temporary file")?;
             let file = file.get_mut();
             file.seek(SeekFrom::Start(0))?;
-            let mut archive = ZipWriter::new(BufWriter::new(output));
+            let mut out = BufWriter::with_capacity(1 << 20, output);
+            let mut archive = ZipWriter::new_stream(UntilError::new(&mut out));
             let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(true);
-            archive.start_file("vectors.npy", options)?;
+            archive.start_file("vectors.npy", options).map_err(plain)?;
             archive.write_all(&npy_header("<u4", &format!("({vectors}, {})", self.width)))?;
             std::io::copy(file, &mut archive)?;
-            archive.finish()?.flush()?;
-            Ok(())
+            archive.finish().map_err(plain)?;
+            Ok(out.flush()?)
         })?;
         Ok(Recorded { vectors, left_out, bytes: vectors * self.width as u64 * 4 })
     }

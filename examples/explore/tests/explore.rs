@@ -1242,6 +1242,13 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
     }
+    // Of what is written, too, and whether the archive that cannot be is a small one or not.
+    for path in [path, model("river").to_str().unwrap()] {
+        let output = command_of(path, &["--record", "/dev/full"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = "error: --record: /dev/full cannot be written: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), &*said), (Some(2), expected));
+    }
     for arguments in [&["--invariant", "y"][..], &["--no-such"], &["--record", "/"]] {
         let output = command_of(path, arguments).stderr(full.try_clone().unwrap()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -62,7 +62,7 @@ impl Identity {
         let before: Vec<&str> = saved["conditions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         ensure!(
             before == self.conditions,
-            "states were checked for other conditions (--invariant, --goal) until it was written: {}; now they are {}",
+            "states were checked for other conditions (--invariant, --goal) until it was written: {}; now it is {}",
             list(&before),
             list(&self.conditions)
         );
@@ -74,8 +74,19 @@ impl Identity {
     }
 }
 
-fn list<T: AsRef<str>>(texts: &[T]) -> String {
-    if texts.is_empty() { "none".into() } else { texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ") }
+/// Conditions as the command line has them.
+fn list<T: AsRef<str>>(conditions: &[T]) -> String {
+    let asked = |condition: &T| {
+        let condition = condition.as_ref();
+        let roles = [(Role::Invariant, "--invariant"), (Role::Goal, "--goal")];
+        let asked = roles.iter().find_map(|(role, option)| {
+            let text = condition.strip_prefix(&format!("{role:?} "))?;
+            let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
+            Some(if is_word { format!("{option} {text}") } else { format!("{option} '{text}'") })
+        });
+        asked.unwrap_or_else(|| condition.into())
+    };
+    if conditions.is_empty() { "none".into() } else { conditions.iter().map(asked).collect::<Vec<_>>().join(", ") }
 }
 
 /// Bytes and CRC-32 of a text that is not kept.

@@ -42,7 +42,7 @@ use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Texts, Type, Variable};
 use crate::output::Identity;
 use crate::warnings::Warning;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use grammar::{Pair, Rule, parts, span};
 pub use labels::HIDDEN;
 use labels::{Labels, Mode};
@@ -61,6 +61,9 @@ const MAX_FILES_IN_EACH_OTHER: usize = 20;
 /// Components, at most: more than states have room for.
 const MAX_COMPONENTS: usize = 8192;
 
+/// Gates that an error lists, at most.
+const MOST_GATES_SHOWN: usize = 20;
+
 /// Longest text of a network.
 const MAX_BYTES: u64 = crate::input::MAX_BYTES;
 
@@ -71,6 +74,24 @@ pub struct Reading {
     pub interleaved: Vec<String>,
     /// Whether labels in no vector take place alone.
     pub independent: bool,
+}
+
+impl Reading {
+    /// An error if a network with so many labels, whatever takes place of them, has not all gates that are named.
+    fn ensure_has_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Result<()> {
+        let gates = || (0..count).map(|number| labels::gate_and_offers(label(number)).0);
+        for gate in &self.interleaved {
+            if gates().any(|other| other == gate) {
+                continue;
+            }
+            let there: BTreeSet<&str> = gates().filter(|gate| *gate != HIDDEN).collect();
+            let (count, shown) = (there.len(), there.into_iter().take(MOST_GATES_SHOWN).collect::<Vec<_>>().join(", "));
+            let more = count.saturating_sub(MOST_GATES_SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            bail!("--interleave: there is no gate `{gate}`; there are {shown}{more}");
+        }
+        Ok(())
+    }
 }
 
 /// A network with the names of its components and labels, for conditions about it.
@@ -93,6 +114,7 @@ impl Networks {
         let mut reader = Reader::new(reading);
         let mut rules = reader.text(&source, path)?;
         let labels = std::mem::take(&mut reader.labels);
+        reading.ensure_has_gates(labels.len(), |number| labels.text(number as u32))?;
         let used = only_used(&mut rules, labels);
         reader.finish(source, |components| Network::new(components, rules, used))
     }
@@ -104,6 +126,7 @@ impl Networks {
     /// What is wrong, with the line.
     pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
         let aut = aut::read(&name, reader, bytes)?;
+        reading.ensure_has_gates(aut.labels.len(), |number| aut.labels.get(number))?;
         let mut reader = Reader::new(reading);
         reader.component(path, Arc::new(aut.table));
         let network = |components: Vec<Component>| {

@@ -171,6 +171,14 @@ fn options_say_what_takes_part_in_nothing() {
     assert_eq!((explored(&independent).0, explored(&independent).1), (6, 8 + 3));
     let interleaved = files.read_with(text, &Reading { interleaved: vec!["rate".into()], ..Reading::default() }).unwrap();
     assert_eq!(explored(&interleaved), (2, 2, vec!["crossing".into(), "rate 2".into()]));
+    // None that there is not.
+    let none = Reading { interleaved: vec!["rate".into(), "rat".into()], ..Reading::default() };
+    let there = "there is no gate `rat`; there are change, continue, crossing, rate, start, walk";
+    let error = files.read_with(text, &none).err().unwrap().to_string();
+    assert!(error.ends_with(there), "{error}");
+    let error = Networks::read_aut("a.aut".into(), Path::new("a.aut"), &b"des (0, 1, 1)\n(0, \"T !1\", 0)\n"[..], None, &none);
+    let error = error.err().unwrap().to_string();
+    assert!(error.ends_with("there is no gate `rate`; there are T"), "{error}");
 }
 
 #[test]

@@ -118,7 +118,13 @@ pub fn what_is_no_checkpoint_of_the_search_is_refused() {
     assert_eq!(code, Some(3));
     let conditions = ["--invariant", "P_0.x < 13"];
     refused(&path, &file, &[], "other conditions");
-    refused(&path, &file, &["--invariant", "P_0.x < 14"], "other conditions");
+    refused(
+        &path,
+        &file,
+        &["--invariant", "P_0.x < 14"],
+        "written: --invariant 'P_0.x < 13'; now it is --invariant 'P_0.x < 14'",
+    );
+    refused(&path, &file, &["--goal", "P_0.x"], "now it is --goal P_0.x");
     refused(&path, &file, &[&conditions[..], &["--deadlock"]].concat(), "without --deadlock");
     refused(&path, &file, &[&conditions[..], &["--table", "tree"]].concat(), "its table is of the kind `bucket`");
     refused(&path, &file, &[&conditions[..], &["--local-ranks", "2"]].concat(), "ranks keep no checkpoints");
