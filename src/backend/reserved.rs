@@ -127,7 +127,7 @@ mod tests {
         const IS_LIMITED: &str = "WARPSET_TEST_LIMITED";
         if std::env::var_os(IS_LIMITED).is_some() {
             let mut both = [(); 2].map(|()| Reserved::new(100).unwrap());
-            both.each_mut().map(|memory| memory.grow(64 << 20).unwrap());
+            both.iter_mut().for_each(|memory| memory.grow(64 << 20).unwrap());
             drop(vec![0u8; 64 << 20]);
             return;
         }

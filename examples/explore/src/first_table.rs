@@ -42,7 +42,7 @@ pub struct Size {
 ///
 /// The options contradict each other, or the device fails.
 pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
-    ensure_has_nodes(options, words)?;
+    ensure_may_have_nodes(options)?;
     if options.parents {
         let keeps = matches!(options.table, TableKind::Auto | TableKind::Indexed);
         ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
@@ -62,15 +62,11 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
-/// An error if there are no nodes for `--nodes`.
-fn ensure_has_nodes(options: &Options, words: usize) -> Result<()> {
-    if options.nodes.is_none() {
-        return Ok(());
-    }
-    let kind = options.table.of(words);
-    let is_tree = !options.parents && matches!(kind, TableKind::Tree | TableKind::TreeCompact);
-    ensure!(is_tree, "--nodes is of tree tables only: it needs --table tree or tree-compact");
-    ensure!(has_trees(kind, words), "--nodes is for trees of states of 3 words or more: these have {words}");
+/// An error if `--nodes` is given where no states have nodes. (With `auto`, and of states of 1 and 2 words, that is the model's
+/// doing.)
+fn ensure_may_have_nodes(options: &Options) -> Result<()> {
+    let has_none = options.parents || matches!(options.table, TableKind::Bucket | TableKind::Indexed);
+    ensure!(options.nodes.is_none() || !has_none, "--nodes is of tree tables only: it needs --table tree or tree-compact");
     Ok(())
 }
 
@@ -205,10 +201,11 @@ mod tests {
             kind(&options, words, &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
-        for table in ["auto", "bucket", "indexed"] {
+        for table in ["bucket", "indexed"] {
             assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is of tree tables only")), "{table}");
         }
-        assert!(chosen(2, "tree-compact").is_err_and(|error| error.contains("states of 3 words or more: these have 2")));
+        // One command is for a list of models, of whatever words.
+        assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Bucket), Ok(TableKind::TreeCompact)));
     }
 
     #[cfg(feature = "cpu")]

@@ -89,6 +89,14 @@ impl Text {
     }
 
     /// What of the text is not computed as it is written.
+    /// Gates that --interleave names and that there are not, a sentence each.
+    pub fn missing_gates(&self) -> &[String] {
+        match self {
+            Self::Network(text) => &text.missing_gates,
+            _ => &[],
+        }
+    }
+
     pub fn warnings(&self) -> &[Warning] {
         match self {
             Self::Dve(text) => &text.warnings,

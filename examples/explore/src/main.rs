@@ -183,6 +183,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     outputs.ensure_are_not(text.files())?;
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), std::io::stderr().is_terminal());
+    warnings.of_option("--interleave", text.missing_gates());
     let asked = liveness::ask::question(options, &mut text, &mut warnings)?;
     let possible = liveness::ask::possible(options, &text, &mut warnings)?;
     let checks = match (&asked, &text.model().property) {

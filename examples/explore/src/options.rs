@@ -68,8 +68,8 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
-    /// Of a network: labels of this gate, which it must have, take part in nothing, as the hidden label `i`, as CADP has `rate`
-    /// and `prob` where it is told to. May be given several times.
+    /// Of a network: labels of this gate take part in nothing, as the hidden label `i`, as CADP has `rate` and `prob` where it is
+    /// told to. May be given several times; there is a warning if there is no such gate.
     #[arg(long, value_name = "GATE")]
     pub interleave: Vec<String>,
 

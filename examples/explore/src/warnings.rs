@@ -49,6 +49,17 @@ impl Warnings {
         }));
     }
 
+    /// Adds what is said of an option, by its name: that it does nothing here.
+    pub fn of_option(&mut self, option: &str, messages: &[String]) {
+        self.count += messages.len() as u64;
+        let room = MOST_SHOWN.saturating_sub(self.shown.len());
+        self.shown.extend(messages.iter().take(room).map(|message| Shown {
+            place: option.into(),
+            message: message.clone(),
+            rendered: format!("warning: {option}: {message}\n"),
+        }));
+    }
+
     /// For people: those that are shown, and how many there are besides.
     pub fn text(&self) -> String {
         let more = self.count - self.shown.len() as u64;

@@ -739,8 +739,7 @@ fn options_that_would_do_nothing_are_refused() {
         (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed is for searches of states"),
         (&["--table", "tree", "--parents"], "--parents is for --table indexed"),
         (&["--local-ranks", "2", "--parents"], "ranks do not keep what states were found from"),
-        (&["--nodes", "1000"], "--nodes is of tree tables only: it needs --table tree"),
-        (&["--nodes", "1000", "--table", "tree"], "--nodes is for trees of states of 3 words or more"),
+        (&["--nodes", "1000", "--table", "bucket"], "--nodes is of tree tables only: it needs --table tree"),
     ] {
         let output = explore(&model("peterson"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();

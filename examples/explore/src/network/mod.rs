@@ -61,7 +61,7 @@ const MAX_FILES_IN_EACH_OTHER: usize = 20;
 /// Components, at most: more than states have room for.
 const MAX_COMPONENTS: usize = 8192;
 
-/// Gates that an error lists, at most.
+/// Gates that a warning lists, at most.
 const MOST_GATES_SHOWN: usize = 20;
 
 /// Longest text of a network.
@@ -77,20 +77,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// An error if a network with so many labels, whatever takes place of them, has not all gates that are named.
-    fn ensure_has_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Result<()> {
+    /// What is to be said of gates that are named and that a network with so many labels, whatever takes place of them, has not.
+    fn missing_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Vec<String> {
         let gates = || (0..count).map(|number| labels::gate_and_offers(label(number)).0);
-        for gate in &self.interleaved {
-            if gates().any(|other| other == gate) {
-                continue;
-            }
+        let is_missing = |gate: &&String| gates().all(|other| other != *gate);
+        let told = |gate: &String| {
             let there: BTreeSet<&str> = gates().filter(|gate| *gate != HIDDEN).collect();
             let (count, shown) = (there.len(), there.into_iter().take(MOST_GATES_SHOWN).collect::<Vec<_>>().join(", "));
             let more = count.saturating_sub(MOST_GATES_SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            bail!("--interleave: there is no gate `{gate}`; there are {shown}{more}");
-        }
-        Ok(())
+            format!("there is no gate `{gate}`; there are {shown}{more}")
+        };
+        self.interleaved.iter().filter(is_missing).map(told).collect()
     }
 }
 
@@ -102,6 +100,8 @@ pub struct Networks {
     names: Names,
     /// All files that were read besides the first.
     pub files: Vec<Arc<Identity>>,
+    /// Gates that are to take part in nothing and that there are not, a sentence each.
+    pub missing_gates: Vec<String>,
 }
 
 impl Networks {
@@ -114,9 +114,10 @@ impl Networks {
         let mut reader = Reader::new(reading);
         let mut rules = reader.text(&source, path)?;
         let labels = std::mem::take(&mut reader.labels);
-        reading.ensure_has_gates(labels.len(), |number| labels.text(number as u32))?;
+        let missing_gates = reading.missing_gates(labels.len(), |number| labels.text(number as u32));
         let used = only_used(&mut rules, labels);
-        reader.finish(source, |components| Network::new(components, rules, used))
+        let network = reader.finish(source, |components| Network::new(components, rules, used))?;
+        Ok(Self { missing_gates, ..network })
     }
 
     /// Reads a state space as AUT, of so many bytes if that is known.
@@ -126,14 +127,15 @@ impl Networks {
     /// What is wrong, with the line.
     pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
         let aut = aut::read(&name, reader, bytes)?;
-        reading.ensure_has_gates(aut.labels.len(), |number| aut.labels.get(number))?;
+        let missing_gates = reading.missing_gates(aut.labels.len(), |number| aut.labels.get(number));
         let mut reader = Reader::new(reading);
         reader.component(path, Arc::new(aut.table));
         let network = |components: Vec<Component>| {
             let [component] = components.try_into().expect("a file is one component");
             Some(Network::alone(component, aut.labels))
         };
-        reader.finish(Source { name, text: String::new() }, network)
+        let network = reader.finish(Source { name, text: String::new() }, network)?;
+        Ok(Self { missing_gates, ..network })
     }
 
     pub fn has_component(&self, name: &str) -> bool {
@@ -476,7 +478,7 @@ impl<'a> Reader<'a> {
         names.labels = network.labels.clone();
         let model = assembled(Parts { variables, network: Some(network), ..Parts::default() }, &source);
         let model = model.map_err(|error| anyhow!("{}: {}: {}", source.name, error.message, error.label))?;
-        Ok(Networks { model, names, files })
+        Ok(Networks { model, names, files, missing_gates: Vec::new() })
     }
 }
 
