@@ -43,7 +43,7 @@ impl Room {
         let needed = amount(bytes);
         if self.is_asked {
             let allowed = format!("{} ({} bytes)", HumanBytes(self.bytes), HumanCount(self.bytes));
-            let why = format!("{what} need {needed}, but --memory allows {allowed}");
+            let why = format!("{what} need {needed}, but --memory leaves {allowed}");
             return Err(Ended { code: exit::INCOMPLETE, why }.into());
         }
         Err(Error::msg(format!("{what} need {needed}, but {} are free", amount(self.bytes))))
@@ -91,7 +91,7 @@ mod tests {
     fn limits_are_no_errors_of_the_machine() {
         let error = |room: Room| room.ensure("2 rows", 2048).unwrap_err();
         let of_limit = error(Room::free(5000).within(Some(100)));
-        assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory allows 100 B (100 bytes)");
+        assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory leaves 100 B (100 bytes)");
         assert_eq!(of_limit.context("a file").downcast_ref::<Ended>().map(|ended| ended.code), Some(exit::INCOMPLETE));
         let of_machine = error(Room::free(100).within(Some(5000)));
         assert!(of_machine.to_string().ends_with("but 100 B of memory (100 bytes) are free") && !of_machine.is::<Ended>());

@@ -121,6 +121,7 @@ mod tests {
 
     /// A process that may have few addresses still has memory that grows, and addresses for others. (This test runs itself as
     /// such a process.)
+    #[cfg(target_os = "linux")]
     #[test]
     #[cfg_attr(miri, ignore = "it starts a process")]
     fn it_grows_where_addresses_are_limited() {
@@ -131,7 +132,7 @@ mod tests {
             drop(vec![0u8; 64 << 20]);
             return;
         }
-        let script = "ulimit -v 2000000 && exec \"$0\" --exact backend::reserved::tests::it_grows_where_addresses_are_limited";
+        let script = "ulimit -S -v 2000000 && exec \"$0\" --exact backend::reserved::tests::it_grows_where_addresses_are_limited";
         let limited = std::process::Command::new("sh")
             .args(["-c", script])
             .arg(std::env::current_exe().unwrap())

@@ -8,6 +8,7 @@ use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, build, on_all};
 use crate::common::vectors::distinct;
 use crate::common::{scaled, sized, tests_of_all_kinds};
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -139,7 +140,7 @@ fn with_each_fault_on<S: Kind, R: Send>(
 }
 
 /// Calls `each` for all items, many at a time: nearly all of them wait. A machine that stands still for a while looks like a rank
-/// that does; so what fails while it did is tried once more, by itself.
+/// that does; so what fails by a time-out while it did is tried once more, by itself.
 fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
     let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
     with_a_clock(|stood_still_since| {
@@ -153,7 +154,7 @@ fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
                 };
                 match done {
                     Ok(()) => {}
-                    Err(_) if stood_still_since(began) => {
+                    Err(panic) if is_of_time(&*panic) && stood_still_since(began) => {
                         let _by_itself = others.write().unwrap_or_else(PoisonError::into_inner);
                         each(item);
                     }
@@ -162,6 +163,12 @@ fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
             }
         });
     });
+}
+
+/// Whether a panic tells of `TIMEOUT`, or of how long something took.
+fn is_of_time(panic: &(dyn Any + Send)) -> bool {
+    let text = panic.downcast_ref::<String>().map_or("", String::as_str);
+    [format!("{TIMEOUT:?}").as_str(), "it took"].iter().any(|part| text.contains(part))
 }
 
 /// Calls `run` beside a thread that looks at the clock, with a function that says whether this came late by a tenth of `TIMEOUT`
@@ -285,7 +292,7 @@ fn messages_of_building<S: Kind>(device: &Device) {
     in_parallel(&faults, |fault| {
         let began = Instant::now();
         let built = build(device, transports(vec![*fault]), builder::<S>);
-        assert!(began.elapsed() < 4 * TIMEOUT, "{fault:?}");
+        assert!(began.elapsed() < 4 * TIMEOUT, "{fault:?}: it took {:?}", began.elapsed());
         let errors = built.iter().filter(|built| built.is_err()).count();
         match fault.kind {
             FaultKind::Late(_) => assert_eq!(errors, 0, "{fault:?}"),

@@ -19,7 +19,7 @@ use crate::record::Recorder;
 use crate::report::Measurements;
 use crate::stopping::Stop;
 use crate::successors::Successors;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use rayon::prelude::*;
 use round::{Findings, PIECE, found_by};
 use std::time::Duration;
@@ -116,6 +116,13 @@ pub struct Exploration {
     pub found: Option<Found>,
     /// Most bytes that lists of states have taken, beside the table.
     pub list_bytes: u64,
+}
+
+impl Exploration {
+    /// Without memory for the initial state.
+    pub fn of_nothing() -> Self {
+        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0 }
+    }
 }
 
 /// A violation, and where.
@@ -232,22 +239,19 @@ pub fn grow_within<S: Storage, const N: usize>(
     Ok(false)
 }
 
-/// Puts the initial state into an empty table, which is made larger if it has no room for one, within `limit` bytes.
-pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u64) -> Result<Reference> {
+/// Puts the initial state into an empty table, which is made larger if it has no room for one, within `limit` bytes. `None` if
+/// there is no memory for that.
+pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u64) -> Result<Option<Reference>> {
     loop {
         let batch = table.find_or_put_many_with(initial, Request::new().references(true))?;
         if batch.tally.full == 0 {
             ensure!(batch.tally.new == 1, "the table is not empty");
-            return batch.references[0].context("a state that was put has a place");
+            return Ok(batch.references[0]);
         }
-        ensure!(grow_within(table, [2], table.bytes(), limit)?, no_room_for_one(table.slots(), table.spec().is_tree()));
+        if !grow_within(table, [2], table.bytes(), limit)? {
+            return Ok(None);
+        }
     }
-}
-
-/// What is wrong if a table has no room for the initial state, and does not grow.
-pub fn no_room_for_one(slots: u64, is_tree: bool) -> String {
-    let nodes = if is_tree { " and the nodes beside them" } else { "" };
-    format!("{slots} slots{nodes} have no room for the initial state, and there is no memory, or none is allowed, for more")
 }
 
 /// States of one level, with their references where these are used.
@@ -258,6 +262,9 @@ struct Level {
     /// Rows that they were found from, until that is noted.
     parents: Vec<u64>,
 }
+
+/// Counts, what was found, the level and what is there of the next one.
+type Begun = (Counts, Option<Found>, Level, Level);
 
 /// Where a search begins.
 pub enum Begin<'b> {
@@ -287,7 +294,9 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let (mut kept_bytes, mut list_bytes) = (0, 0);
         // What is begun already needs no count.
         let mut is_begun = matches!(begin, Begin::Resumed(_));
-        let (mut counts, mut found, mut level, mut next) = self.begin(begin, wants_references)?;
+        let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
+            return Ok(Exploration::of_nothing());
+        };
         let (mut workers, mut rejected) = (self.workers(), Level::default());
         if let Some(parents) = &mut parents {
             parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
@@ -408,23 +417,23 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(exploration)
     }
 
-    /// Counts, what was found, the level and what is there of the next one.
-    fn begin(&self, begin: Begin, wants_references: bool) -> Result<(Counts, Option<Found>, Level, Level)> {
+    /// `None` if there is no memory for the initial state.
+    fn begin(&self, begin: Begin, wants_references: bool) -> Result<Option<Begun>> {
         let (mut level, mut next) = (Level::default(), Level::default());
         match begin {
             Begin::Initial(initial) => {
                 self.record(initial)?;
-                let reference = put_initial(self.table, initial, self.limits.bytes)?;
+                let Some(reference) = put_initial(self.table, initial, self.limits.bytes)? else { return Ok(None) };
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
-                Ok((Counts { states: 1, ..Counts::default() }, None, level, next))
+                Ok(Some((Counts { states: 1, ..Counts::default() }, None, level, next)))
             }
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
                 if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
                     bail!("there is no memory for the references of its states");
                 }
-                Ok((resumed.counts, resumed.found, level, next))
+                Ok(Some((resumed.counts, resumed.found, level, next)))
             }
         }
     }

@@ -207,7 +207,9 @@ impl<S: Storage> Exporter<'_, S> {
         let (table, model) = (self.threads.table, self.threads.source.interpreter.model());
         let width = table.width();
         let initial = model.initial_state();
-        put_initial(table, &initial, limits.bytes)?;
+        if put_initial(table, &initial, limits.bytes)?.is_none() {
+            return Ok(Exploration::of_nothing());
+        }
         let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };
         ensure!(numbered.locate(table)?, "there is no memory for the numbers of {} slots", table.slots());
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };

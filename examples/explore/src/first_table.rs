@@ -109,13 +109,15 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
 /// `nodes`: slots for these, if their number is chosen; else there are as many as there are slots.
 fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -> u64 {
     const WAITING: u64 = 4;
+    // Where the usual one fits, no smaller one is begun with for them.
+    const FEW_WAITING: u64 = 8;
     let (of_nodes, of_slot) = match nodes {
         _ if !has_trees(kind, words) => (0, 0),
         Some(nodes) => (nodes.saturating_mul(NODE), 0),
         None => (0, NODE),
     };
-    let of_table = (bytes - bytes / WAITING).saturating_sub(of_nodes);
-    (of_table / (slot_bytes(kind, words) + of_slot)).clamp(1, FEWEST_SLOTS)
+    let slots = |waiting: u64| (bytes - bytes / waiting).saturating_sub(of_nodes) / (slot_bytes(kind, words) + of_slot);
+    if slots(FEW_WAITING) >= FEWEST_SLOTS { FEWEST_SLOTS } else { slots(WAITING).max(1) }
 }
 
 /// Whether states of so many words have nodes.

@@ -256,7 +256,7 @@ fn errors_have_their_exit_code_and_numbers() {
     let none = folder.path().join("none.tra");
     for (graph, arguments, part) in [
         (&wrong, vec![], "wrong.tra:2: the state 7, where the first line announces 2: 0 to 1"),
-        (&casino, vec!["--memory", "300"], "transitions need 396 B of memory (396 bytes), but --memory allows 300 B"),
+        (&casino, vec!["--memory", "300"], "transitions need 396 B of memory (396 bytes), but --memory leaves 300 B"),
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
         (&none, vec![], "none.tra cannot be read"),
         (&PathBuf::from("-"), vec![], "of standard input --format says what it is"),

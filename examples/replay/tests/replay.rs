@@ -502,7 +502,7 @@ fn memory_is_checked_before_vectors_are_generated() {
 fn memory_and_time_have_limits() {
     let stopped = |arguments: [&str; 6], more: &[&str]| ended(3, arguments.iter().chain(more));
     let sentence = stopped(["--count", "100k", "--width", "2", "--memory", "100k"], &[]);
-    let numbers = "need 781.25 KiB of memory (800,000 bytes), but --memory allows 97.66 KiB (100,000 bytes)";
+    let numbers = "need 781.25 KiB of memory (800,000 bytes), but --memory leaves 97.66 KiB (100,000 bytes)";
     assert!(sentence.ends_with(numbers), "{sentence}");
     let sentence = stopped(["--count", "100k", "--width", "2", "--memory", "800k"], &["--capacity", "1M"]);
     assert!(sentence.contains("(8,000,000 bytes)") && sentence.contains("(800,000 bytes)"), "{sentence}");

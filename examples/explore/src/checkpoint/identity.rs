@@ -82,7 +82,7 @@ fn list<T: AsRef<str>>(conditions: &[T]) -> String {
         let asked = roles.iter().find_map(|(role, option)| {
             let text = condition.strip_prefix(&format!("{role:?} "))?;
             let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
-            Some(if is_word { format!("{option} {text}") } else { format!("{option} '{text}'") })
+            Some(if is_word { format!("{option} {text}") } else { format!("{option} '{}'", text.replace('\'', r"'\''")) })
         });
         asked.unwrap_or_else(|| condition.into())
     };

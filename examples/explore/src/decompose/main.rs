@@ -106,7 +106,7 @@ fn run(options: &Options) -> Result<u8> {
     let open = |option, path: &Option<_>| {
         let output = path.as_deref().map(|path: &Path| Output::open(option, path)).transpose()?;
         if let Some(output) = &output {
-            output.ensure_is_not("the model", input.identity.as_ref())?;
+            output.ensure_is_not("the graph", input.identity.as_ref())?;
             output.ensure_is_not_standard_output()?;
         }
         anyhow::Ok(output)

@@ -42,7 +42,7 @@ use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Texts, Type, Variable};
 use crate::output::Identity;
 use crate::warnings::Warning;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use grammar::{Pair, Rule, parts, span};
 pub use labels::HIDDEN;
 use labels::{Labels, Mode};

@@ -11,10 +11,10 @@
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
-use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits, no_room_for_one};
+use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use warpset::cluster;
 use warpset::{Error, Storage, Words};
 
@@ -169,8 +169,10 @@ fn run<S: Storage, W: Worker<S>>(
         if put.full == 0 {
             break sums;
         }
-        let has_grown = sums.stuck == 0 && search.grow(table, worker, &sums)?;
-        ensure!(has_grown, no_room_for_one(sums.slots, table.local().spec().is_tree()));
+        if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
+            search.agree(table, worker)?;
+            return Ok(Exploration::of_nothing());
+        }
     };
     worker.begin_level();
     sums.remaining = search.counts.states;
