@@ -281,7 +281,7 @@ fn outputs_do_not_overwrite_the_graph_or_each_other() {
     let same = folder.path().join("same.npy").display().to_string();
     let name = graph.display().to_string();
     for (arguments, part) in [
-        (vec!["--output", &name], "is the model, which would be lost"),
+        (vec!["--output", &name], "is the graph, which would be lost"),
         (vec!["--output", &same, "--output-end-components", &same], "are the same file"),
         (vec!["--output", "/no/such/folder/a.npy"], "cannot be written"),
     ] {
