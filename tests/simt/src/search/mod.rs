@@ -1,9 +1,9 @@
 //! The model checker's kernels (examples/explore/src/gpu): a search level by level, and passes for accepting cycles, for random
 //! graphs and automata, against plain loops.
 //!
-//! - [`case`]: the graphs, the automata, the plain loops.
-//! - [`kernels`]: what the kernels are launched with.
-//! - [`rows`], [`residue`], [`level`]: what must be true of what they leave, besides what must be of every search.
+//! - `case`: the graphs, the automata, the plain loops.
+//! - `kernels`: what the kernels are launched with.
+//! - `rows`, `residue`, `level`: what must be true of what they leave, besides what must be of every search.
 
 mod case;
 mod kernels;
