@@ -37,7 +37,7 @@ impl Reserved {
         };
         let least = bytes.next_multiple_of(GRAIN).max(GRAIN);
         let halves = |bytes: usize| (bytes / 2).next_multiple_of(GRAIN);
-        // Where addresses are limited (`ulimit -v`), half of what can be had in one piece: so others find some, too.
+        // Where addresses are limited (`ulimit -v`), a quarter to a half of what can be had in one piece: others want some, too.
         let limited = || {
             let less = std::iter::successors(Some(halves(most)), |bytes| Some(halves(*bytes))).take_while(|less| *less > least);
             let can_be_had = less.into_iter().find(|less| reserve(*less).map(Self::of).is_some());

@@ -81,7 +81,7 @@ impl<S: Storage> Engine<'_, S> {
     /// Puts the initial state. There are no parents if there is no memory for them.
     pub(super) fn begin_by_rows(&self, table: &VectorTable<Indexed>) -> Result<Progress> {
         let start = table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
-        ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
+        ensure!(start.tally.new == 1, super::no_room(table));
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut parents = Parents::new(table)?;
         if let Some(Parents { low, .. }) = &mut parents {

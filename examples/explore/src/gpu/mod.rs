@@ -168,6 +168,13 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
     format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
 }
 
+/// What is wrong if the initial state is not new to a table.
+fn no_room<S: Storage>(table: &VectorTable<S>) -> String {
+    let (slots, is_tree) = (table.slots(), table.spec().is_tree());
+    let nodes = if is_tree { ", or too few nodes for it: --nodes chooses more" } else { "" };
+    format!("the table of {slots} slots is not empty, or has no room for one state{nodes}")
+}
+
 /// An engine for one model and one table.
 pub struct Engine<'a, S: Storage> {
     table: &'a VectorTable<S>,
@@ -504,7 +511,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// are wanted.
     fn begin(&self, levels: Option<u64>) -> Result<Progress> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
-        ensure!(start.tally.new == 1, "the table is not empty, or has no room for one state");
+        ensure!(start.tally.new == 1, no_room(self.table));
         let reference = start.references[0].context("a state that was put has a place")?;
         let order = match room_for::<u64>(&self.stream, self.table.slots())? {
             Some(mut order) => {
