@@ -41,8 +41,6 @@ struct Sums {
     table_bytes: u64,
     slots: u64,
     stop: Option<crate::stopping::Stop>,
-    violations: u64,
-    faults: u64,
     /// Ranks whose lists find no memory.
     stuck: u64,
 }
@@ -179,14 +177,14 @@ fn run<S: Storage, W: Worker<S>>(
     let end = 'levels: loop {
         let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
-            let counts = &mut search.counts;
             if table.rank() == 0 && has_begun {
                 // Ranks are told by nobody to end so.
-                observer(counts);
+                observer(&search.counts);
             }
-            if sums.faults > 0 || (sums.violations > 0 && !limits.keep_going) {
+            if search.has_found_its_end() {
                 break 'levels End::Violation;
             }
+            let counts = &mut search.counts;
             if sums.stuck > 0 {
                 break 'levels End::Memory;
             }
@@ -230,13 +228,13 @@ fn run<S: Storage, W: Worker<S>>(
                 }
                 if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
                     search.agree(table, worker)?;
-                    break 'levels End::Memory;
+                    break 'levels if search.has_found_its_end() { End::Violation } else { End::Memory };
                 }
             }
         }
         worker.begin_level();
         // The rest is as it was told last.
-        sums = Sums { remaining: states_of_next, violations: 0, faults: 0, ..sums };
+        sums = Sums { remaining: states_of_next, ..sums };
     };
     let Search { counts, found, list_bytes, .. } = search;
     Ok(Exploration { counts, end, found, list_bytes })
@@ -313,7 +311,13 @@ impl Search {
             self.found = Some(self.first_found(table, worker, own)?);
         }
         let stop = Stops::of([interrupted, timed_out, nanoseconds]);
-        Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, violations, faults, stuck })
+        Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
+    }
+
+    /// Whether there is nothing more to look for. What was found in a round counts, whatever was told after it: of a round whose
+    /// states find no room ranks hear more than once.
+    fn has_found_its_end(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| is_fault(found) || !self.limits.keep_going)
     }
 
     /// What the first of the ranks has found that have found something.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::checks::{Checks, Violation};
 use crate::dve::{Dve, random};
-use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven};
+use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
 use crate::engine::{End, Engine};
 use crate::interpreter::Interpreter;
 use proptest::prelude::*;
@@ -61,6 +61,32 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
             assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
             assert_eq!(exploration.counts.states == 216, keep_going);
         }
+    }
+}
+
+#[test]
+fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
+    // The first state has 1200 successors. Those have one each, but for the first: it has a fault, after which the thread that
+    // has it offers nothing, but others do.
+    let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
+    let text = "int x; byte a[2]; process P { state s; init s; trans STEPS,
+        s -> s { guard x == 1; effect a[x + 1] = 1; }, s -> s { guard x > 1 && x <= 1200; effect x = x + 1200; }; } system async;";
+    let dve = read(&text.replace("STEPS", &steps.join(", ")));
+    let of_goal = with_goal(&dve, "x == 0", Checks::default());
+    for (checks, level, keep_going) in [(&of_goal, 0, false), (&Checks::default(), 1, true)] {
+        let mut lost = 0;
+        for ranks in [1, 2, 3] {
+            let find = |bytes| spread::<Bucket>(&dve, checks, Limits { keep_going, bytes, ..NO_LIMITS }, ranks, 1);
+            let (all, path) = find(u64::MAX);
+            let found = (all.end, all.counts.levels, path);
+            assert_eq!(found, (End::Violation, level + 1, Some(level as usize)), "{ranks} ranks, {all:?}");
+            // Also if the tables may not grow any more, which loses states.
+            for some in (4000..80_000).step_by(4000).map(|bytes| find(bytes).0).filter(|some| some.found.is_some()) {
+                assert_eq!(some.end, End::Violation, "{ranks} ranks, {some:?}");
+                lost += u64::from(some.counts.states < all.counts.states);
+            }
+        }
+        assert!(lost > 0, "no table was full at level {level}");
     }
 }
 
