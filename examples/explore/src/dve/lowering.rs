@@ -351,7 +351,9 @@ impl Lowering {
                     _ => {}
                 }
             }
-            let Transition { from: source, to, guard, span, .. } = self.transition(process, pair, from)?;
+            let written = pair.clone().into_inner().find(|part| part.as_rule() == Rule::guard);
+            let span = written.and_then(|guard| grammar::parts(guard).next()).map_or(Span::default(), |guard| span(&guard));
+            let Transition { from: source, to, guard, .. } = self.transition(process, pair, from)?;
             from = Some(source);
             moves.push(Move { from: source, to, guard, span });
         }

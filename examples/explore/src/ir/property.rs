@@ -33,7 +33,7 @@ pub struct Move {
     pub to: LocationId,
     /// `None` is always true.
     pub guard: Option<Expression>,
-    /// Where it is in the model's text; line 0 if it is not.
+    /// Where its guard is in the model's text; line 0 if it is not there.
     pub span: Span,
 }
 

@@ -178,7 +178,7 @@ fn of_process(model: &Model, property: &Property) -> Named {
         let cube = if of.is_unguarded() {
             Cube::TRUE
         } else {
-            let text = guard_text(model.source.piece(of.span));
+            let text = in_one_line(model.source.piece(of.span));
             let known = named.propositions.iter().position(|known| *known == text);
             Cube::of(
                 known.unwrap_or_else(|| {
@@ -193,10 +193,16 @@ fn of_process(model: &Model, property: &Property) -> Named {
     named
 }
 
-/// What stands between `guard` and `;` of a transition's text.
-fn guard_text(transition: &str) -> String {
-    let guard = transition.split_once("guard").map_or("", |(_, guard)| guard);
-    guard.split_once(';').map_or(guard, |(guard, _)| guard).split_whitespace().collect::<Vec<_>>().join(" ")
+/// The text without its comments and breaks.
+fn in_one_line(mut text: &str) -> String {
+    let mut kept = String::new();
+    loop {
+        let comments = [("//", "\n"), ("/*", "*/")].into_iter().filter_map(|(begin, end)| Some((text.find(begin)?, end)));
+        let Some((at, end)) = comments.min() else { break };
+        kept.extend([&text[..at], " "]);
+        text = text[at + 2..].split_once(end).map_or("", |(_, behind)| behind);
+    }
+    (kept + text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Asked {
