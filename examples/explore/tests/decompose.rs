@@ -258,6 +258,8 @@ fn errors_have_their_exit_code_and_numbers() {
         (&wrong, vec![], "wrong.tra:2: the state 7, where the first line announces 2: 0 to 1"),
         (&casino, vec!["--memory", "300"], "transitions need 396 B of memory (396 bytes), but --memory leaves 300 B"),
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
+        // The graph is in that memory, too.
+        (&casino, vec!["--memory", "1259"], "need 864 B of memory (864 bytes), but --memory leaves 863 B"),
         (&none, vec![], "none.tra cannot be read"),
         (&PathBuf::from("-"), vec![], "of standard input --format says what it is"),
         (&casino, vec!["--device", "gpu:0,1"], "a graph is decomposed by one device"),

@@ -1,6 +1,6 @@
 //! The kernels on a GPU (kernels.cu), on a stream of their own.
 
-use super::graph::{self, Graph};
+use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
 use crate::memory::Room;
 use anyhow::{Context, Result, ensure};
@@ -108,7 +108,7 @@ impl<'g> Machine<'g> for Gpu {
     }
 
     fn bytes_to_share(&self, graph: &Graph) -> u64 {
-        graph::bytes(graph.states(), graph.transitions(), graph.choices.as_ref().map(|_| graph.choice_count()))
+        graph.bytes()
     }
 
     fn address(&self, buffer: &CudaSlice<u8>) -> u64 {

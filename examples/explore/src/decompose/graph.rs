@@ -25,6 +25,11 @@ pub struct Choices {
 }
 
 impl Graph {
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> u64 {
+        bytes(self.states(), self.transitions(), self.choices.as_ref().map(|_| self.choice_count()))
+    }
+
     /// Of rows, one for each state.
     ///
     /// # Errors

@@ -169,7 +169,9 @@ fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<F
 
 #[cfg(feature = "cpu")]
 fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
-    let machine = cpu::Cpu::new(options.device.threads(), options.memory)?;
+    // The graph is in the same memory.
+    let bytes = options.memory.map(|most| most.saturating_sub(graph.bytes()));
+    let machine = cpu::Cpu::new(options.device.threads(), bytes)?;
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
     // Of many components one thread makes shorter work than some.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
