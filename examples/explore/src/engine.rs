@@ -158,14 +158,15 @@ pub trait Explorer {
         bail!(ONE_TABLE)
     }
 
-    /// A run through the residue: with an interpreter a weakly fair one; `None` if there is none.
+    /// A run through the residue: with an interpreter a weakly fair one; `None` if there is none; an error within if there is
+    /// one, but it is not found.
     fn lasso(
         &mut self,
         _automaton: &Automaton,
         _residue: Residue,
         _fair: Option<&Interpreter>,
         _limits: Limits,
-    ) -> Result<Option<Run>> {
+    ) -> Result<Option<Result<Run>>> {
         bail!(ONE_TABLE)
     }
 

@@ -185,7 +185,7 @@ impl<S: Storage> Explorer for Exporter<'_, S> {
         residue: Residue,
         fair: Option<&Interpreter>,
         limits: Limits,
-    ) -> Result<Option<Run>> {
+    ) -> Result<Option<Result<Run>>> {
         self.threads.lasso(automaton, residue, fair, limits)
     }
 

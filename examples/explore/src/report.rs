@@ -136,18 +136,25 @@ impl Report<'_> {
 
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
-        let path_error = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
+        // After the exploration, too.
+        let of_path = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
+        let of_run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
+        let of_answer = self.answer.and_then(|(_, outcome)| outcome.why.as_ref());
+        let mut errors = [of_path, of_run, of_answer].into_iter().flatten();
         let is_interrupted =
-            path_error.and_then(|error| error.downcast_ref()).is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED);
+            errors.any(|error| error.downcast_ref().is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED));
         match (&self.finding, self.exploration.end) {
             (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
-            (Some(_), _) if is_interrupted => exit::INTERRUPTED,
+            _ if is_interrupted => exit::INTERRUPTED,
             (None, _) if self.conclusion.is_some() => {
                 self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
             }
             (Some(_), _) => exit::FOUND,
-            (None, End::Complete) if self.answer.is_none_or(|(_, outcome)| outcome.verdict == Verdict::Holds) => 0,
-            (None, _) => exit::INCOMPLETE,
+            (None, end) => match self.answer.map(|(_, outcome)| outcome.verdict) {
+                Some(Verdict::Violated) => exit::FOUND,
+                None | Some(Verdict::Holds) if end == End::Complete => 0,
+                _ => exit::INCOMPLETE,
+            },
         }
     }
 

@@ -16,6 +16,20 @@ pub trait Successors: Sync {
     ///
     /// Stops at a state that has a fault, in a condition or a step: none of its successors is added, nor any of later states.
     fn expand(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion);
+
+    /// Adds the successors of all states but those that have a fault, and does not tell what is wrong with any.
+    fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion) {
+        let (width, mut first) = (self.width(), 0);
+        loop {
+            let before = expansion.parents.len();
+            self.expand(&states[first * width..], scratch, expansion);
+            expansion.parents[before..].iter_mut().for_each(|parent| *parent += first as u32);
+            match expansion.violation.take() {
+                Some((state, Violation::Fault(_))) => first += state + 1,
+                _ => return,
+            }
+        }
+    }
 }
 
 /// What is found in some states.

@@ -99,7 +99,7 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         residue: Residue,
         fair: Option<&Interpreter>,
         limits: Limits,
-    ) -> Result<Option<Run>> {
+    ) -> Result<Option<Result<Run>>> {
         self.search(automaton, limits).run_through(fair, &self.initial, &residue)
     }
 

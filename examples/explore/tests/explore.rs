@@ -305,6 +305,14 @@ fn formulas_have_their_verdicts(place: Place) {
     let (code, report) = place.json(&path, &["--ltl", "G x < 50", "--max-states", "1000"]);
     assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(51)));
     assert_eq!(report["lasso"]["loop_begins"], Value::Null);
+    // Also if it comes to a fault.
+    let (_folder, path) = written(
+        "byte x, a[3]; process P { state s; init s; trans s -> s { guard x < 3; effect x = x + 1; },
+             s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+    );
+    let (code, report) = place.json(&path, &["--ltl", "G x != 1"]);
+    assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(2)));
+    assert_eq!(report["lasso"]["loop_begins"], Value::Null);
 }
 
 /// Products in which searches on the way find something, or nothing before the last one; of which a table that begins small must
@@ -364,6 +372,12 @@ fn fairness_and_possibility_have_their_verdicts(place: Place) {
     assert_eq!((&report["path"]["length"], &report["path"]["violation"]["kind"]), (&Value::from(4), &Value::from("never")));
     let (code, report) = place.json(&model("mailbox"), &["--ef", "P_0.next == 4", "--max-states", "50"]);
     assert_eq!((code, report["verdict"].as_str()), (Some(3), Some("unknown")));
+    // A fault of the condition is one, with a path to the first state that has it.
+    for question in ["--ef", "--livelock"] {
+        let (code, report) = place.json(&model("mailbox"), &[question, "10 / (P_0.next - 2) == 10"]);
+        let kind = &report["path"]["violation"]["kind"];
+        assert_eq!((code, report["verdict"].as_str(), kind), (Some(1), Some("unknown"), &Value::from("fault")), "{report}");
+    }
 }
 
 fn runs_are_printed_with_their_loop() {
@@ -433,6 +447,19 @@ fn automata_are_written_and_read() {
     std::fs::write(&hoa, text.replace("1 Inf(0)", "2 Inf(0)&Inf(1)")).unwrap();
     let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
     assert!(error.contains("2 Inf(0)&Inf(1)"), "{error}");
+    // Guards of a model's own process, whatever stands beside them.
+    let (_folder, path) = written(
+        "byte x, y; process P { state a; init a; trans a -> a { guard x < 3; effect x = x + 1; }; }
+         process Runs { state guard0, r; init guard0; accept r; trans guard0 -> guard0 {}, guard0 -> r {
+             // was: guard y == 5;
+             guard x == /* not 3; */ 2
+                 and y == 0; }, r -> r {}; } system async property Runs;",
+    );
+    let output = explore(&path, ["--emit-buchi", hoa.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&hoa).unwrap();
+    assert!(output.status.success() && text.contains("AP: 1 \"x == 2 and y == 0\"\n"), "{text}");
+    assert_eq!(json(&path, &[]).1["verdict"], "violated");
+    assert_eq!(json(&path, &["--buchi", hoa.to_str().unwrap()]).1["verdict"], "violated");
 }
 
 fn a_property_of_the_model_can_be_left_out() {

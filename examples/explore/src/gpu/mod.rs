@@ -294,7 +294,7 @@ impl<S: Storage> Explorer for Engine<'_, S> {
         residue: Residue,
         fair: Option<&Interpreter>,
         limits: Limits,
-    ) -> Result<Option<Run>> {
+    ) -> Result<Option<Result<Run>>> {
         let progress = self.last.as_ref().map(|(progress, _)| progress);
         let residue = match self.residue.take() {
             Some(mut on_gpu) => {
@@ -303,7 +303,7 @@ impl<S: Storage> Explorer for Engine<'_, S> {
                 {
                     // It goes when the engine does: to give it back takes time, too.
                     self.cycle_memory = on_gpu.memory;
-                    return Ok(Some(run));
+                    return Ok(Some(Ok(run)));
                 }
                 self.download(progress, on_gpu)?
             }

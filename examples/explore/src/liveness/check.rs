@@ -11,7 +11,7 @@ use crate::ir::expression::Binary;
 use crate::ir::property::Kind;
 use crate::ir::{Expression, Model, Property, Span};
 use crate::stopping::Stop;
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -129,18 +129,25 @@ impl Question {
             return Ok(conclusion);
         }
         if self.is_decided_by_states() {
-            conclusion.verdict = match (&exploration.found, exploration.end) {
-                (Some(_), _) => Verdict::Violated,
-                (None, End::Complete) => Verdict::Holds,
-                _ => Verdict::Unknown,
+            // They are counted before the table is used for the path.
+            conclusion.accepting = match (&exploration.found, exploration.end) {
+                (None, End::Complete) => Some(0),
+                (None, End::Stopped(_)) => None,
+                _ => explorer.count_accepting(&self.automaton)?,
             };
-            // None was found, or they are counted before the table is used for the path.
-            conclusion.accepting = match &exploration.found {
-                Some(_) => explorer.count_accepting(&self.automaton)?,
-                None => Some(0),
+            conclusion.verdict = match (conclusion.accepting, exploration.end) {
+                _ if exploration.found.is_some() => Verdict::Violated,
+                // States are looked at when they are expanded: these were about to be.
+                (Some(1..), _) => Verdict::Violated,
+                (_, End::Complete) => Verdict::Holds,
+                _ => Verdict::Unknown,
             };
             conclusion.search = start.elapsed();
             let start = Instant::now();
+            if exploration.found.is_none() && conclusion.verdict == Verdict::Violated {
+                conclusion.lasso = Some(Err(anyhow!("the search ended before a state that violates it was expanded")));
+                return Ok(conclusion);
+            }
             conclusion.lasso = exploration.found.as_ref().map(|found| {
                 let mut states = explorer.path(found, limits)?;
                 let begins = close(interpreter, &self.automaton, &mut states)?;
@@ -171,7 +178,8 @@ impl Question {
             let run = explorer.lasso(&self.automaton, residue, fair, limits);
             conclusion.run = start.elapsed();
             match run {
-                Ok(Some(run)) => {
+                Ok(Some(Err(error))) => conclusion.lasso = Some(Err(error)),
+                Ok(Some(Ok(run))) => {
                     let lasso = replay(interpreter, &self.automaton, run, why_longer)?;
                     ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
                     conclusion.lasso = Some(Ok(lasso));
@@ -183,6 +191,7 @@ impl Question {
                 }
                 Err(error) => {
                     conclusion.lasso = Some(Err(error));
+                    // Whether one of the cycles is fair is not known.
                     if self.is_fair {
                         conclusion.verdict = Verdict::Unknown;
                     }
@@ -197,9 +206,9 @@ impl Conclusion {
     /// The program's exit code, if nothing else was found.
     pub fn exit_code(&self) -> u8 {
         match (self.verdict, self.end) {
+            (_, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
             (Verdict::Holds, _) => 0,
             (Verdict::Violated, _) => exit::FOUND,
-            (Verdict::Unknown, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
             (Verdict::Unknown, _) => exit::INCOMPLETE,
         }
     }

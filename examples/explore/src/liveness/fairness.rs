@@ -132,8 +132,9 @@ pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// A weakly fair run through the residue; `None` if there is none. Uses up the residue's flags.
-    pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
+    /// A weakly fair run through the residue; `None` if there is none; an error within if there is one, but it is not found. Uses
+    /// up the residue's flags.
+    pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         residue.forget();
         let graph = self.fair_graph(interpreter, residue)?;
         let model = interpreter.model();
@@ -164,21 +165,23 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
                 residue.set_on_cycle(residue.members[state]);
             }
         }
-        if !is_good.contains(&true) {
-            return Ok(None);
-        }
+        Ok(is_good.contains(&true).then(|| self.fair_run(model, &graph, &component, initial, residue)))
+    }
+
+    /// A shortest path to a state that is marked as on a cycle, and from there one through its component that is fair.
+    fn fair_run(&self, model: &Model, graph: &Graph, component: &[u32], initial: &[u32], residue: &Residue) -> Result<Run> {
         let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let within = "its component has one";
         let mut run = match graph.accepting[entry as usize] {
             true => Vec::new(),
-            false => graph.path(entry, &component, |edge| graph.accepting[edge.to as usize]).context(within)?,
+            false => graph.path(entry, component, |edge| graph.accepting[edge.to as usize]).context(within)?,
         };
         let stem = run.len();
         let begins = states.len() - 1 + stem;
         let accepting = run.last().map_or(entry, |edge| edge.to);
         let mut at = accepting;
-        for process in 0..processes {
+        for process in 0..everybody(model) {
             // On the way until now it may have been disabled already; whether it has moved is not looked at.
             let is_met = std::iter::once(accepting).chain(run[stem..].iter().map(|edge| edge.to));
             if is_met.into_iter().any(|state| graph.is_disabled(state as usize, process)) {
@@ -186,16 +189,16 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             }
             let moves = |edge: Edge| edge.by.movers(model).any(|mover| mover == process);
             let wanted = |edge: Edge| moves(edge) || graph.is_disabled(edge.to as usize, process);
-            run.extend(graph.path(at, &component, wanted).context(within)?);
+            run.extend(graph.path(at, component, wanted).context(within)?);
             at = run.last().context("a path has a step")?.to;
         }
         if at != accepting || run.len() == stem {
-            run.extend(graph.path(at, &component, |edge| edge.to == accepting).context(within)?);
+            run.extend(graph.path(at, component, |edge| edge.to == accepting).context(within)?);
         }
         let references: Vec<Reference> = run.iter().map(|edge| residue.members[edge.to as usize]).collect();
         states.extend(self.table.get_many(&references)?.chunks_exact(self.source.width()).map(<[u32]>::to_vec));
         let movers = Some(run[stem..].iter().map(|edge| edge.by).collect());
-        Ok(Some(Run { states, begins, movers }))
+        Ok(Run { states, begins, movers })
     }
 
     fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<Graph> {
@@ -218,6 +221,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             let mut enabled = vec![0u64; references.len() * words];
             let (mut scratch, mut successors, mut from) = (Scratch::default(), Vec::new(), Vec::new());
             for (number, state) in states.chunks_exact(width).enumerate() {
+                let before = from.len();
                 let visit = |step: super::product::ProductStep, successor: &[u32]| {
                     let by = By::of(model, step.system);
                     for mover in by.movers(model) {
@@ -228,8 +232,11 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
                         from.push((number, by));
                     }
                 };
-                // There is no fault: all states have been expanded before.
-                let _ = interpreter.product_steps(state, &mut scratch, visit);
+                if interpreter.product_steps(state, &mut scratch, visit).is_err() {
+                    // It leads nowhere, as in the search for the residue.
+                    from.truncate(before);
+                    successors.truncate(before * width);
+                }
             }
             let places = self.table.locate_many(&successors)?;
             let (mut degrees, mut edges) = (vec![0; references.len()], Vec::new());

@@ -7,8 +7,8 @@
 //! a search on a GPU all three are made there (gpu/lasso.rs), unless it has no memory for them.
 //!
 //! Of a terminal automaton's product no residue is known. There the path is the one to the first accepting state; from that on
-//! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, the path
-//! alone is shown: every way to go on violates the property.
+//! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, or comes
+//! to a state that has a fault, the path alone is shown: every way to go on violates the property.
 
 use super::components::components;
 use super::fairness::By;
@@ -91,11 +91,11 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// A run through the residue: with an interpreter a weakly fair one, if there is one. Uses up the residue's flags.
-    pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Run>> {
+    /// A run through the residue, as [`Explorer::lasso`](crate::engine::Explorer::lasso) gives it. Uses up the residue's flags.
+    pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
-            None => self.lasso(initial, residue).map(Some),
+            None => Ok(Some(self.lasso(initial, residue))),
         }
     }
 
@@ -173,11 +173,12 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
 }
 
 /// Lengthens a path to an accepting state of a terminal automaton by a run in accepting states. Gives where the loop begins; if
-/// there is none after many steps, the path is as it was, and that is its end.
+/// there is none after many steps, or it comes to a fault, the path is as it was, and that is its end.
 pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<Vec<u32>>) -> Result<usize> {
     let first = states.len() - 1;
     let mut numbers = HashMap::from([(states[first].clone(), first)]);
     let mut scratch = Scratch::default();
+    // The accepting successors, and whether a step has a fault.
     let mut accepting_successors = |state: &[u32]| {
         let mut all = Vec::new();
         let visit = |_, successor: &[u32]| {
@@ -185,20 +186,21 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
                 all.push(successor.to_vec());
             }
         };
-        // A fault in another step is no concern of this run's.
-        let _ = interpreter.product_steps(state, &mut scratch, visit);
-        all
+        let has_fault = interpreter.product_steps(state, &mut scratch, visit).is_err();
+        (all, has_fault)
     };
     let begins = loop {
         if states.len() - first > PATIENCE {
             states.truncate(first + 1);
             return Ok(first);
         }
-        let successors = accepting_successors(&states[states.len() - 1]);
-        let next = successors
-            .into_iter()
-            .next()
-            .context("an accepting state has no accepting successor: please report this as a bug")?;
+        // A fault in another step is no concern of this run's.
+        let (successors, has_fault) = accepting_successors(&states[states.len() - 1]);
+        let Some(next) = successors.into_iter().next() else {
+            ensure!(has_fault, "an accepting state has no accepting successor: please report this as a bug");
+            states.truncate(first + 1);
+            return Ok(first);
+        };
         let begins = *numbers.entry(next.clone()).or_insert(states.len());
         let is_closed = begins < states.len();
         states.push(next);
@@ -211,7 +213,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
     let mut before: HashMap<Vec<u32>, Vec<u32>> = HashMap::new();
     let mut waiting = VecDeque::from([start.clone()]);
     while let Some(state) = waiting.pop_front().filter(|_| before.len() < PATIENCE) {
-        for next in accepting_successors(&state) {
+        for next in accepting_successors(&state).0 {
             if before.contains_key(&next) {
                 continue;
             }

@@ -16,9 +16,9 @@ use crate::engine::{End, Exploration, Found, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::Expression;
 use crate::successors::{Expansion, Successors};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
@@ -35,12 +35,14 @@ pub struct Possible {
 /// What has come of it.
 pub struct Outcome {
     pub verdict: Verdict,
-    /// The nearest state from where it is not possible, and the way there.
-    pub found: Option<(Found, Vec<Vec<u32>>)>,
+    /// The nearest state from where it is not possible, or in which the condition has a fault, and the way there.
+    pub found: Option<Lost>,
     /// Why there is no verdict, or no way.
     pub why: Option<anyhow::Error>,
     pub search: Duration,
 }
+
+type Lost = (Found, Vec<Vec<u32>>);
 
 /// All states and steps.
 struct Graph {
@@ -48,6 +50,8 @@ struct Graph {
     starts: Vec<usize>,
     targets: Vec<u32>,
     holds: Vec<bool>,
+    /// Numbers of states in which the condition has a fault.
+    faulty: Vec<usize>,
 }
 
 impl Possible {
@@ -69,24 +73,34 @@ impl Possible {
         let start = Instant::now();
         let mut outcome = Outcome { verdict: Verdict::Unknown, found: None, why: None, search: Duration::ZERO };
         if exploration.end == End::Complete {
-            match self.search(table, source, interpreter, limits) {
-                Ok(None) => outcome.verdict = Verdict::Holds,
-                Ok(Some(found)) => (outcome.verdict, outcome.found) = (Verdict::Violated, Some(found)),
-                Err(error) => outcome.why = Some(error),
-            }
+            outcome.why = self.search(table, source, interpreter, limits, &mut outcome).err();
         }
         outcome.search = start.elapsed();
         outcome
     }
 
+    /// An error may come after the verdict.
     fn search<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
         source: &X,
         interpreter: &Interpreter,
         limits: Limits,
-    ) -> Result<Option<(Found, Vec<Vec<u32>>)>> {
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         let graph = self.graph(table, source, interpreter, limits)?;
+        let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
+        let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
+        let initial = interpreter.model().initial_state();
+        if !graph.faulty.is_empty() {
+            graph.faulty.iter().for_each(|state| marks.set_on_cycle(graph.members[*state]));
+            drop(graph);
+            let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+            let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
+            let fault = fault.context("a fault of the condition is none: please report this as a bug")?;
+            outcome.found = Some(lost(Violation::Fault(fault), states));
+            return Ok(());
+        }
         let successors = |state: usize| &graph.targets[graph.starts[state]..graph.starts[state + 1]];
         let component = components(graph.members.len(), successors);
         let count = component.iter().max().map_or(0, |most| *most as usize + 1);
@@ -105,17 +119,16 @@ impl Possible {
             }
         }
         let is_bad = |of: usize| !holds[of] && (self.role == Role::Possible || (has_step[of] && !is_left[of]));
-        let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
-        let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let bad = (0..graph.members.len()).filter(|state| is_bad(component[*state] as usize));
         if bad.map(|state| marks.set_on_cycle(graph.members[state])).count() == 0 {
-            return Ok(None);
+            outcome.verdict = Verdict::Holds;
+            return Ok(());
         }
+        outcome.verdict = Verdict::Violated;
         drop(graph);
-        let (states, _) = path_to_marked(table, source, limits, &interpreter.model().initial_state(), &marks)?;
-        let level = states.len() as u64 - 1;
-        let found = Found { violation: Violation::Condition(0), state: states[states.len() - 1].clone(), level };
-        Ok(Some((found, states)))
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks)?;
+        outcome.found = Some(lost(Violation::Condition(0), states));
+        Ok(())
     }
 
     fn graph<S: Storage, X: Successors>(
@@ -140,7 +153,7 @@ impl Possible {
             members.push(reference);
         }
         let (width, condition) = (source.width(), &self.checks.conditions[0].must_hold);
-        type Part = (Vec<u32>, Vec<u32>, Vec<bool>);
+        type Part = (Vec<u32>, Vec<u32>, Vec<Result<bool, ()>>);
         let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (limits.stop)() {
                 return Err(stop.error("while the states were decomposed").into());
@@ -154,16 +167,13 @@ impl Possible {
             let number = |place: Option<Reference>| place.map(|place| numbers[place.slot() as usize]);
             let targets: Option<Vec<u32>> = places.into_iter().map(number).collect();
             let targets = targets.ok_or_else(|| anyhow!("a successor is not stored: please report this as a bug"))?;
-            let holds = states.chunks_exact(width).map(|state| match interpreter.value(condition, state) {
-                Ok(value) => Ok(value != 0),
-                Err(fault) => Err(anyhow!("fault in the condition: {}", fault.message(interpreter.model()))),
-            });
-            Ok((degrees, targets, holds.collect::<Result<_>>()?))
+            let value = |state| interpreter.value(condition, state).map(|value| value != 0).map_err(drop);
+            Ok((degrees, targets, states.chunks_exact(width).map(value).collect()))
         };
         let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
-        let mut graph = Graph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new() };
+        let mut graph = Graph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new(), faulty: Vec::new() };
         if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
             return Err(no_memory());
         }
@@ -172,7 +182,12 @@ impl Possible {
                 graph.starts.push(graph.starts.last().expect("it begins with one") + degree as usize);
             }
             graph.targets.extend(targets);
-            graph.holds.extend(holds);
+            for holds in holds {
+                if holds.is_err() {
+                    graph.faulty.push(graph.holds.len());
+                }
+                graph.holds.push(holds.unwrap_or(false));
+            }
         }
         Ok(graph)
     }
@@ -188,7 +203,7 @@ impl Possible {
     /// Rows of the report.
     pub fn rows(&self, outcome: &Outcome) -> Vec<(&'static str, String)> {
         let mut rows = vec![("property", self.question()), ("verdict", outcome.verdict.sentence().into())];
-        rows.extend(outcome.why.as_ref().map(|why| ("no answer", format!("{why:#}"))));
+        rows.extend(outcome.why.as_ref().map(|why| (outcome.lacks(), format!("{why:#}"))));
         rows
     }
 
@@ -197,6 +212,20 @@ impl Possible {
         report["property"] = self.question().into();
         report["verdict"] = outcome.verdict.word().into();
         report["seconds_search"] = outcome.search.as_secs_f64().into();
-        report["no_answer"] = json!(outcome.why.as_ref().map(|why| format!("{why:#}")));
+        report["no_answer"] = Value::Null;
+        if let Some(why) = &outcome.why {
+            report[outcome.lacks().replace(' ', "_")] = format!("{why:#}").into();
+        }
     }
+}
+
+impl Outcome {
+    /// What is missing for the reason that is given.
+    fn lacks(&self) -> &'static str {
+        if self.verdict == Verdict::Unknown { "no answer" } else { "no path" }
+    }
+}
+
+fn lost(violation: Violation, states: Vec<Vec<u32>>) -> Lost {
+    (Found { violation, state: states[states.len() - 1].clone(), level: states.len() as u64 - 1 }, states)
 }

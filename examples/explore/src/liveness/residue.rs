@@ -16,11 +16,12 @@
 //! never too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no
 //! count was at its most.
 //!
-//! Successors that the table does not hold are no part of the graph. So the same search can be made while the exploration is
-//! under way, of the part that was found until then: a cycle there is a cycle. It is made whenever the states have become four
-//! times as many (`Watch`), which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004),
-//! on the way of one pass (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that
-//! must move when the table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
+//! Successors that the table does not hold are no part of the graph, nor are the steps of a state with a fault, which waits in
+//! the last level of what was found. So the same search can be made while the exploration is under way, of the part that was
+//! found until then: a cycle there is a cycle. It is made whenever the states have become four times as many (`Watch`), which
+//! costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), on the way of one pass (Barnat,
+//! Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move when the table grows,
+//! and find cycles by luck: the elimination of a part finds every cycle in it.
 
 use crate::engine::{End, Limits};
 use crate::ir::{Field, Model};
@@ -439,7 +440,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let Workspace { scratch, expansion, inner, parents } = workspace;
         let states = self.table.get_many(references)?;
         expansion.clear();
-        self.source.expand(&states, scratch, expansion);
+        self.source.expand_those_without_fault(&states, scratch, expansion);
         inner.clear();
         parents.clear();
         for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
@@ -502,13 +503,13 @@ pub fn path_to_marked<S: Storage, X: Successors>(
             break *entry;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
-        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ended on the way to its loop");
+        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ended while the way there was looked for");
         let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
             if let Some(stop) = (limits.stop)() {
-                return Err(stop.error("on the way to its loop").into());
+                return Err(stop.error("while the way there was looked for").into());
             }
             expansion.clear();
-            source.expand(&table.get_many(references)?, scratch, expansion);
+            source.expand_those_without_fault(&table.get_many(references)?, scratch, expansion);
             let places = table.locate_many(&expansion.successors)?;
             Ok(places.into_iter().flatten().filter(|place| residue.visit(*place)).collect())
         };

@@ -422,12 +422,96 @@ fn a_stop_leaves_it_unknown() {
 }
 
 #[test]
+fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
+    use crate::stopping::Stop;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    // How often it may be asked whether to stop, before it is to.
+    static LEFT: AtomicI64 = AtomicI64::new(0);
+    let stop = || (LEFT.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Stop::Interrupted);
+    let dve = read(
+        "int x; process P { state s, t; init s; trans s -> s { guard x < 30; effect x = x + 1; }, s -> t { guard x == 30; },
+             t -> t {}; }
+         process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P.t; }, r -> r { guard P.t; }; }
+         system async property Runs;",
+    );
+    let fair = Question::of(&dve.model, "test".into(), true);
+    let checks = Checks::default();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let table = VectorTable::<Bucket>::builder(dve.model.layout.words).build(&Device::cpu_with_threads(2)).unwrap();
+    let mut threads = Threads::new(&table, &source, dve.model.initial_state());
+    let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
+    let condition = dve.condition(&Source { name: String::new(), text: "P.s".into() }).unwrap().0;
+    let possible = Possible::new(Role::Possible, String::new(), condition);
+    let (mut by_question, mut by_possibility) = (BTreeSet::new(), BTreeSet::new());
+    for calls in 0.. {
+        let limits = Limits { stop, ..KEEP_GOING };
+        LEFT.store(calls, Ordering::Relaxed);
+        let conclusion = fair.conclude(&mut threads, &source.interpreter, &exploration, limits).unwrap();
+        by_question.insert((conclusion.verdict.word(), conclusion.lasso.as_ref().is_some_and(Result::is_ok)));
+        LEFT.store(calls, Ordering::Relaxed);
+        let outcome = possible.answer(&table, &source, &source.interpreter, &exploration, limits);
+        by_possibility.insert((outcome.verdict.word(), outcome.found.is_some()));
+        assert_eq!(outcome.why.is_none(), outcome.found.is_some());
+        if conclusion.lasso.is_some_and(|lasso| lasso.is_ok()) && outcome.found.is_some() {
+            break;
+        }
+    }
+    let expected = BTreeSet::from([("unknown", false), ("violated", false), ("violated", true)]);
+    assert_eq!((by_question, by_possibility), (expected.clone(), expected));
+}
+
+#[test]
+fn an_accepting_state_of_a_terminal_automaton_is_enough() {
+    // It is in the last level, none of which is expanded.
+    let dve = read(
+        "int a, b; process P { state s; init s; trans s -> s { guard a < 40; effect a = a + 1; },
+             s -> s { guard b < 40; effect b = b + 1; }; }
+         process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard a + b == 10; }, r -> r {}; }
+         system async property Runs;",
+    );
+    let mut verdicts = BTreeSet::new();
+    for states in 1..140 {
+        let (exploration, conclusion) = check::<Bucket>(&dve.model, Limits { states, ..EARLY });
+        let accepting = conclusion.accepting.unwrap();
+        assert_eq!(conclusion.verdict, if accepting > 0 { Verdict::Violated } else { Verdict::Unknown }, "{exploration:?}");
+        let is_shown = conclusion.lasso.as_ref().map(Result::is_ok);
+        assert_eq!(is_shown.unwrap_or(false), exploration.found.is_some());
+        verdicts.insert((accepting > 0, is_shown));
+    }
+    assert_eq!(verdicts, BTreeSet::from([(false, None), (true, Some(false)), (true, Some(true))]));
+}
+
+#[test]
 fn faults_of_guards_are_faults_of_the_model() {
     let dve = read(&ring(20, true).model.source.text.replace("guard x != 7", "guard 7 / (x - 9) < 100 and x != 7"));
     let (exploration, conclusion) = check::<Bucket>(&dve.model, KEEP_GOING);
     let found = exploration.found.unwrap();
     assert!(matches!(found.violation, crate::checks::Violation::Fault(_)) && found.level == 9, "{found:?}");
     assert_eq!(conclusion.verdict, Verdict::Unknown);
+}
+
+#[test]
+fn states_with_a_fault_lead_nowhere_and_their_neighbours_do() {
+    // Where the sum is 60, all have a fault, which is not found yet: they wait in the last level, among others.
+    let grid = "int a, b; byte done; process P { state s, e; init s; trans s -> s { guard a < 120; effect a = a + 1; },
+         s -> s { guard b < 120; effect b = b + 1; }, s -> e { guard a == 120 and b == 120; effect done = 1; }, LOOP
+         s -> s { guard 10 / (60 - a - b) == 77; }, e -> e {}; }
+         process Runs { state q; init q; accept q; trans q -> q { guard done == 0; }; } system async property Runs;";
+    let without = read(&grid.replace("LOOP", ""));
+    let with = read(&grid.replace("LOOP", "s -> s { guard a == 30 and b == 20; },"));
+    let mut waiting = 0;
+    for states in (1600..1900).step_by(20) {
+        let limits = Limits { states, ..EARLY };
+        let (exploration, conclusion) = check::<Bucket>(&without.model, limits);
+        assert_eq!(conclusion.verdict, Verdict::Unknown, "{states}: {exploration:?}");
+        let (exploration, conclusion) = check::<Bucket>(&with.model, limits);
+        if exploration.found.is_none() {
+            let lasso = conclusion.lasso.unwrap_or_else(|| panic!("{states}: {:?}", conclusion.verdict)).unwrap();
+            assert_eq!((conclusion.verdict, lasso.states.len()), (Verdict::Violated, 52), "{states}");
+            waiting += u64::from(exploration.counts.levels == 60);
+        }
+    }
+    assert!(waiting > 1);
 }
 
 #[test]
