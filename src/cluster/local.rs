@@ -5,7 +5,7 @@
 //! were taken. If the sender gives up, it takes back those that nobody has begun to copy, and waits for those that somebody
 //! has: that takes as long as a copy, whatever else has gone wrong.
 
-use super::transport::{Place, Region, Transport};
+use super::transport::{Place, Region, Transport, deadline};
 use crate::{Error, Result};
 #[cfg(feature = "cuda")]
 use cudarc::driver::{CudaEvent, CudaStream};
@@ -221,7 +221,7 @@ impl Local {
     /// Takes the next message from a rank.
     fn receive(&self, from: usize, use_it: impl FnOnce(&Content) -> Result<()>) -> Result<()> {
         let began = Instant::now();
-        let deadline = began + self.shared.timeout;
+        let deadline = deadline(began, self.shared.timeout);
         let at = from * self.shared.ranks + self.rank;
         let mut state = self.shared.lock();
         let message = loop {
@@ -263,7 +263,7 @@ impl Local {
     /// more, or ever will.
     fn wait_until_taken(&self) -> Result<()> {
         let began = Instant::now();
-        let deadline = began + self.shared.timeout;
+        let deadline = deadline(began, self.shared.timeout);
         let own = self.rank * self.shared.ranks..(self.rank + 1) * self.shared.ranks;
         let mut state = self.shared.lock();
         loop {

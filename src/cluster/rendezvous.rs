@@ -9,6 +9,7 @@
 //! rank 0 removes its file, and each of the others its own: so they know that they have read the right one. A file that a run has
 //! left behind is replaced, and whoever has read it reads again. If somebody does not come, rank 0 removes all of them.
 
+use super::transport::deadline;
 use crate::{Error, Result};
 use rand::Rng;
 use std::collections::BTreeSet;
@@ -128,7 +129,7 @@ impl Rendezvous {
     }
 
     fn listen(&self, address: &str, ranks: usize, own: &[u8]) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = deadline(Instant::now(), self.timeout);
         let failed = |error: io::Error| self.failed(0, format!("cannot listen at {address}: {error}"));
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -182,7 +183,7 @@ impl Rendezvous {
     }
 
     fn connect(&self, address: &str, rank: usize, ranks: usize) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = deadline(Instant::now(), self.timeout);
         loop {
             let answer = TcpStream::connect(address).and_then(|stream| self.ask(stream, rank, ranks));
             match answer {
@@ -221,7 +222,7 @@ impl Rendezvous {
     }
 
     fn publish(&self, path: &Path, ranks: usize, own: &[u8]) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = deadline(Instant::now(), self.timeout);
         let number = rand::rng().next_u64();
         let failed = |error: io::Error| self.failed(0, format!("cannot write {}: {error}", path.display()));
         // What the others say, of an earlier run too.
@@ -256,7 +257,7 @@ impl Rendezvous {
     }
 
     fn read(&self, path: &Path, rank: usize, ranks: usize) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = deadline(Instant::now(), self.timeout);
         let own = beside(path, &rank.to_string());
         // The number of the file that was read, and what it gave.
         let mut found: Option<(u64, Vec<u8>)> = None;

@@ -6,6 +6,7 @@ use cudarc::driver::CudaStream;
 use std::fmt;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A rank's connection to the other ranks: of a process, a host or several.
 ///
@@ -126,4 +127,22 @@ pub enum Place {
     /// A GPU's, used in order with the work of this stream.
     #[cfg(feature = "cuda")]
     Gpu(Arc<CudaStream>),
+}
+
+/// When a time-out that begins then has passed; of one that is longer than clocks count, in a hundred years.
+pub(super) fn deadline(began: Instant, timeout: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    began.checked_add(timeout).unwrap_or_else(|| began + LONG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_may_be_as_long_as_one_likes() {
+        let now = Instant::now();
+        assert_eq!(deadline(now, Duration::from_secs(3)) - now, Duration::from_secs(3));
+        assert!(deadline(now, Duration::MAX) - now > Duration::from_secs(1 << 30));
+    }
 }

@@ -23,8 +23,6 @@ pub(crate) const GROW_AT_MOST: u64 = 64;
 pub(super) struct Limits {
     /// The first error of a growth or a relocation. Growth is not tried again then: vectors go into what slots there are.
     pub error: Option<Error>,
-    /// Whether new vectors of the batch get the next numbers, even if there are holes.
-    pub leaves_holes: bool,
 }
 
 impl Limits {
@@ -39,21 +37,26 @@ pub(super) struct Rejected {
     positions: Vec<u64>,
     words: Vec<u32>,
     outcomes: Vec<u8>,
-    /// As of the batch.
-    pub leaves_holes: bool,
+    /// If the batch has them.
+    references: Option<Vec<u64>>,
+    new_references: Option<Vec<u64>>,
 }
 
 impl Rejected {
-    /// Those of a batch with these outcomes.
-    pub(super) fn of(words: &[u32], outcomes: &[u8], width: usize) -> Result<Self> {
+    /// Those of a batch that has outcomes.
+    pub(super) fn of(batch: &HostBatch<'_>, width: usize) -> Result<Self> {
+        let outcomes = batch.outcomes.as_deref().unwrap_or_default();
         let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
         let count = rejected().count();
-        let (mut positions, mut again) = (zeroed(count)?, zeroed(count * width)?);
-        for ((position, row), at) in positions.iter_mut().zip(again.chunks_exact_mut(width)).zip(rejected()) {
+        let (mut positions, mut words) = (zeroed(count)?, zeroed(count * width)?);
+        for ((position, row), at) in positions.iter_mut().zip(words.chunks_exact_mut(width)).zip(rejected()) {
             *position = at;
-            row.copy_from_slice(&words[at as usize * width..][..width]);
+            row.copy_from_slice(&batch.vectors[at as usize * width..][..width]);
         }
-        Ok(Self { positions, words: again, outcomes: zeroed(count)?, leaves_holes: false })
+        let if_wanted = |wanted: bool| wanted.then(|| zeroed(count)).transpose();
+        let references = if_wanted(batch.references.is_some())?;
+        let new_references = if_wanted(batch.new_references.is_some())?;
+        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references })
     }
 }
 
@@ -82,16 +85,15 @@ impl RawTable {
 
     /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing.
     /// `tally` is the sum of the outcomes so far.
-    pub(super) fn retry_rejected(&self, batch: HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
-        let HostBatch { vectors, outcomes, .. } = batch;
-        let outcomes = outcomes.expect("a table that retries has memory for outcomes");
+    pub(super) fn retry_rejected(&self, mut batch: HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+        let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
         // A batch that was stopped has no more.
-        let outcomes = &mut outcomes[..tally.offered() as usize];
+        batch.outcomes = Some(&mut outcomes[..tally.offered() as usize]);
         if self.options.is_cuckoo() {
-            tally = self.relocate_and_retry(vectors, outcomes, tally, limits)?;
+            tally = self.relocate_and_retry(&mut batch, tally, limits)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(vectors, outcomes, tally, limits)?;
+            tally = self.grow_and_retry(&mut batch, tally, limits)?;
         }
         Ok(tally)
     }
@@ -99,7 +101,7 @@ impl RawTable {
     /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that
     /// many free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node
     /// references end.)
-    fn grow_and_retry(&self, words: &[u32], outcomes: &mut [u8], mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -112,21 +114,36 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            let ready = self.grow_by_itself(size, larger).and_then(|()| Rejected::of(words, outcomes, self.width()));
-            let Some(mut rejected) = limits.keep(ready) else { break };
-            rejected.leaves_holes = limits.leaves_holes;
-            tally = self.retry(rejected, outcomes, tally)?;
+            let ready = self.grow_by_itself(size, larger).and_then(|()| Rejected::of(batch, self.width()));
+            let Some(rejected) = limits.keep(ready) else { break };
+            tally = self.retry(rejected, batch, tally)?;
         }
         Ok(tally)
     }
 
-    /// Offers rejected vectors once more. `outcomes` are those of the whole batch, of which `tally` is the sum.
-    pub(super) fn retry(&self, mut rejected: Rejected, outcomes: &mut [u8], tally: Tally) -> Result<Tally> {
-        let leaves_holes = rejected.leaves_holes;
-        let outcomes_again = Some(&mut rejected.outcomes[..]);
-        let mut batch = HostBatch { outcomes: outcomes_again, leaves_holes, ..HostBatch::of(&rejected.words) };
-        let found = self.ready()?.search(Search::FindOrPut, &mut batch, &mut Progress::none())?.tally();
-        rejected.positions.iter().zip(rejected.outcomes).for_each(|(at, outcome)| outcomes[*at as usize] = outcome);
+    /// Offers rejected vectors of a batch once more, and writes there what comes of them. `tally` is the sum of its outcomes.
+    ///
+    /// Their references, too: not every growth makes those of the others stale, so that all are looked for again.
+    pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
+        let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
+        let mut again = HostBatch {
+            outcomes: Some(&mut outcomes),
+            references: references.as_deref_mut(),
+            new_references: new_references.as_deref_mut(),
+            leaves_holes: batch.leaves_holes,
+            ..HostBatch::of(&words)
+        };
+        let found = self.ready()?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
+        fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
+            let Some(all) = all else { return };
+            positions.iter().zip(again).for_each(|(at, again)| all[*at as usize] = *again);
+        }
+        write(&positions, batch.outcomes.as_deref_mut(), &outcomes);
+        write(&positions, batch.references.as_deref_mut(), references.as_deref().unwrap_or_default());
+        if let (Some(all), Some(again)) = (batch.new_references.as_deref_mut(), new_references) {
+            let new = found.new as usize;
+            all[tally.new as usize..][..new].copy_from_slice(&again[..new]);
+        }
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
     }
 

@@ -1,5 +1,6 @@
 //! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
+use super::batch::HostBatch;
 use super::generation::Generation;
 use super::growth::{Limits, Rejected};
 use super::table::{RawTable, Sized};
@@ -26,16 +27,10 @@ impl RawTable {
     /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
     /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
     /// it.
-    pub(super) fn relocate_and_retry(
-        &self,
-        words: &[u32],
-        outcomes: &mut [u8],
-        mut tally: Tally,
-        limits: &mut Limits,
-    ) -> Result<Tally> {
+    pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         while tally.full > 0 {
             let relocated = self.stored().and_then(|[before, _]| {
-                let rejected = Rejected::of(words, outcomes, self.width())?;
+                let rejected = Rejected::of(batch, self.width())?;
                 Ok((before, rejected, self.relocate()?))
             });
             // The keys of others: they must not go unnoticed.
@@ -44,7 +39,7 @@ impl RawTable {
             }
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;
-            tally = self.retry(rejected, outcomes, tally)?;
+            tally = self.retry(rejected, batch, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
             // some. After an error what has been put by now is reported.
             let Some([now, _]) = limits.keep(self.stored()) else { break };

@@ -282,7 +282,6 @@ impl RawTable {
         let spec = self.spec();
         let count = batch.count(spec);
         let mut put = Put::new(self.sized().generation);
-        put.limits.leaves_holes = batch.leaves_holes;
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
@@ -293,20 +292,22 @@ impl RawTable {
                 put.moved_to(sized.generation, first);
                 sized.search(Search::FindOrPut, &mut part, progress)
             });
-            let mut of_part = match searched {
-                Ok(counts) => counts.tally(),
-                Err(error) if first > 0 => {
+            let retried = searched.and_then(|counts| match counts.tally() {
+                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, &mut put.limits),
+                of_part => Ok(of_part),
+            });
+            let of_part = match retried {
+                Ok(of_part) => of_part,
+                // That keys are left without a slot, of which nobody is told otherwise, is the more important.
+                Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
                     put.ended_by = Some(error);
                     break;
                 }
                 Err(error) => return Err(error),
             };
-            if of_part.full > 0 && self.retries() {
-                of_part = self.retry_rejected(part, of_part, &mut put.limits)?;
-            }
             put.tally += of_part;
             first += of_part.offered() as usize;
-            // Also those that were offered again, which have no references yet.
+            // Also those that were offered again: another growth may have come between.
             put.moved_to(self.sized().generation, first);
         }
         Ok(put)
@@ -348,8 +349,8 @@ impl RawTable {
         self.ready()?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search))
     }
 
-    /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. If that cannot be told,
-    /// nothing is done.
+    /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it
+    /// cannot be told whose they are. An error of what is done is told before one of looking for them.
     pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
         if references.is_empty() {
             return move_them();
@@ -358,7 +359,10 @@ impl RawTable {
         let words = self.get(&places)?;
         let moved = move_them();
         // Also after an error, which may come when some have moved.
-        let now = self.locate(&words)?;
+        let now = match self.locate(&words) {
+            Ok(now) => now,
+            Err(error) => return moved.and(Err(error)),
+        };
         references.iter_mut().zip(now).for_each(|(bits, now)| *bits = now.map_or(0, Reference::to_bits));
         moved
     }

@@ -24,7 +24,7 @@ use crate::core::options::{Choice, Options, Parameters};
 use crate::core::size::{MAX_CAPACITY, Size};
 use crate::core::store::{Part, Store};
 use crate::core::table::{RawTable, Sized, geometry};
-use crate::{Device, Error, FileFault, Reference, Request, Result, Spec};
+use crate::{Batch, Device, Error, FileFault, Reference, Request, Result, Spec};
 use blocks::{Sink, Source};
 use header::{Fields, Header};
 use slots::{SlotLayout, Vectors};
@@ -167,10 +167,11 @@ impl RawTable {
     /// bucket can be, those of another need not get.
     fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
         loop {
-            let tally = self.find_or_put(words, Request::new())?.tally;
+            let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new())?;
             let size = self.size();
             if tally.full == 0 {
-                return Ok(());
+                // It may have been stopped by an error after its first part.
+                return error.filter(|_| stopped).map_or(Ok(()), Err);
             }
             if size.slots > GROW_AT_MOST * stored.max(1) {
                 let (rejected, offered, slots) = (tally.full, tally.offered(), size.slots);

@@ -65,11 +65,12 @@ impl<K: Key> TableBuilder<Indexed, K> {
         let batch = table.find_or_put_many_with(vectors, Request::new().references(true))?;
         batch.complete(&table)?;
         // By row: one more than the number of its value, or 0 before that has occurred.
-        let mut number_of = zeroed::<u64>(table.len()? as usize)?;
+        let rows = batch.references.iter().flatten().map(|reference| reference.slot() + 1).max().unwrap_or(0);
+        let mut number_of = zeroed::<u64>(rows as usize)?;
         let mut numbers = zeroed::<u64>(batch.references.len())?;
-        let mut values: Vec<Reference> = Vec::with_capacity(number_of.len());
-        for (number, reference) in numbers.iter_mut().zip(batch.references.iter().flatten()) {
-            // Nobody else has the table, so its references are the numbers below its length.
+        let mut values: Vec<Reference> = Vec::with_capacity(batch.tally.new as usize);
+        for (number, reference) in numbers.iter_mut().zip(&batch.references) {
+            let reference = reference.as_ref().expect("a batch that is complete has a reference for each vector");
             let one_more = &mut number_of[reference.slot() as usize];
             if *one_more == 0 {
                 values.push(*reference);

@@ -42,7 +42,10 @@ impl Key for Words {
 }
 
 impl<K: NoUninit + AnyBitPattern> Key for K {
-    const WIDTH: Option<usize> = Some(size_of::<K>() / 4);
+    const WIDTH: Option<usize> = {
+        assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
+        Some(size_of::<K>() / 4)
+    };
 
     type Element = K;
     type Owned = K;

@@ -125,10 +125,7 @@ impl<S: Storage> Table<Words, S> {
 
 impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     /// Words a key.
-    pub const WIDTH: usize = {
-        assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
-        size_of::<K>() / 4
-    };
+    pub const WIDTH: usize = <K as Key>::WIDTH.expect("a key has a width");
 
     /// A table of keys with at least `capacity` slots.
     ///
@@ -542,7 +539,8 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports: the table is as it was.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), what the device reports, or [`TableFull`](crate::Error::TableFull) if the rows
+    /// that stay find no room in an index that is nearly full, in another order than before: the table is as it was.
     pub fn truncate(&self, rows: u64) -> Result<()> {
         self.raw.truncate(rows)
     }

@@ -33,6 +33,11 @@ pub type VectorTable<S> = Table<Words, S>;
 /// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
 /// ```
 ///
+/// ```compile_fail
+/// # use warpset::{Device, TypedTable};
+/// let odd = TypedTable::<[u8; 6]>::load(&Device::cpu(), &[][..]); // nor can it be loaded
+/// ```
+///
 /// Vectors lie in it as they are, unless `S` says [`Tree`]:
 ///
 /// ```

@@ -84,7 +84,23 @@ fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch
     assert_eq!(new.len() as u64, batch.tally.new, "{about}");
     new.sort_unstable();
     assert!(new.windows(2).all(|pair| pair[0] != pair[1]), "{about}: one vector is new twice");
+    let are_there = |places: &[Reference]| match table.get_many(places) {
+        Ok(vectors) => Some(vectors),
+        // The table has grown, and then nobody could tell where the vectors are now.
+        Err(error) => {
+            assert!(matches!(error, Error::StaleReferences { .. }) && batch.error.is_some(), "{about}: {error}");
+            None
+        }
+    };
+    if let Some(vectors) = are_there(&batch.new_references).filter(|_| !batch.references.is_empty()) {
+        let mut vectors: Vec<&[u32]> = vectors.chunks(WIDTH).collect();
+        vectors.sort_unstable();
+        assert!(vectors == new, "{about}: new references are of {} vectors, and {} are new", vectors.len(), new.len());
+    }
     if !batch.references.is_empty() {
+        for (at, (outcome, place)) in batch.outcomes.iter().zip(&batch.references).enumerate() {
+            assert!(*outcome == Outcome::Full || place.is_some(), "{about}: vector {at} is {outcome}, and has no reference");
+        }
         let places: Vec<_> = batch.references.iter().flatten().copied().collect();
         let stored: Vec<u32> = words
             .chunks(WIDTH)
@@ -93,11 +109,7 @@ fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch
             .flat_map(|(row, _)| row)
             .copied()
             .collect();
-        match table.get_many(&places) {
-            Ok(vectors) => assert!(vectors == stored, "{about}: references are to other vectors"),
-            // The table has grown, and then nobody could tell where the vectors are now.
-            Err(error) => assert!(matches!(error, Error::StaleReferences { .. }) && batch.error.is_some(), "{about}: {error}"),
-        }
+        assert!(are_there(&places).is_none_or(|vectors| vectors == stored), "{about}: references are to other vectors");
     }
 }
 

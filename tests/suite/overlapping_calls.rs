@@ -282,6 +282,11 @@ fn tables_that_grow_under_many_callers<S: Kind>(device: &Device) {
         let table = VectorTable::<S>::builder(width).capacity(1).grows(true).build(device).unwrap();
         let answers =
             together(5, |caller| offer_in_parts::<S>(&table, &pool, &pool.shuffled(1, caller as u64), 40 + caller * 31));
+        for (_, batch) in answers.iter().flatten() {
+            // Those too that found no slot at first.
+            assert!(batch.references.iter().all(Option::is_some), "width {width}: {}", batch.tally);
+            assert_eq!(batch.new_references.len() as u64, batch.tally.new, "width {width}");
+        }
         let (positions, batch) = join(answers.into_iter().flatten());
         let mut checker = Checker::new(&table, &pool);
         checker.accept_with(&positions, &batch, References::Moved).or_fail(format!("width {width}"));
