@@ -243,17 +243,13 @@ impl<S: Storage> Exporter<'_, S> {
                 break End::Memory;
             }
             let round = done..(done + ROUND).min(level_end);
-            let pieces = self.expand(&numbered.words[round.start * width..round.end * width]);
-            let Some(numbers) = self.number(&mut numbered, &pieces, limits)? else { break End::Memory };
-            let mut numbers = numbers.into_iter();
+            let mut pieces = self.expand(&numbered.words[round.start * width..round.end * width]);
             let mut has_fault = false;
-            let mut first = round.start;
-            for Piece { mut expansion, steps } in pieces {
-                let size = PIECE.min(round.end - first);
-                counts.transitions += steps.len() as u64;
-                counts.deadlocks += expansion.deadlocks;
-                counts.overflows += expansion.overflows;
-                if let Some((state, violation)) = expansion.violation.take() {
+            for (piece, first) in pieces.iter_mut().zip(round.clone().step_by(PIECE)) {
+                counts.transitions += piece.steps.len() as u64;
+                counts.deadlocks += piece.expansion.deadlocks;
+                counts.overflows += piece.expansion.overflows;
+                if let Some((state, violation)) = piece.expansion.violation.take() {
                     has_fault |= matches!(violation, crate::checks::Violation::Fault(_));
                     let state = numbered.words[(first + state) * width..][..width].to_vec();
                     let other = Found { violation, state, level: counts.levels - 1 };
@@ -261,21 +257,27 @@ impl<S: Storage> Exporter<'_, S> {
                         found = Some(other);
                     }
                 }
+            }
+            let violates = has_fault || (found.is_some() && !limits.keep_going);
+            let Some(numbers) = self.number(&mut numbered, &pieces, limits)? else {
+                break if violates { End::Violation } else { End::Memory };
+            };
+            let mut numbers = numbers.into_iter();
+            for (Piece { expansion, steps }, first) in pieces.into_iter().zip(round.clone().step_by(PIECE)) {
                 let mut at = 0;
-                for state in 0..size {
-                    while at < steps.len() && expansion.parents[at] as usize == state {
+                for state in first..round.end.min(first + PIECE) {
+                    while at < steps.len() && first + expansion.parents[at] as usize == state {
                         let target = numbers.next().expect("each successor has a number");
-                        self.file.transition(first + state, target, || text_of(model, steps[at]), steps[at])?;
+                        self.file.transition(state, target, || text_of(model, steps[at]), steps[at])?;
                         at += 1;
                     }
                     self.file.end_of_state()?;
                 }
-                first += size;
             }
             done = round.end;
             counts.states = numbered.len() as u64;
             counts.waiting = (level_end - done) as u64;
-            if has_fault || (found.is_some() && !limits.keep_going) {
+            if violates {
                 break End::Violation;
             }
         };

@@ -722,6 +722,28 @@ fn exports_are_the_same_from_every_table() {
     });
     assert!(exported[0].starts_with(b"des (0, 86490, 29791)"));
     assert!(exported.iter().all(|other| *other == exported[0]));
+    // What is found counts, also if there is no memory for the successors of its round, or of a fault's neighbours.
+    let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
+    let (folder, path) = written(&format!(
+        "int x; byte a[2]; process P {{ state s; init s; trans {},
+            s -> s {{ guard x == 1; effect a[x + 1] = 1; }}, s -> s {{ guard x > 1 && x < 1201; effect x = x + 1200; }}; }}
+         system async;",
+        steps.join(", ")
+    ));
+    let file = folder.path().join("a.aut");
+    let export = ["--export", file.to_str().unwrap(), "--capacity", "64"];
+    for (goal, states) in [(&["--goal", "x == 0"][..], 1), (&[], 1201)] {
+        let mut lost = 0;
+        for memory in (1..60).step_by(3).map(|kib| format!("{kib}KiB")) {
+            let (code, report) = json(&path, &[&export[..], goal, &["--memory", &memory]].concat());
+            // One fewer transitions than states until all of these are expanded.
+            if report["transitions"].as_u64().unwrap() >= states {
+                assert!(code == Some(1) && !report["violation"].is_null(), "{memory}: {report}");
+                lost += u64::from(report["states"] == states);
+            }
+        }
+        assert!(lost > 0, "{goal:?}");
+    }
 }
 
 fn cycles_are_measured(place: Place) {
