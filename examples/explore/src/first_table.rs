@@ -70,8 +70,8 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What the options say, or what is best for the device, of a table of that kind.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device) -> Result<Size> {
+/// What the options say, or what is best for the device, of a table of that kind. `sharing`: so many tables share the memory.
+pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -81,11 +81,11 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            slots_on_gpu(bytes.saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
+            slots_on_gpu((bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
         }
         None => {
             let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
-            slots_on_cpu(bytes, options.nodes, kind, layout.words)
+            slots_on_cpu(bytes / sharing, options.nodes, kind, layout.words)
         }
     };
     let nodes = match options.nodes {

@@ -215,7 +215,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     let kind = first_table::kind(options, words, &device, of_states)?;
     let size = match &mut seats {
         Some(seats) => seats.size(options, &model.layout)?,
-        None => first_table::size(options, kind, &model.layout, &device)?,
+        None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
     let identity = checkpoint::identity(options, model, &checks);
     ensure!(identity.is_none() || !is_about_runs, "{}", checkpoint::NOT_OF_RUNS);

@@ -18,7 +18,7 @@ pub struct Parents {
     above: Vec<u8>,
     /// There was no memory for all.
     is_lost: bool,
-    /// They were asked for: a search that has no memory for them ends, instead of going on without.
+    /// They were asked for: a search whose `--memory` is not enough for them ends, instead of going on without.
     are_wanted: bool,
 }
 

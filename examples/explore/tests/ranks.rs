@@ -81,6 +81,15 @@ fn the_initial_state_finds_room() {
             assert_eq!((code, &found["end"], &found["complete"]), (Some(3), &"memory".into(), &false.into()), "{found}");
         }
     }
+    // The first tables share what memory there is.
+    for (table, ranks) in [("tree", "4"), ("tree-compact", "3"), ("bucket", "5")] {
+        let (code, found) = report(&model, &["--table", table, "--memory", "20M", "--local-ranks", ranks]);
+        assert_eq!((code, &found["states"]), (Some(0), &10.into()), "{found}");
+        assert!(found["bytes"].as_u64().unwrap() <= 20_000_000, "{found}");
+    }
+    let (code, found) = report(&model, &["--capacity", "0", "--local-ranks", "2"]);
+    let error = found["error"].as_str().unwrap();
+    assert!(code == Some(2) && error.contains("a table of 0 vectors"), "{error}");
 }
 
 /// What is told of ranks fits together.

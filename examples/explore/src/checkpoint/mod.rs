@@ -13,12 +13,13 @@ mod tests;
 
 use crate::checks::{Checks, Violation};
 use crate::engine::{Counts, Exploration, Found, grow_within};
+use crate::exit;
 use crate::ir::Model;
 use crate::options::{Options, TableKind};
 use crate::output::{self, Output};
-use crate::program;
+use crate::program::{self, Ended};
 use crate::successors::{Expansion, Interpreted, Successors};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use file::Reading;
 pub use identity::Identity;
@@ -322,7 +323,9 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
         *offered = rejected;
         let count = offered.len() / width;
         if !grow_within(table, [2], table.bytes(), limit)? {
-            bail!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
+            let why =
+                format!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
+            return Err(Ended { code: exit::INCOMPLETE, why }.into());
         }
     }
 }

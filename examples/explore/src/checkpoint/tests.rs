@@ -170,7 +170,7 @@ fn what_killed_processes_left_is_removed() {
     // A file that cannot be filled is not there, and the one before is as it was.
     file::write(&path, |to| file::put(to, &json!({}), &[&[1, 2]])).unwrap();
     let before = std::fs::read(&path).unwrap();
-    file::write(&path, |_| bail!("no")).unwrap_err();
+    file::write(&path, |_| anyhow::bail!("no")).unwrap_err();
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let left: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.part", std::process::id()))), "{left:?}");

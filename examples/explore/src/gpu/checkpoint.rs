@@ -38,7 +38,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         };
         let lists = match &progress.parents {
             Some(parents) => self.lists_by_rows(parents, &search)?,
-            None => [search.first..search.last, search.last..offers.new_references],
+            // Nothing is listed where there was no memory for an order from the start.
+            None => [search.first..search.last, search.last..offers.new_references.max(search.last)],
         };
         let [Some(level), Some(next)] =
             [self.words(progress, &lists[0], search.first)?, self.words(progress, &lists[1], search.first)?]

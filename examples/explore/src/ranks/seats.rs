@@ -148,10 +148,11 @@ impl Seats {
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.seats, |seat| {
-            let own = first_table::size(options, options.table.of(layout.words), layout, &seat.device);
-            let sharing = if options.capacity.is_some() { ranks } else { seat.sharing };
-            // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them.
-            let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.div_ceil(sharing), size.nodes]);
+            let own = first_table::size(options, options.table.of(layout.words), layout, &seat.device, seat.sharing);
+            let parts = if options.capacity.is_some() { ranks } else { 1 };
+            // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them. A rank that has
+            // failed tells 0.
+            let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.div_ceil(parts).saturating_add(1), size.nodes]);
             let bytes: Vec<u8> = of_rank.iter().flat_map(|number| number.to_le_bytes()).collect();
             let mut all = vec![0; bytes.len() * ranks as usize];
             seat.connection.transport().all_gather(&bytes, &mut all)?;
@@ -159,7 +160,7 @@ impl Seats {
             let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             let least = |at: usize| all.chunks_exact(16).map(|of| number(&of[at..at + 8])).min().unwrap_or(0);
             ensure!(least(0) > 0, OfAnother);
-            Ok(Size { slots: least(0), nodes: least(8) })
+            Ok(Size { slots: least(0) - 1, nodes: least(8) })
         });
         Ok(first_error(sizes)?[0])
     }
