@@ -21,14 +21,21 @@ pub(crate) const GROW_AT_MOST: u64 = 64;
 /// What a batch has met when it wanted more slots.
 #[derive(Default)]
 pub(super) struct Limits {
-    /// The first error of a growth or a relocation. Growth is not tried again then: vectors go into what slots there are.
+    /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
+    /// are.
     pub error: Option<Error>,
 }
 
 impl Limits {
-    /// The value, or none after an error, which is kept if it is the first.
+    /// The value, or none after an error, which is kept if it is the first; or if it names keys that have no slot any more, of
+    /// which nobody is told otherwise.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
-        result.map_err(|error| self.error.get_or_insert(error)).ok()
+        result
+            .map_err(|error| match error {
+                Error::KeysWithoutSlot { .. } => self.error = Some(error),
+                error => drop(self.error.get_or_insert(error)),
+            })
+            .ok()
     }
 }
 

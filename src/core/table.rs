@@ -269,7 +269,11 @@ impl RawTable {
         }
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
-        let error = ended_by.or(limits.error);
+        let error = match limits.error {
+            // Nobody is told of these otherwise.
+            Some(keys @ Error::KeysWithoutSlot { .. }) => Some(keys),
+            error => ended_by.or(error),
+        };
         Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error, given: count as u64 })
     }
 
@@ -300,6 +304,8 @@ impl RawTable {
                 Ok(of_part) => of_part,
                 // That keys are left without a slot, of which nobody is told otherwise, is the more important.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
+                    // A growth may have come before it.
+                    put.moved_to(self.sized().generation, first);
                     put.ended_by = Some(error);
                     break;
                 }

@@ -54,7 +54,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Compiles CUDA C++ of your own for this table's GPU and its [`spec`](Self::spec), and loads it. Where a growth has changed
     /// the spec, compile it again: a kernel for another one would take slots for what they are not. The source may include
     /// `warpset/table.cuh`, where `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk
-    /// for the next process: [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    /// for the next process, unless it includes a file of yours, which may change:
+    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

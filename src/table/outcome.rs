@@ -167,8 +167,8 @@ pub struct Batch {
     /// Where the new vectors are stored, in no order; empty unless asked for.
     pub new_references: Vec<Reference>,
     /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its
-    /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then; the others have
-    /// not been looked at, which [`complete`](Self::complete) makes an error of, too.
+    /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then. Of the others
+    /// nothing is known (after an error some may have been stored), which [`complete`](Self::complete) makes an error of, too.
     pub stopped: bool,
     /// What went wrong after something was put. One of these:
     ///

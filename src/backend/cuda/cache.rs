@@ -4,7 +4,7 @@
 //! architecture, the versions of NVRTC, of the driver and of this library). The key is in the file, and compared byte for byte
 //! when it is read, so that no two programs are ever taken for each other, whatever their digests. Only the library's own headers
 //! are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and nobody but the library's authors chooses
-//! them.
+//! them. A source that includes a file is compiled always: what that file holds is not in the key.
 //!
 //! ```text
 //! MAGIC | bytes of the key, u64 | bytes of the image, u64 | digest of the two numbers, the key and the image, u128 | key | image
@@ -270,6 +270,11 @@ pub(super) mod tests {
             let _ = fs::remove_dir_all(&folder);
             create_folder(&folder).unwrap();
             Self(folder)
+        }
+
+        /// A place for a file beside the cache's folder.
+        pub(in super::super) fn file(&self, name: &str) -> PathBuf {
+            self.0.join(name)
         }
 
         pub(in super::super) fn cache(&self, driver: i32) -> Cache {

@@ -176,10 +176,23 @@ pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
         }
         if real { program.cubin() } else { program.ptx() }
     };
-    match cache {
+    match cache.filter(|_| !includes_files(job.source)) {
         Some(cache) => cache.get_or_make(&job.key(&options, cache.driver)?, compile),
         None => compile(),
     }
+}
+
+/// Whether a source may include what is not one of our headers: a file, which NVRTC looks for beside the one that the source's
+/// name says, and whose text nobody here knows.
+fn includes_files(source: &str) -> bool {
+    let directives = source.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
+    let mut included = directives.filter_map(|directive| directive.trim_start().strip_prefix("include"));
+    let is_ours = |name: &str| HEADERS.iter().any(|(ours, _)| *ours == name);
+    included.any(|rest| {
+        let quoted = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
+        let bracketed = rest.trim_start().strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        !quoted.or(bracketed).is_some_and(|(name, _)| is_ours(name))
+    })
 }
 
 struct Program(nvrtcProgram);
@@ -286,6 +299,33 @@ mod tests {
             println!("skipped: {error}");
         }
         present.is_ok()
+    }
+
+    /// The file may change, and the source that includes it stay as it is.
+    #[test]
+    fn what_includes_a_file_is_not_kept() {
+        let ours = ["#include \"warpset/table.cuh\"", " #  include <warpset/table.cuh>", "int include;", "// no #include"];
+        assert!(ours.iter().all(|source| !includes_files(source)));
+        let others = ["#include \"mine.cuh\"", "int x;\n\t# include<mine.cuh>", "#include MINE", "#include \"warpset/table.cuh"];
+        assert!(others.iter().all(|source| includes_files(source)));
+        if !is_nvrtc_here() {
+            return;
+        }
+        let scratch = Scratch::new();
+        let cache = scratch.cache(13000);
+        let file = scratch.file("mine.cuh");
+        let source = format!(
+            "#include \"warpset/table.cuh\"\n#include \"{}\"\n\
+             extern \"C\" __global__ void give(unsigned* to) {{ *to = MINE; }}",
+            file.display()
+        );
+        let job = Job::table(Spec::bucket(1, 16).unwrap(), None, CAPABILITY);
+        let images = [1, 2].map(|number| {
+            std::fs::write(&file, format!("#define MINE {number}\n")).unwrap();
+            compile(&job.with_texts("mine.cu", &source), Some(&cache)).unwrap()
+        });
+        assert!(images[0] != images[1]);
+        assert_eq!(scratch.files().len(), 0);
     }
 
     #[test]

@@ -97,6 +97,10 @@ impl CudaStore {
                 return Ok(taken.saturating_sub(back + left_over));
             }
             without_slot = self.without_slot(keys, left_over)?;
+            // They are what is reported, so nothing is moved any more.
+            if round == RELOCATION_ROUNDS {
+                break;
+            }
             let count = without_slot.len() as u64;
             back += left_over - count;
             // SAFETY: waited for before either goes. The keys first: until their number is there, those

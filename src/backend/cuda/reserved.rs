@@ -1,6 +1,6 @@
 //! Memory of a GPU that grows where it is: a range of addresses is reserved once, and memory is mapped to it from its start on.
 
-use super::{Gpu, cuda, pass};
+use super::{Gpu, cuda, pass, undisturbed};
 use crate::{Error, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::result;
@@ -42,7 +42,7 @@ impl ReservedMemory {
         unsafe { sys::cuMemGetAllocationGranularity(&mut grain, &properties, recommended) }
             .result()
             .map_err(cuda("asking for the granularity of memory"))?;
-        let most = gpu.context.total_mem().map_err(cuda("asking for the memory"))?;
+        let most = undisturbed(&gpu.context, || gpu.context.total_mem()).map_err(cuda("asking for the memory"))?;
         let reserved = most.max(bytes as usize).next_multiple_of(grain);
         let mut address = 0;
         // SAFETY: an address to write to; the range is freed once, by `drop`.

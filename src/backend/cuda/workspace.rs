@@ -1,7 +1,7 @@
 //! Device memory that the search kernels of one table work in, those of one launch at a time.
 
 use super::memory::DeviceMemory;
-use super::{Gpu, cuda};
+use super::{Gpu, cuda, undisturbed};
 use crate::Result;
 use cudarc::driver::{CudaEvent, result, sys};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ pub(super) struct Workspace {
 impl Workspace {
     pub(super) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         let memory = DeviceMemory::new(gpu, bytes)?;
-        let event = gpu.context.new_event(None).map_err(cuda("making an event"))?;
+        let event = undisturbed(&gpu.context, || gpu.context.new_event(None)).map_err(cuda("making an event"))?;
         Ok(Self { memory, last_use: Mutex::new(event) })
     }
 

@@ -4,7 +4,7 @@ mod library;
 
 use super::rendezvous::Rendezvous;
 use super::transport::{Place, Region, Transport};
-use crate::backend::cuda::{DeviceMemory, Gpu, cuda};
+use crate::backend::cuda::{DeviceMemory, Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 use library::{BYTES, Comm, Config, IN_PROGRESS, Nccl as Library, SUCCESS, UniqueId};
@@ -75,7 +75,7 @@ impl Nccl {
             reason: format!("has given {} bytes, which are no id of NCCL", given.len()),
         })?;
         let stream = gpu.new_urgent_stream()?;
-        let event = || gpu.context().new_event(None).map_err(cuda("making an event"));
+        let (before, done) = (new_event(&stream)?, new_event(&stream)?);
         let mut made = Self {
             nccl,
             comm: std::ptr::null_mut(),
@@ -84,8 +84,8 @@ impl Nccl {
             timeout,
             gpu: gpu.clone(),
             stream,
-            before: event()?,
-            done: event()?,
+            before,
+            done,
             staging: None,
             to_host: Vec::new(),
             under_way: false,
