@@ -172,7 +172,7 @@ pub trait Explorer {
 
     /// The answer to a question about where states can lead.
     fn answer(&mut self, _: &Possible, _: &Interpreter, _: &Exploration, _: Limits) -> Answer {
-        Answer { verdict: Verdict::Unknown, found: None, why: Some(anyhow!(ONE_TABLE)), search: Duration::ZERO }
+        Answer { verdict: Verdict::Unknown, found: None, has_fault: false, why: Some(anyhow!(ONE_TABLE)), search: Duration::ZERO }
     }
 
     /// How many of a product's states that were found are accepting; `None` if that is not counted.

@@ -197,7 +197,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
-        return asked.emit(options, file);
+        return asked.emit(options, &text, file);
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
@@ -319,16 +319,16 @@ impl Task<'_> {
         let start = Instant::now();
         let engine = options.engine_on(device, self.seats.is_some())?;
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        // Before there is a table: what it takes counts, and is no longer free.
+        let limits = limits(options, device);
         if let Some(seats) = self.seats {
             let is_about_runs = question.is_some() || possible.is_some();
             ensure!(!is_about_runs, "{}", engine::ONE_TABLE);
             let tables = seats.build(&builder, size.slots)?;
             time.table += start.elapsed();
             let outputs = self.outputs;
-            return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, engine, time);
+            return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
-        // Before there is a table: what it takes counts, and is no longer free.
-        let limits = limits(options, device);
         let (table, resumed) = match self.opened {
             Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),

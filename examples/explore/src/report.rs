@@ -150,9 +150,9 @@ impl Report<'_> {
                 self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
             }
             (Some(_), _) => exit::FOUND,
-            (None, end) => match self.answer.map(|(_, outcome)| outcome.verdict) {
-                Some(Verdict::Violated) => exit::FOUND,
-                None | Some(Verdict::Holds) if end == End::Complete => 0,
+            (None, end) => match self.answer.map(|(_, outcome)| (outcome.verdict, outcome.has_fault)) {
+                Some((Verdict::Violated, _) | (_, true)) => exit::FOUND,
+                None | Some((Verdict::Holds, _)) if end == End::Complete => 0,
                 _ => exit::INCOMPLETE,
             },
         }

@@ -460,6 +460,21 @@ fn automata_are_written_and_read() {
     assert!(output.status.success() && text.contains("AP: 1 \"x == 2 and y == 0\"\n"), "{text}");
     assert_eq!(json(&path, &[]).1["verdict"], "violated");
     assert_eq!(json(&path, &["--buchi", hoa.to_str().unwrap()]).1["verdict"], "violated");
+    // In a file the name of its own variable would be another's, or nobody's.
+    for other in ["byte v = 9;", "const byte v = 9;", ""] {
+        for own in ["byte v = 2;", "const byte v = 2;", "byte v[3] = {0, 2, 4};"] {
+            let guard = if own.contains('[') { "x == v[1]" } else { "x == v" };
+            let (_folder, path) = written(&format!(
+                "{other} byte x; process P {{ state a; init a; trans a -> a {{ guard x < 3; effect x = x + 1; }}; }}
+                 process Runs {{ {own} state q, r; init q; accept r; trans q -> q {{}}, q -> r {{ guard {guard}; }}, r -> r {{}}; }}
+                 system async property Runs;"
+            ));
+            let output = explore(&path, ["--emit-buchi", hoa.to_str().unwrap()]);
+            let error = String::from_utf8(output.stderr).unwrap();
+            let why = format!("the guard `{guard}` means something of process Runs itself");
+            assert!(output.status.code() == Some(2) && error.contains(&why), "{other} {own}: {error}");
+        }
+    }
 }
 
 fn a_property_of_the_model_can_be_left_out() {

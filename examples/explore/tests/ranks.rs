@@ -87,6 +87,11 @@ fn the_initial_state_finds_room() {
         assert_eq!((code, &found["states"]), (Some(0), &10.into()), "{found}");
         assert!(found["bytes"].as_u64().unwrap() <= 20_000_000, "{found}");
     }
+    // And have the slots that one would have.
+    let (_, one) = report(&model, &[]);
+    let (_, found) = report(&model, &["--local-ranks", "16"]);
+    let slots = |report: &Value| report["slots"].as_u64().unwrap();
+    assert!(slots(&found) < 2 * slots(&one), "{} and {}", slots(&found), slots(&one));
     let (code, found) = report(&model, &["--capacity", "0", "--local-ranks", "2"]);
     let error = found["error"].as_str().unwrap();
     assert!(code == Some(2) && error.contains("a table of 0 vectors"), "{error}");

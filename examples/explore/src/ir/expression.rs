@@ -171,6 +171,20 @@ impl Expression {
         }
     }
 
+    /// Whether it is the same, wherever it is written.
+    pub fn means(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Element { array, index, .. }, Self::Element { array: of, index: at, .. }) => array == of && index.means(at),
+            (Self::Unary { operator, operand }, Self::Unary { operator: other, operand: of }) => {
+                operator == other && operand.means(of)
+            }
+            (Self::Binary { operator, operands, .. }, Self::Binary { operator: other, operands: of, .. }) => {
+                operator == other && operands.iter().zip(&**of).all(|(operand, of)| operand.means(of))
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// Constants are folded.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {

@@ -193,6 +193,22 @@ fn of_process(model: &Model, property: &Property) -> Named {
     named
 }
 
+/// An error unless the guards of the model's own automaton, by themselves, mean what they mean there.
+fn ensure_is_said(model: &Text) -> Result<()> {
+    let of = model.model();
+    let property = of.property.as_ref().context("the model has a property")?;
+    for (guard, span) in property.moves.iter().filter_map(|of| Some((of.guard.as_ref()?, of.span))) {
+        let text = in_one_line(of.source.piece(span));
+        let alone = model.condition(&Source { name: String::new(), text: text.clone() });
+        ensure!(
+            matches!(alone, Ok((alone, _)) if alone.means(guard)),
+            "--emit-buchi: the guard `{text}` means something of process {} itself, which a file cannot say",
+            of.processes[property.process].name
+        );
+    }
+    Ok(())
+}
+
 /// The text without its comments and breaks.
 fn in_one_line(mut text: &str) -> String {
     let mut kept = String::new();
@@ -207,7 +223,10 @@ fn in_one_line(mut text: &str) -> String {
 
 impl Asked {
     /// Writes the automaton.
-    pub fn emit(&self, options: &Options, file: Output) -> Result<u8> {
+    pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
+        if options.ltl.is_none() && options.buchi.is_none() {
+            ensure_is_said(model)?;
+        }
         let count = self.automaton.propositions.len();
         ensure!(
             count <= MOST_PROPOSITIONS,

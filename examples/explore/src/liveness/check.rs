@@ -132,8 +132,9 @@ impl Question {
             // They are counted before the table is used for the path.
             conclusion.accepting = match (&exploration.found, exploration.end) {
                 (None, End::Complete) => Some(0),
-                (None, End::Stopped(_)) => None,
-                _ => explorer.count_accepting(&self.automaton)?,
+                (None, End::Stopped(Stop::Interrupted)) => None,
+                // There may be no memory for it.
+                _ => explorer.count_accepting(&self.automaton).unwrap_or(None),
             };
             conclusion.verdict = match (conclusion.accepting, exploration.end) {
                 _ if exploration.found.is_some() => Verdict::Violated,

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The nearest state from where it is not possible, or in which the condition has a fault, and the way there.
     pub found: Option<Lost>,
+    /// The condition has a fault in some state.
+    pub has_fault: bool,
     /// Why there is no verdict, or no way.
     pub why: Option<anyhow::Error>,
     pub search: Duration,
@@ -71,7 +73,7 @@ impl Possible {
         limits: Limits,
     ) -> Outcome {
         let start = Instant::now();
-        let mut outcome = Outcome { verdict: Verdict::Unknown, found: None, why: None, search: Duration::ZERO };
+        let mut outcome = Outcome { verdict: Verdict::Unknown, found: None, has_fault: false, why: None, search: Duration::ZERO };
         if exploration.end == End::Complete {
             outcome.why = self.search(table, source, interpreter, limits, &mut outcome).err();
         }
@@ -93,6 +95,7 @@ impl Possible {
         let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let initial = interpreter.model().initial_state();
         if !graph.faulty.is_empty() {
+            outcome.has_fault = true;
             graph.faulty.iter().for_each(|state| marks.set_on_cycle(graph.members[*state]));
             drop(graph);
             let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;

@@ -16,12 +16,12 @@
 //! never too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no
 //! count was at its most.
 //!
-//! Successors that the table does not hold are no part of the graph, nor are the steps of a state with a fault, which waits in
-//! the last level of what was found. So the same search can be made while the exploration is under way, of the part that was
-//! found until then: a cycle there is a cycle. It is made whenever the states have become four times as many (`Watch`), which
-//! costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), on the way of one pass
-//! (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move when the
-//! table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
+//! Successors that the table does not hold are no part of the graph, nor, to threads, are the steps of a state with a fault,
+//! which waits in the last level of what was found. So the same search can be made while the exploration is under way, of the
+//! part that was found until then: a cycle there is a cycle. It is made whenever the states have become four times as many
+//! (`Watch`), which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), on the way
+//! of one pass (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move
+//! when the table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
 
 use crate::engine::{End, Limits};
 use crate::ir::{Field, Model};

@@ -437,7 +437,7 @@ fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
     let fair = Question::of(&dve.model, "test".into(), true);
     let checks = Checks::default();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
-    let table = VectorTable::<Bucket>::builder(dve.model.layout.words).build(&Device::cpu_with_threads(2)).unwrap();
+    let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
     let mut threads = Threads::new(&table, &source, dve.model.initial_state());
     let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
     let condition = dve.condition(&Source { name: String::new(), text: "P.s".into() }).unwrap().0;

@@ -31,7 +31,7 @@ use crate::report::{Measurements, Time};
 use crate::successors::{Interpreted, Successors};
 use crate::switching::Switching;
 use crate::warnings::Warnings;
-use crate::{Ending, Outputs, limits};
+use crate::{Ending, Outputs};
 use anyhow::Result;
 use search::Member;
 use std::time::Instant;
@@ -46,10 +46,10 @@ pub fn explore<S: Storage>(
     warnings: &Warnings,
     outputs: Outputs,
     device: &Device,
-    engine: EngineKind,
+    (engine, limits): (EngineKind, Limits),
     mut time: Time,
 ) -> Result<u8> {
-    let task = Task { options, interpreted, warnings, outputs, device };
+    let task = Task { options, limits, interpreted, warnings, outputs, device };
     let start = Instant::now();
     match engine {
         #[cfg(feature = "cuda")]
@@ -101,6 +101,8 @@ fn with_workers<S: Storage, W: Worker<S>>(
 
 struct Task<'a> {
     options: &'a Options,
+    /// As of one device.
+    limits: Limits,
     interpreted: &'a Interpreted<'a>,
     warnings: &'a Warnings,
     outputs: Outputs,
@@ -109,8 +111,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn with<S: Storage, W: Worker<S>>(self, mut ranks: Ranks<S, W>, engine: &dyn Fn() -> String, mut time: Time) -> Result<u8> {
-        let Self { options, interpreted, warnings, outputs, device } = self;
-        let limits = limits(options, device);
+        let Self { options, limits, interpreted, warnings, outputs, device } = self;
         // What there is of memory is said of a device.
         let (own, others) = ranks.devices()?;
         let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };

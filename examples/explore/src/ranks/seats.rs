@@ -148,11 +148,16 @@ impl Seats {
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.seats, |seat| {
-            let own = first_table::size(options, options.table.of(layout.words), layout, &seat.device, seat.sharing);
-            let parts = if options.capacity.is_some() { ranks } else { 1 };
+            let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &seat.device, sharing);
+            // All ranks have the slots that one would have, if they have memory for them.
+            let parts = if options.capacity.is_some() { ranks } else { seat.sharing };
+            let own = size(1).and_then(|all| {
+                let fitting = size(seat.sharing)?;
+                Ok(Size { slots: all.slots.div_ceil(parts).min(fitting.slots), ..fitting })
+            });
             // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them. A rank that has
             // failed tells 0.
-            let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.div_ceil(parts).saturating_add(1), size.nodes]);
+            let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.saturating_add(1), size.nodes]);
             let bytes: Vec<u8> = of_rank.iter().flat_map(|number| number.to_le_bytes()).collect();
             let mut all = vec![0; bytes.len() * ranks as usize];
             seat.connection.transport().all_gather(&bytes, &mut all)?;
