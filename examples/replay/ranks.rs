@@ -5,7 +5,7 @@ use super::options::Options;
 use super::report::{Measured, Pass, Ranks, Report};
 use super::table::{self, Kind};
 use super::vectors::Vectors;
-use super::verify::{reference_set, verify_later};
+use super::verify::{difference, reference_set, verify_later};
 use super::{WARM_UP, ensure_room, failure, tell};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
@@ -45,7 +45,7 @@ pub fn replay<S: Kind>(devices: &[Device], count: usize, options: &Options, vect
     let passes: Vec<Pass> =
         (0..).zip(&ranks[0].passes).map(|(at, pass)| Pass { seconds: slowest(at), tally: pass.tally }).collect();
     let (stats, numbers) = numbers(&ranks)?;
-    let verification = options.verify.then(|| check(vectors, &ranks, &passes));
+    let verification = options.verify.then(|| difference(|| check(vectors, &ranks, &passes))).transpose()?;
     let verified = verification.as_ref().map(Result::is_ok);
     let failure = failure(verification, ranks[0].full.clone());
     let local = ranks[0].table.local();
@@ -83,13 +83,14 @@ fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Option
     };
     let (first, batch) = pass(&mut table, options.verify)?;
     let full = batch.complete(&table.stats()?).err();
-    let [slots] = table.sum([table.local().slots()])?;
+    // Of slots, and of nodes.
+    let [bytes] = table.sum([table.local().bytes()])?;
     let mut passes = vec![first];
     for _ in 1..options.repeat {
         passes.push(pass(&mut table, false)?.0);
     }
     let mut references = batch.references;
-    if options.verify && [slots] != table.sum([table.local().slots()])? {
+    if options.verify && [bytes] != table.sum([table.local().bytes()])? {
         // A later pass has made the tables grow: rows of which nobody knows that they are stored want room, too.
         references = table.locate_many(words)?;
     }
@@ -125,31 +126,27 @@ fn numbers<S: Storage>(ranks: &[OfRank<S>]) -> Result<(Stats, Ranks)> {
 /// All outcomes and references are those of a set, each reference reads back its vector, and the tables hold what the ranks were
 /// told, and nothing else.
 fn check<S: Storage>(vectors: &Vectors, ranks: &[OfRank<S>], passes: &[Pass]) -> Result<()> {
-    let differs = || {
-        let outcomes: Vec<Outcome> = ranks.iter().flat_map(|rank| &rank.outcomes).copied().collect();
-        let references: Vec<Option<Reference>> = ranks.iter().flat_map(|rank| &rank.references).copied().collect();
-        let set = reference_set(vectors, &outcomes, &references, passes[0].tally.new)?;
-        let stored = set.values().filter(|offered| offered.new).count() as u64;
-        ensure!(passes[0].tally.new == stored, "the tally has {} new vectors, {stored} are", passes[0].tally.new);
-        let mut read_back = ranks.iter().flat_map(|rank| rank.read_back.chunks_exact(vectors.width));
-        for (at, reference) in references.iter().enumerate().filter(|(_, reference)| reference.is_some()) {
-            let (expected, found) = (vectors.get(at), read_back.next());
-            ensure!(found == Some(expected), "vector {at} is {expected:?}, but its {reference:?} gives {found:?}");
+    let outcomes: Vec<Outcome> = ranks.iter().flat_map(|rank| &rank.outcomes).copied().collect();
+    let references: Vec<Option<Reference>> = ranks.iter().flat_map(|rank| &rank.references).copied().collect();
+    let set = reference_set(vectors, &outcomes, &references, passes[0].tally.new)?;
+    let stored = set.values().filter(|offered| offered.new).count() as u64;
+    ensure!(passes[0].tally.new == stored, "the tally has {} new vectors, {stored} are", passes[0].tally.new);
+    let mut read_back = ranks.iter().flat_map(|rank| rank.read_back.chunks_exact(vectors.width));
+    for (at, reference) in references.iter().enumerate().filter(|(_, reference)| reference.is_some()) {
+        let (expected, found) = (vectors.get(at), read_back.next());
+        ensure!(found == Some(expected), "vector {at} is {expected:?}, but its {reference:?} gives {found:?}");
+    }
+    let mut held = 0;
+    for (rank, of_rank) in (0..).zip(ranks) {
+        for row in of_rank.table.local() {
+            let (reference, vector) = row?;
+            let place = Reference { rank, reference };
+            let offered = set.get(&vector[..]).with_context(|| format!("{place:?} holds {vector:?}, which was not offered"))?;
+            let expected = offered.reference;
+            ensure!(expected == Some(place), "{place:?} holds {vector:?}, which should be at {expected:?}");
+            held += 1;
         }
-        let mut held = 0;
-        for (rank, of_rank) in (0..).zip(ranks) {
-            for row in of_rank.table.local() {
-                let (reference, vector) = row?;
-                let place = Reference { rank, reference };
-                let offered =
-                    set.get(&vector[..]).with_context(|| format!("{place:?} holds {vector:?}, which was not offered"))?;
-                let expected = offered.reference;
-                ensure!(expected == Some(place), "{place:?} holds {vector:?}, which should be at {expected:?}");
-                held += 1;
-            }
-        }
-        ensure!(held == stored, "the tables hold {held} of {stored} vectors");
-        verify_later(&passes[0], &passes[1..])
-    };
-    differs().context("the tables differ from the reference set")
+    }
+    ensure!(held == stored, "the tables hold {held} of {stored} vectors");
+    verify_later(passes, held)
 }

@@ -1,6 +1,8 @@
 //! Compares what a table did and holds with a set of the standard library.
 
+use super::exit;
 use super::memory::amount;
+use super::program::Ended;
 use super::progress::Progress;
 use super::report::Pass;
 use super::vectors::Vectors;
@@ -8,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Debug;
-use warpset::{Batch, Outcome, Reference, Storage, VectorTable};
+use warpset::{Batch, Error, Outcome, Reference, Storage, VectorTable};
 
 /// References read back at a time.
 const PIECE: usize = 1 << 16;
@@ -21,9 +23,23 @@ pub struct Offered<R = Reference> {
     pub new: bool,
 }
 
-/// Memory for the set of so many distinct vectors: its entries, and as many that are free.
+/// Memory for the set of so many distinct vectors, as the standard library makes it: 7 of 8 places are taken, of a power of two,
+/// with a byte for each.
 pub fn bytes_for(distinct: u64) -> u64 {
-    2 * distinct * (size_of::<(&[u32], Offered)>() as u64 + 1)
+    let places = distinct.saturating_mul(8).div_ceil(7).checked_next_power_of_two().unwrap_or(u64::MAX);
+    places.saturating_mul(size_of::<(&[u32], Offered)>() as u64 + 1)
+}
+
+/// What a verification has found; an error where the machine kept it from its end, which says nothing about the table.
+pub fn difference(verify: impl FnOnce() -> Result<()>) -> Result<Result<()>> {
+    let Err(error) = verify() else { return Ok(Ok(())) };
+    let is_of_machine =
+        matches!(error.downcast_ref(), Some(Error::OutOfMemory { .. } | Error::Cuda { .. })) || error.is::<Ended>();
+    if is_of_machine {
+        Err(error.context("verifying"))
+    } else {
+        Ok(Err(error.context("the table differs from the reference set")))
+    }
 }
 
 /// Checks the batch that was put into the empty `table`, and what the table holds since. The error is the first difference.
@@ -81,7 +97,10 @@ pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
 fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
     let all = set.len() as u64 + more;
     let reserved = usize::try_from(more).ok().and_then(|more| set.try_reserve(more).ok());
-    reserved.with_context(|| format!("a reference set of {all} vectors needs {}, which were not granted", amount(bytes_for(all))))
+    reserved.ok_or_else(|| {
+        let why = format!("a reference set of {all} vectors needs {}, which were not granted", amount(bytes_for(all)));
+        Ended { code: exit::ERROR, why }.into()
+    })
 }
 
 /// The table holds the set, each vector where its calls said, and nothing else.
@@ -117,14 +136,16 @@ fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &Vector
     Ok(())
 }
 
-/// Checks that passes after the first, over the same vectors, changed nothing.
-pub fn verify_later(first: &Pass, later: &[Pass]) -> Result<()> {
-    let mut expected = first.tally;
-    (expected.new, expected.seen) = (0, first.tally.new + first.tally.seen);
-    match later.iter().position(|pass| pass.tally != expected) {
-        Some(at) => bail!("pass {} has {:?} instead of {expected:?}", at + 2, later[at].tally),
-        None => Ok(()),
+/// Checks that passes after the first, over the same vectors, changed nothing. `stored`: vectors that are there after them.
+pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
+    let first = passes[0].tally;
+    let mut expected = first;
+    (expected.new, expected.seen) = (0, first.new + first.seen);
+    if let Some(at) = passes[1..].iter().position(|pass| pass.tally != expected) {
+        bail!("pass {} has {:?} instead of {expected:?}", at + 2, passes[at + 1].tally);
     }
+    ensure!(stored == first.new, "after all passes there are {stored} vectors, {} were put", first.new);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -212,8 +233,8 @@ mod tests {
             (tally.new, tally.seen, tally.full) = (new, seen, 1);
             Pass { seconds: 1.0, tally }
         };
-        verify_later(&pass(3, 2), &[pass(0, 5), pass(0, 5)]).unwrap();
-        let error = verify_later(&pass(3, 2), &[pass(0, 5), pass(1, 4)]).unwrap_err().to_string();
+        verify_later(&[pass(3, 2), pass(0, 5), pass(0, 5)], 3).unwrap();
+        let error = verify_later(&[pass(3, 2), pass(0, 5), pass(1, 4)], 3).unwrap_err().to_string();
         assert!(error.starts_with("pass 3 has"), "{error}");
     }
 }

@@ -563,6 +563,16 @@ fn later_passes_only_see() {
         assert_eq!(outcomes[0], (&report["new"], &report["seen"], &report["full"]));
         assert_eq!((outcomes.len(), outcomes[1], outcomes[2]), (3, (&0.into(), &5000.into(), &0.into()), outcomes[1]));
     }
+    // One may make the table grow, which does not know before that nothing in it is new: it says nothing about the first.
+    let of_slots = ["--count", "13000", "--duplication", "1.05", "--capacity", "100"];
+    let of_nodes = ["--count", "2000", "--duplication", "1", "--width", "4", "--capacity", "100000", "--nodes", "1000"];
+    let tree = ["--table", "tree"];
+    for ranks in [&[][..], &["--local-ranks", "2"]] {
+        for table in [of_slots.to_vec(), [&of_slots[..], &tree].concat(), [&of_nodes[..], &tree].concat()] {
+            let report = json([&table[..], ranks, &["--grow", "--verify", "--repeat", "3", "--floor", "no"]].concat());
+            assert_eq!(report["verified"], true, "{report}");
+        }
+    }
 }
 
 #[test]
