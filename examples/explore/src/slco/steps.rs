@@ -85,8 +85,9 @@ impl<'a> Steps<'a> {
         if is_special {
             self.special.insert(id, new);
         }
-        // Values for a special one are converted before they are sent.
-        let fields = types.iter().map(|ty| (!is_special).then_some(*ty)).collect();
+        // A number that becomes a truth value is one before it is sent.
+        let Action::Receive { targets, .. } = &self.statements[id].action else { return };
+        let fields = targets.iter().zip(types).map(|(target, ty)| (!self.becomes_truth(target, *ty)).then_some(*ty)).collect();
         self.rendezvous.push(ir::Channel {
             name: format!("{name}.{signal}"),
             fields,
@@ -98,9 +99,11 @@ impl<'a> Steps<'a> {
     /// A number that is stored as a truth value is compared with 0, and a guard sees what is received.
     fn is_special(&self, receiver: usize, types: &[Type]) -> bool {
         let Action::Receive { targets, guard, .. } = &self.statements[receiver].action else { return false };
-        let converts =
-            |(place, ty): (&ir::Place, &Type)| self.variables[place.variable].ty == Type::BOOLEAN && *ty != Type::BOOLEAN;
-        guard.is_some() || targets.iter().zip(types).any(converts)
+        guard.is_some() || targets.iter().zip(types).any(|(target, ty)| self.becomes_truth(target, *ty))
+    }
+
+    fn becomes_truth(&self, target: &ir::Place, ty: Type) -> bool {
+        self.variables[target.variable].ty == Type::BOOLEAN && ty != Type::BOOLEAN
     }
 
     fn add(&mut self, id: usize) -> Result<(), Diagnostic> {
@@ -187,12 +190,12 @@ impl<'a> Steps<'a> {
                 continue;
             }
             let Action::Receive { targets, .. } = &self.statements[receiver].action else { continue };
-            let kept = values
-                .iter()
-                .zip(types)
-                .zip(targets)
-                .map(|((value, ty), target)| kept(value.clone(), *ty, self.variables[target.variable].ty, at));
-            let values = kept.collect();
+            // What else does not fit is wrapped, and counted, where it is sent and stored.
+            let sent = values.iter().zip(types).zip(targets).map(|((value, ty), target)| match self.becomes_truth(target, *ty) {
+                true => kept(value.clone(), *ty, Type::BOOLEAN, at),
+                false => converted(value.clone(), *ty, at),
+            });
+            let values = sent.collect();
             let conditions = before.iter().cloned().chain([self.meeting(id, receiver, receiver)?]).collect();
             self.push(id, conditions, ir::Action::Send { channel, values }, Vec::new())?;
         }

@@ -179,6 +179,19 @@ fn guards_see_what_is_received() {
         let slco = read(&text).unwrap();
         assert!(explored(&slco).0.iter().any(|state| value(&slco, "q.R.B and q.w", state) == 1), "{channel}");
     }
+    // And what does not fit is counted, where it is sent or stored, also if a guard sees it.
+    for channel in ["Byte", "Integer"] {
+        for guard in ["", " | v > 5"] {
+            let channel = format!("({channel}) sync between p.X and q.Y");
+            let text = pair(&channel, "A -> B { send m(300) to X }", &format!("A -> B {{ receive m(v{guard}) from Y }}"));
+            let slco = read(&text).unwrap();
+            let states = explored(&slco).0;
+            assert!(states.iter().any(|state| value(&slco, "q.R.B and q.v = 44", state) == 1), "{channel}{guard}");
+            let steps =
+                |state: &Vec<u32>| Interpreter::new(&slco.model).steps(state, &mut Scratch::default(), |_, _| {}).unwrap();
+            assert_eq!(states.iter().map(steps).sum::<u64>(), 1, "{channel}{guard}");
+        }
+    }
 }
 
 #[test]
