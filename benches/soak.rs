@@ -146,13 +146,22 @@ fn soak() -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let (start, mut sum) = (Instant::now(), Done::default());
-    for campaign in campaigns().iter().filter(|campaign| campaign.name.contains(&only)) {
+    let all = campaigns();
+    let wanted: Vec<_> = all.iter().filter(|campaign| campaign.name.contains(&only)).collect();
+    if wanted.is_empty() {
+        let names: Vec<_> = all.iter().map(|campaign| campaign.name).collect();
+        return Err(format!("WARPSET_SOAK_ONLY={only} is part of no name of {}", names.join(", ")).into());
+    }
+    for campaign in wanted {
         let start = Instant::now();
         let done = (campaign.run)(campaign, &setting).map_err(|error| format!("{}, seed {seed}: {error}", campaign.name))?;
         print_row(campaign.name, done, start);
         sum += done;
     }
     print_row("all", sum, start);
+    if sum.offers == 0 {
+        return Err(format!("nothing was offered: WARPSET_SOAK={total} is too few").into());
+    }
     println!("\n{} find-or-puts, seed {seed}, {:.1} s: every count exact", sum.offers, start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -408,10 +408,9 @@ impl<S: Storage> Session<S> {
                 self.done.relocated += 1;
                 let again = self.offer_once(&offers, end, How { judged: false, ..how })?;
                 offered += again.offered();
-                tally = of(tally.new + again.new, again.seen, again.full);
+                // It sees those again that were New in an earlier one.
+                tally = of(tally.new + again.new, again.seen.wrapping_sub(tally.new), again.full);
             }
-            // The last offer saw those again that were New in an earlier one.
-            tally.seen = times * u64::from(offers.count) - tally.new;
         }
         let expected = of(new, times * u64::from(offers.count) - new, 0);
         self.expect(&format!("{offers:?}, {how:?}"), tally, expected)?;
