@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("MISMATCH: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }

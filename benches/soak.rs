@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     match soak() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("MISMATCH: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }

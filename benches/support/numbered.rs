@@ -373,8 +373,11 @@ impl<S: Storage> Session<S> {
     fn fails<T>(&self, what: &str) -> Result<T> {
         let (table, slots) = (self.table.spec(), self.table.slots());
         let nodes = self.table.stats().map_or(String::new(), |stats| format!(", {} of {} nodes", stats.nodes, stats.node_slots));
-        Err(format!("{what}\n  {table}, {slots} slots{nodes}, which should hold {:?}\n  after {:?}", self.stored, self.done)
-            .into())
+        Err(format!(
+            "MISMATCH: {what}\n  {table}, {slots} slots{nodes}, which should hold {:?}\n  after {:?}",
+            self.stored, self.done
+        )
+        .into())
     }
 
     fn expect<T: PartialEq + std::fmt::Debug>(&self, what: &str, found: T, expected: T) -> Result<()> {

@@ -156,7 +156,8 @@ impl Possible {
             members.push(reference);
         }
         let (width, condition) = (source.width(), &self.checks.conditions[0].must_hold);
-        type Part = (Vec<u32>, Vec<u32>, Vec<Result<bool, ()>>);
+        // Whether the condition holds; none where it has a fault.
+        type Part = (Vec<u32>, Vec<u32>, Vec<Option<bool>>);
         let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (limits.stop)() {
                 return Err(stop.error("while the states were decomposed").into());
@@ -170,7 +171,7 @@ impl Possible {
             let number = |place: Option<Reference>| place.map(|place| numbers[place.slot() as usize]);
             let targets: Option<Vec<u32>> = places.into_iter().map(number).collect();
             let targets = targets.ok_or_else(|| anyhow!("a successor is not stored: please report this as a bug"))?;
-            let value = |state| interpreter.value(condition, state).map(|value| value != 0).map_err(drop);
+            let value = |state| interpreter.value(condition, state).ok().map(|value| value != 0);
             Ok((degrees, targets, states.chunks_exact(width).map(value).collect()))
         };
         let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
@@ -186,7 +187,7 @@ impl Possible {
             }
             graph.targets.extend(targets);
             for holds in holds {
-                if holds.is_err() {
+                if holds.is_none() {
                     graph.faulty.push(graph.holds.len());
                 }
                 graph.holds.push(holds.unwrap_or(false));

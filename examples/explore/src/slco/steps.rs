@@ -76,6 +76,7 @@ impl<'a> Steps<'a> {
 
     /// A rendezvous for a receiver.
     fn meet(&mut self, id: usize, channel: usize, end: usize, signal: &'a str) {
+        let Action::Receive { targets, .. } = &self.statements[id].action else { return };
         let Channel { name, types, .. } = &self.channels[channel];
         let new = self.rendezvous.len();
         let is_special = self.is_special(id, types);
@@ -86,7 +87,6 @@ impl<'a> Steps<'a> {
             self.special.insert(id, new);
         }
         // A number that becomes a truth value is one before it is sent.
-        let Action::Receive { targets, .. } = &self.statements[id].action else { return };
         let fields = targets.iter().zip(types).map(|(target, ty)| (!self.becomes_truth(target, *ty)).then_some(*ty)).collect();
         self.rendezvous.push(ir::Channel {
             name: format!("{name}.{signal}"),
