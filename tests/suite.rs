@@ -21,6 +21,7 @@ mod suite {
     pub mod growth;
     pub mod helpers;
     pub mod histories;
+    pub mod hostile_files;
     pub mod incremental;
     pub mod indexed;
     pub mod lookalikes;
@@ -71,6 +72,8 @@ const MODULES: &[&[Test]] = &[
     suite::growth::TESTS,
     suite::growth::once::TESTS,
     suite::histories::TESTS,
+    suite::hostile_files::TESTS,
+    suite::hostile_files::of_one_kind::TESTS,
     suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,

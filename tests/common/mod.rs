@@ -7,6 +7,7 @@ pub mod kinds;
 pub mod machines;
 pub mod set;
 pub mod spread;
+pub mod table_file;
 pub mod vectors;
 
 use kinds::Kind;

@@ -215,7 +215,7 @@ fn references_of_others<S: Kind>(device: &Device) {
 }
 
 /// What a rank has saved.
-fn save<S: Kind>(set: &Spread<S>) -> Vec<Vec<u8>> {
+pub fn save<S: Kind>(set: &Spread<S>) -> Vec<Vec<u8>> {
     set.all(|_, table| {
         let mut bytes = Vec::new();
         table.save(&mut bytes).unwrap();
@@ -223,7 +223,7 @@ fn save<S: Kind>(set: &Spread<S>) -> Vec<Vec<u8>> {
     })
 }
 
-fn load<S: Kind>(device: &Device, width: usize, parts: &[&[u8]]) -> Vec<Result<Rank<S>>> {
+pub fn load<S: Kind>(device: &Device, width: usize, parts: &[&[u8]]) -> Vec<Result<Rank<S>>> {
     on_all(Local::ranks(parts.len()).into_iter().zip(parts), |_, (transport, part)| {
         small(roomy::<S>(width, 1)).load(device, transport, *part)
     })

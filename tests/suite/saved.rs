@@ -2,6 +2,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
+use crate::common::table_file::{parts, sign};
 use crate::common::vectors::{Random, distinct, some_widths};
 use crate::common::{scaled, tests_of_all_kinds};
 use std::collections::BTreeMap;
@@ -22,7 +23,6 @@ tests_of_all_kinds!(
     files_are_complete_or_not_there,
     files_of_every_other_length,
     files_with_every_byte_changed,
-    files_that_are_signed_but_wrong,
     files_of_random_bytes,
     what_files_are_not,
     readers_and_writers_of_every_kind,
@@ -346,90 +346,6 @@ fn files_with_every_byte_changed<S: Kind>(device: &Device) {
             bytes[at] ^= change;
         }
     }
-}
-
-/// Where the parts of a file of less than a mebibyte begin and end, checksums left out; the header is the first.
-fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
-    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-    let fields = 16;
-    let (mut parts, mut at) = (Vec::new(), header);
-    parts.push(0..header - 4);
-    // Where bytes of slots, nodes and rows are, in the fields; how many rows are spare is the seventh number of 8 bytes.
-    for (number_of, bytes) in
-        [number(fields + 184), number(fields + 192), number(fields + 200), 8 * number(fields + 128)].into_iter().enumerate()
-    {
-        parts.push(at..at + bytes);
-        at += if bytes > 0 { bytes + 4 } else { 0 };
-        assert!(bytes < 1 << 20, "part {number_of}");
-    }
-    assert_eq!(at, bytes.len());
-    parts
-}
-
-/// Makes all checksums right again.
-fn sign(bytes: &mut [u8], parts: &[std::ops::Range<usize>]) {
-    let header = crc32fast::hash(&bytes[parts[0].clone()]).to_le_bytes();
-    bytes[parts[0].end..][..4].copy_from_slice(&header);
-    for (number, part) in parts[1..].iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-        let signed = [&header[..], &(number as u32).to_le_bytes(), &0u64.to_le_bytes(), &bytes[part.clone()]].concat();
-        let sum = crc32fast::hash(&signed).to_le_bytes();
-        bytes[part.end..][..4].copy_from_slice(&sum);
-    }
-}
-
-/// No checksum tells that they are wrong: they are errors, or tables in which nobody gets hurt.
-fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
-    let bytes = saved(&small::<S>(device).0);
-    let parts = parts(&bytes);
-    let mut same = bytes.clone();
-    sign(&mut same, &parts);
-    assert!(same == bytes, "the test knows the format");
-    let mut random = Random::new(1);
-    let (mut refused, mut made) = (0, 0);
-    let mut trial = |mut bytes: Vec<u8>| {
-        sign(&mut bytes, &parts);
-        let Ok(table) = VectorTable::<S>::load(device, &bytes[..]) else {
-            refused += 1;
-            return;
-        };
-        made += 1;
-        let width = table.width();
-        let _ = (table.len(), table.nodes(), table.stats(), table.iter().filter(|row| row.is_ok()).count());
-        let _ = table.contains_many(&distinct(width, 0, 20));
-        let references: Vec<Reference> = (0..40).filter_map(|slot| table.reference(slot)).collect();
-        references.iter().for_each(|reference| drop(table.get_many(&[*reference])));
-        let _ = table.find_or_put_many(&distinct(width, 5, 30)).map(|batch| batch.tally);
-        let _ = table.save(io::sink());
-        if table.slots() < 1 << 16 {
-            let _ = table.grow(3 * table.slots());
-            let _ = table.clear();
-        }
-    };
-    // Numbers in the header: near what they were, and far from it.
-    for at in (16..16 + 240).step_by(scaled(4, 12)) {
-        for value in [0, 1, 2, 3, 33, 0x7FFF_FFFF, u32::MAX] {
-            let mut changed = bytes.clone();
-            changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            trial(changed);
-        }
-        for bit in (0..32).step_by(scaled(1, 5)) {
-            let mut changed = bytes.clone();
-            changed[at + bit / 8] ^= 1 << (bit % 8);
-            trial(changed);
-        }
-    }
-    // What the parts hold.
-    for round in 0..scaled(400, 40) {
-        let mut changed = bytes.clone();
-        for part in &parts[1..] {
-            for _ in 0..if part.is_empty() { 0 } else { 1 + round / 8 } {
-                changed[part.start + random.below(part.len())] = random.number() as u8;
-            }
-        }
-        trial(changed);
-    }
-    assert!(refused > 100 && made > 10, "{refused} are refused, {made} are tables");
 }
 
 fn files_of_random_bytes<S: Kind>(device: &Device) {
