@@ -1,0 +1,158 @@
+//! Random models in every engine, table and number of ranks: all find what the interpreter with a table of buckets finds.
+//!
+//! Models are of two kinds: changed models of the folder `models` that are still models, in every language, and texts that a generator
+//! makes, with every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if it is not set, 20 with
+//! `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
+
+#[allow(dead_code)] // products are compared by the unit tests
+#[path = "../../src/dve/random.rs"]
+mod models;
+
+use super::{change, full, path_of, program, read, run, setting, written};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Engines, tables and ranks beside the interpreter with buckets on one thread.
+const OTHERS: [&[&str]; 9] = [
+    &["--device", "cpu:3", "--engine", "interpreted"],
+    &["--engine", "interpreted", "--table", "tree"],
+    &["--engine", "interpreted", "--table", "tree-compact"],
+    &["--engine", "interpreted", "--table", "indexed"],
+    &["--device", "cpu:2", "--engine", "interpreted", "--local-ranks", "2"],
+    &["--device", "cpu:2", "--engine", "interpreted", "--local-ranks", "5", "--table", "tree"],
+    &["--engine", "compiled"],
+    &["--device", "cpu:2", "--engine", "compiled", "--table", "indexed", "--parents"],
+    &["--device", "cpu:2", "--engine", "compiled", "--local-ranks", "3", "--table", "tree-compact"],
+];
+
+const ON_GPUS: [&[&str]; 4] = [
+    &["--device", "gpu"],
+    &["--device", "gpu", "--table", "tree"],
+    &["--device", "gpu", "--table", "tree-compact"],
+    &["--device", "gpu", "--table", "indexed"],
+];
+
+/// What all runs must agree in: the exit code, and the counts of a search that was complete, or the length of the path to what ended it.
+#[derive(Debug, PartialEq)]
+enum Found {
+    All { code: i32, counts: [Option<u64>; 6] },
+    Ended { violation: String, length: Option<u64> },
+}
+
+/// `None` if a limit ended the search, or the text is no model.
+fn found(code: i32, report: &Value) -> Option<Found> {
+    let number = |name: &str| report[name].as_u64();
+    match (code, report["violation"].as_str()) {
+        (2 | 3, _) => None,
+        (_, Some(violation)) if report["complete"] != true => {
+            Some(Found::Ended { violation: violation.to_owned(), length: report["path"]["length"].as_u64() })
+        }
+        _ => {
+            let counts = ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows"].map(number);
+            Some(Found::All { code, counts })
+        }
+    }
+}
+
+/// Compares a model, if the text is one with few states.
+fn compared(path: &str, question: &[&str]) -> bool {
+    let explore = |options: &[&str]| {
+        let most = ["--max-states", "3000", "--timeout", "100", path];
+        run(&program("explore"), &[options, question, &most[..]].concat().into_iter().map(String::from).collect::<Vec<_>>())
+    };
+    let (code, report) = explore(&["--engine", "interpreted", "--table", "bucket"]).unwrap_or_else(|said| panic!("{said}"));
+    let Some(expected) = found(code, &report) else {
+        return false;
+    };
+    let on_gpus = if warpset::Device::gpus().is_ok_and(|gpus| !gpus.is_empty()) { &ON_GPUS[..] } else { &[] };
+    for other in OTHERS.iter().chain(on_gpus) {
+        let (code, report) = explore(other).unwrap_or_else(|said| panic!("{other:?}: {said}"));
+        assert_eq!(found(code, &report).as_ref(), Some(&expected), "{other:?} {question:?}: {report}");
+    }
+    true
+}
+
+/// Compares models until there were enough. `make` writes one into a folder, and returns its path.
+fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
+    let wanted = setting("WARPSET_FUZZ_MODELS").unwrap_or(if full() { 20 } else { 6 });
+    let first = setting("WARPSET_FUZZ_FIRST").unwrap_or(0);
+    let (mut compared_models, mut tried) = (0, 0);
+    while compared_models < wanted {
+        assert!(tried < 100 + 60 * wanted, "{language}: only {compared_models} of {tried} texts are models");
+        let (folder, number) = (TempDir::new().expect("a folder"), first + tried);
+        let path = make(folder.path(), number);
+        // What a state without a step is, is a question that ends a search; without it all states are counted.
+        let question: &[&str] = if number % 3 == 0 { &["--deadlock"] } else { &[] };
+        match std::panic::catch_unwind(|| compared(&path, question)) {
+            Ok(is_model) => compared_models += u64::from(is_model),
+            Err(panic) => {
+                eprintln!(
+                    "{language}: WARPSET_FUZZ_MODELS=1 WARPSET_FUZZ_FIRST={number} does it again; {}",
+                    folder.keep().display()
+                );
+                std::panic::resume_unwind(panic);
+            }
+        }
+        tried += 1;
+    }
+    println!("{language}: {compared_models} models of {tried} texts agree in {} engines, tables and ranks", OTHERS.len() + 1);
+}
+
+/// Changed texts of the folder `models`.
+fn changed_models(language: &str, names: &[&str], extension: &str) {
+    let texts: Vec<_> = names.iter().map(|name| read(name)).collect();
+    models(language, |folder, number| {
+        let mut random = StdRng::seed_from_u64(number);
+        let text = change::text(texts.choose(&mut random).expect("a model"), &mut random);
+        written(folder, &format!("model.{extension}"), &text)
+    });
+}
+
+#[test]
+fn changed_models_in_dve() {
+    changed_models("DVE", &["mailbox.dve", "peterson.dve", "philosophers.dve", "readers_writers.dve", "river.dve"], "dve");
+}
+
+#[test]
+fn changed_models_in_slco() {
+    changed_models("SLCO", &["vending.slco"], "slco");
+}
+
+#[test]
+fn changed_networks() {
+    models("EXP", |folder, number| {
+        let mut random = StdRng::seed_from_u64(number);
+        let files = ["crossing.exp", "train.aut", "gate.aut", "controller.aut"];
+        let changed = random.random_range(0..files.len());
+        for (at, name) in files.iter().enumerate() {
+            let text = read(name);
+            written(folder, name, &if at == changed { change::text(&text, &mut random) } else { text });
+        }
+        folder.join(files[0]).to_str().expect("a name").to_owned()
+    });
+}
+
+#[test]
+fn generated_models() {
+    models("generated DVE", |folder, number| {
+        let seed: [u8; 32] = std::array::from_fn(|at| (number >> (8 * (at % 8))) as u8);
+        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+        let text = models::model().new_tree(&mut TestRunner::new_with_rng(Config::default(), random)).expect("a model").current();
+        written(folder, "model.dve", text.as_bytes())
+    });
+}
+
+/// The model that everything else is compared on counts as expected: the comparison sees states.
+#[test]
+fn the_comparison_compares() {
+    assert!(compared(&path_of("peterson.dve"), &[]));
+    assert!(compared(&path_of("philosophers.dve"), &["--deadlock"]));
+    let all = |states| Found::All { code: 0, counts: [Some(states); 6] };
+    assert_ne!(all(1), all(2));
+}
