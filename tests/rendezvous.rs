@@ -245,17 +245,16 @@ fn missing_ranks_are_named() {
 fn wrong_tokens_get_nothing() {
     let places = Places::new("token");
     for place in &places.both() {
-        // Of another length, and of the same one.
-        for guess in ["guessed", "of that run", "of this rum"] {
-            let meeting = |timeout| {
-                let right = [0, 1].map(|number| rank(place, number, 3).within(timeout));
-                run(right.into_iter().chain([rank(place, 2, 3).with(guess).within(timeout)]))
-            };
-            eventually(meeting, |said| {
-                assert!(said[2] != "OK", "{place}: {said:?}");
-                said[0].contains("missing are {2}") && said[2].contains("token")
-            });
-        }
+        let meeting = |timeout| {
+            // Guesses of another length, and of the same one.
+            let wrong = ["guessed", "of that run", "of this rum"].map(|guess| rank(place, 2, 3).with(guess));
+            let right = [0, 1].map(|number| rank(place, number, 3));
+            run(right.into_iter().chain(wrong).map(|rank| rank.within(timeout)))
+        };
+        eventually(meeting, |said| {
+            assert!(said[2..].iter().all(|said| said != "OK"), "{place}: {said:?}");
+            said[0].contains("missing are {2}") && said[2..].iter().all(|said| said.contains("token"))
+        });
         // One that guesses wrong does not keep the right ones from meeting.
         let guesser = rank(place, 1, 3).with("guessed").within(Duration::from_secs(1));
         let said = run([guesser].into_iter().chain((0..3).map(|number| rank(place, number, 3))));
@@ -388,19 +387,19 @@ mod attack {
     /// it has what it got.
     #[test]
     fn conversations_end() {
-        let place = Places::tcp();
-        let first = rank(&place, 0, 2).start();
+        let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
+        let first = rank(&place, 0, 2).with(&token).start();
         let silent = connect(&place);
         let mut slow = connect(&place);
-        slow.write_all(&greeting(TOKEN.len())).unwrap();
+        slow.write_all(&greeting(token.len())).unwrap();
         let slow = dribble(slow);
         let mut ungrateful = connect(&place);
-        ungrateful.write_all(&greeting(TOKEN.len())).unwrap();
-        ungrateful.write_all(&[TOKEN.as_bytes(), &[1, 0, 0, 0], &[2, 0, 0, 0]].concat()).unwrap();
+        ungrateful.write_all(&greeting(token.len())).unwrap();
+        ungrateful.write_all(&[token.as_bytes(), &[1, 0, 0, 0], &[2, 0, 0, 0]].concat()).unwrap();
         assert_eq!(rest(silent), b"");
         assert!(rest(ungrateful).ends_with(SECRET));
-        slow.join().unwrap();
-        assert_eq!([rank(&place, 1, 2).start(), first].map(says), ["OK", "OK"], "rank 0 still listened");
+        wait("the end of the slow one", || slow.is_finished().then_some(()));
+        assert_eq!([rank(&place, 1, 2).with(&token).start(), first].map(says), ["OK", "OK"], "rank 0 still listened");
     }
 
     /// A token of another length is refused before it is read, one of the right length when it has been read.
@@ -485,28 +484,29 @@ mod attack {
         assert!(said[0].contains("rank 0 has not come within 1s"), "{said:?}");
     }
 
-    /// Another program listens: one that says nothing, one that sends byte after byte, one that replies something else.
+    /// Another program listens: one that says nothing, one that sends byte after byte, one that speaks otherwise.
     #[test]
     fn others_who_listen_are_not_rank_0() {
-        for (what, reply, slow) in
-            [("silence", &b""[..], false), ("byte after byte", &[3, 0], true), ("SSH-2.0", b"SSH-2.0", false)]
-        {
+        // The second one proceeds, welcomes, and announces 64 KiB.
+        let others = [("silence", &b""[..]), ("byte after byte", &[3, 0, 0, 0, 1, 0]), ("SSH", b"SSH-2.0-x\r\n")];
+        let ranks = others.map(|(what, reply)| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let place = format!("tcp:{}", listener.local_addr().unwrap());
             let process = rank(&place, 1, 2).within(Duration::from_secs(1)).start();
+            // Until the test's process ends.
             std::thread::spawn(move || {
-                // Until the process has ended the listener is there.
+                let mut held = Vec::new();
                 for mut stream in listener.incoming().map_while(Result::ok) {
                     let _ = stream.write_all(reply);
-                    // The length of the data, and the data.
-                    let _ = if slow { stream.write_all(&(1u32 << 16).to_le_bytes()) } else { Ok(()) };
-                    let keep = stream.try_clone();
-                    if slow {
+                    held.extend(stream.try_clone());
+                    if what == "byte after byte" {
                         dribble(stream);
                     }
-                    std::mem::forget(keep);
                 }
             });
+            (what, process)
+        });
+        for (what, process) in ranks {
             let said = says(process);
             assert!(said.contains("rank 0 has not come within 1s"), "{what}: {said}");
         }
