@@ -52,7 +52,7 @@ impl Process {
         let _ = self.0.wait();
     }
 
-    /// The rest of a line that begins with "it says: ". The process may go on.
+    /// Waits for a line with "it says: ", and returns what follows. The process may go on.
     fn line(&mut self) -> String {
         // A thread reads, so that a process that hangs is noticed. The process ends with `self`, and then the thread does.
         let stdout = self.0.stdout.take().expect("read once");
@@ -113,8 +113,8 @@ fn run<'a>(ranks: impl IntoIterator<Item = Rank<'a>>) -> Vec<String> {
     processes.into_iter().map(says).collect()
 }
 
-/// Repeats a meeting of ranks one of which fails at its time-out, with longer and longer time-outs, until all others came in
-/// time. `expected`: whether they did; it panics if they did not and time is no reason.
+/// Repeats a meeting that fails at the time-out of a rank, with longer and longer time-outs, until all other ranks were fast
+/// enough. `expected`: whether they were; it panics if time cannot be the reason.
 fn eventually(mut meeting: impl FnMut(Duration) -> Vec<String>, expected: impl Fn(&[String]) -> bool) {
     for timeout in [1, 4, 16] {
         let said = meeting(Duration::from_secs(timeout));
@@ -125,7 +125,7 @@ fn eventually(mut meeting: impl FnMut(Duration) -> Vec<String>, expected: impl F
     }
 }
 
-/// Does what the environment says, as another process, and says so.
+/// A rank or a stranger, as the environment says, in a process of its own. Prints its result.
 #[test]
 fn a_role() {
     let Ok(role) = std::env::var("WARPSET_TEST_ROLE") else { return };
@@ -441,7 +441,7 @@ mod attack {
         let _ = std::io::stdin().read(&mut [0]);
     }
 
-    /// Many silent connections take neither memory nor threads, and ranks meet all the same.
+    /// Many silent connections take neither memory nor threads, and ranks meet.
     #[cfg(target_os = "linux")]
     #[test]
     fn floods_of_connections() {
@@ -462,7 +462,7 @@ mod attack {
             })
         });
         (most, threads) = (most.max(count("fd")), threads.max(count("task")));
-        // Of a test: standard streams, the listener, and two threads.
+        // A test has standard streams, the listener and two threads besides.
         assert!(most <= limit + 16 && threads <= 8, "{most} files and {threads} threads");
         assert!(most > 16, "{most} files: strangers were connected");
         assert_eq!([rank(&place, 1, 2).start(), first].map(says), ["OK", "OK"]);
@@ -595,7 +595,7 @@ mod files {
         assert!(said.contains("missing are {1}"), "{said}");
     }
 
-    /// What a run has left behind, with the same token, is replaced; and a rank that has read it reads again.
+    /// Rank 0 replaces a file that an earlier run with the same token has left behind, and a rank that has read it reads again.
     #[test]
     fn files_that_were_left_behind() {
         let places = Places::new("stale");

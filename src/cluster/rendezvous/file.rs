@@ -289,7 +289,7 @@ impl Guest {
     }
 
     fn write_mark(&mut self, number: u64) -> io::Result<()> {
-        // Of an earlier number, or of a process that was killed.
+        // A mark of an earlier number, or of a process that was killed.
         let _ = fs::remove_file(&self.mark);
         self.is_marked = true;
         create(&self.mark, &number.to_le_bytes())
@@ -431,7 +431,7 @@ mod tests {
             }
         }
 
-        /// Whether this step can come now. Rank 0 gives up only while it misses a mark, and rank 1 only between acting and reading.
+        /// Whether this step can come now. Rank 0 gives up only while it misses a mark, rank 1 only between acting and reading.
         fn can(&self, act: Act) -> bool {
             match act {
                 Act::Host => self.host_end.is_none(),
@@ -501,7 +501,7 @@ mod tests {
         }
     }
 
-    /// All sequences of this length, with at most one end of a time each. Rank 0 must have begun: before that rank 1 only waits.
+    /// All sequences of this length, in which each rank gives up once at most. Rank 0 begins, or rank 1 reads just before.
     fn sequences(length: usize) -> Vec<Vec<Act>> {
         let mut all = vec![vec![Act::Host], vec![Act::Guest, Act::Host]];
         for _ in 1..length {
@@ -517,22 +517,28 @@ mod tests {
         all
     }
 
-    /// A rank believes that all have arrived only if rank 0 does; all others fail; and nothing is left.
-    #[test]
-    fn every_interleaving_of_two_ranks() {
+    /// A folder of its own, empty at first.
+    fn folder(test: &str) -> PathBuf {
         // In memory where there is a folder for it: files are synchronized.
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let folder = parent.join(format!("warpset-interleavings-{}", std::process::id()));
+        let folder = parent.join(format!("warpset-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// A rank believes that all have arrived only if rank 0 does; all others fail; and nothing is left.
+    #[test]
+    fn every_interleaving_of_two_ranks() {
+        let folder = folder("interleavings");
         let path = folder.join("meet");
         let (mut ends, mut tried) = ([0; 3], 0);
-        // Of three ranks, one never comes.
+        // If there are three ranks, the third one never comes.
         for (ranks, sequence) in [2, 3].into_iter().flat_map(|ranks| sequences(7).into_iter().map(move |all| (ranks, all))) {
             let mut both = Both::new(&path, ranks);
             // A sequence with a step that cannot come is another one without it.
             let possible = sequence.iter().all(|act| both.try_act(*act));
-            // The rest: each goes on, or its time ends if that is the only way.
+            // Afterwards each goes on, and its time ends if it waits for too long.
             for turn in 0.. {
                 match (&both.host_end, &both.guest_end) {
                     (Some(_), Some(_)) => break,
@@ -557,6 +563,37 @@ mod tests {
             assert!(left.is_empty(), "{left:?} after {sequence:?}");
         }
         assert!(ends.iter().all(|count| *count > 0) && tried > 500, "{ends:?} of {tried} sequences");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A rank does not take the record of one attempt for that of another, whatever becomes of each.
+    #[test]
+    fn records_of_other_numbers_are_not_believed() {
+        let folder = folder("numbers");
+        let path = folder.join("meet");
+        let look = |guest: &mut Guest| guest.act(Record::read(&path), TOKEN, 2).ok().expect("it goes on");
+        let mut guest = Guest::new(&path, 1);
+        // Left by a run that has ended.
+        create(&path, &Record::Complete { number: 1 }.to_bytes()).unwrap();
+        assert_eq!(look(&mut guest), None);
+        let mut first = Host::publish(&path, 2, TOKEN, b"first").unwrap();
+        assert_eq!(look(&mut guest), None);
+        assert!(first.sees_all_marks());
+        // Another attempt takes the place. The mark is of the first one's number until the rank looks again.
+        let mut second = Host::publish(&path, 2, TOKEN, b"second").unwrap();
+        assert!(!second.sees_all_marks() && !first.sees_all_marks(), "the second one has removed the mark");
+        assert!(first.complete().is_err(), "the record is not the first one's");
+        first.withdraw();
+        second.place(&Record::Complete { number: first.number ^ second.number ^ 1 }).unwrap();
+        assert_eq!(look(&mut guest), None, "a complete record of another number");
+        let mut third = Host::publish(&path, 2, TOKEN, b"third").unwrap();
+        assert_eq!(look(&mut guest), None);
+        assert!(third.sees_all_marks());
+        third.complete().unwrap();
+        assert_eq!(look(&mut guest).as_deref(), Some(&b"third"[..]));
+        drop(guest);
+        assert!(third.ends());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -70,19 +70,19 @@ impl Rendezvous {
 
     /// Meets at an address of rank 0's host: `HOST:PORT`. Rank 0 listens there until all ranks have come, and no longer.
     ///
-    /// Anyone who reaches the port can connect. Rank 0 serves all connections from the caller's thread: at most 64 more than
-    /// there are ranks at a time, each for at most five seconds. If there are more, the oldest one that has not shown the token
-    /// is closed; a rank that is closed tries again. A token of another length is refused before it is read.
+    /// Anyone who reaches the port can connect. Rank 0 serves all connections from the caller's thread: at most 64 + `ranks` at a
+    /// time, each for at most five seconds. If more arrive, rank 0 closes the oldest one that has not shown the token; a rank
+    /// whose connection was closed tries again. Rank 0 refuses a token of another length before it reads it.
     ///
-    /// The other ranks try every address that the host's name has, until their time-outs. The time-out does not cover the look-up
-    /// of the name, which takes as long as the system's resolver does; a numeric address needs none.
+    /// Each other rank tries every address of the host's name until its own time-out. The time-out does not cover the look-up of
+    /// the name, which takes as long as the system's resolver does; a numeric address needs none.
     pub fn tcp(address: impl Into<String>) -> Self {
         Self { place: Meeting::Tcp(address.into()), token: String::new(), timeout: TIMEOUT }
     }
 
-    /// Sets the secret that the ranks of this run know and others do not, at most 64 KiB long. It crosses the network unencrypted.
-    /// Default: none, which is refused over TCP. By a file it may be any name of the run, for example the number of a
-    /// scheduler's job: it tells the files of different runs apart.
+    /// Sets the secret that the ranks of this run know and others do not, at most 64 KiB long. It crosses the network
+    /// unencrypted. Default: none, which is refused over TCP. By a file it may be any name of the run, for example the number of
+    /// a scheduler's job: it tells the files of different runs apart.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = token.into();
         self

@@ -274,7 +274,7 @@ struct Guest {
     outbox: VecDeque<u8>,
 }
 
-/// Which bytes rank 0 reads next.
+/// The bytes that rank 0 reads next.
 enum Stage {
     Greeting,
     Token,
