@@ -181,8 +181,9 @@ pub struct Options {
     #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
     pub ranks: Option<usize>,
 
-    /// Where processes meet: file:PATH, which all can reach, or tcp:HOST:PORT, where rank 0 listens until all have come, and the
-    /// environment's WARPSET_RENDEZVOUS_TOKEN has what only they know. torchrun says it by itself.
+    /// Where processes meet: file:PATH in a folder that all can reach, or tcp:HOST:PORT, where rank 0 listens until all have
+    /// come. Over TCP, WARPSET_RENDEZVOUS_TOKEN in the environment must hold a secret that only these processes know. It crosses
+    /// the network unencrypted. torchrun says the place by itself.
     #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
     pub rendezvous: Option<String>,
 

@@ -5,6 +5,7 @@
 //! `replay` reads where that example of the library is not built.
 
 mod checkpoints;
+mod claiming;
 mod languages;
 #[allow(dead_code)] // of the machines only whether there is a GPU
 #[path = "../../../tests/common/machines.rs"]
@@ -35,7 +36,8 @@ fn replay() -> Option<PathBuf> {
 const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
 
 /// What is asked about runs, which not all tables answer.
-const ABOUT_RUNS: [&str; 4] = [
+const ABOUT_RUNS: [&str; 5] = [
+    "claiming_waits_for_nothing",
     "fairness_and_possibility_have_their_verdicts",
     "formulas_have_their_verdicts",
     "runs_are_asked_about_in_every_language",
@@ -57,7 +59,9 @@ struct Place {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(Place));
 
-const EVERYWHERE: [OfPlace; 25] = [
+const EVERYWHERE: [OfPlace; 27] = [
+    ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
+    ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
@@ -90,6 +94,7 @@ const ON_GPUS: [OfPlace; 2] =
     [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
 
 const ONCE: &[(&str, fn())] = &[
+    ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),

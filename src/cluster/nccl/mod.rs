@@ -53,9 +53,12 @@ const PAUSE: Duration = Duration::from_micros(20);
 const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
-    /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place; its time-out is
-    /// also that of connecting. `timeout`: how long a call waits for other ranks, as of
-    /// [`Local::with_timeout`](super::Local::with_timeout).
+    /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place. `timeout`: how
+    /// long a call waits for other ranks, as of [`Local::with_timeout`](super::Local::with_timeout); connecting is one such call,
+    /// which begins after the rendezvous.
+    ///
+    /// A process that knows NCCL's id may join. The rendezvous gives it to the ranks only, but nothing is encrypted: see
+    /// [`Rendezvous`].
     ///
     /// # Errors
     ///
