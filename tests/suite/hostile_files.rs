@@ -1,8 +1,8 @@
 //! Hostile files: tables and ranks' parts with changed fields and contents, and right checksums.
 //!
 //! Whatever a file says, loading it is an error, or gives a table in which every call ends, with a result or an error, without an
-//! access outside its memory. `.ci/sanitize` runs these tests where such an access is seen. Contents are not checked, since a file of
-//! a stranger may say anything; but a table that was cleared is a right one.
+//! access outside its memory. `.ci/sanitize` runs these tests where such an access is seen. Contents are not checked, since a
+//! file of a stranger may say anything; but a table that was cleared is a right one.
 //!
 //! `WARPSET_FUZZ` is the number of changed files of each format, 60 if it is not set (200 at full sizes, 12 at small ones). File
 //! number n is the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one.

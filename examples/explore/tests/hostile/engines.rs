@@ -1,8 +1,8 @@
 //! Random models in every engine, table and number of ranks: all find what the interpreter with a table of buckets finds.
 //!
-//! Models are of two kinds: changed models of the folder `models` that are still models, in every language, and texts that a generator
-//! makes, with every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if it is not set, 20 with
-//! `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
+//! Models are of two kinds: changed models of the folder `models` that are still models, in every language, and texts that a
+//! generator makes, with every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if it is not
+//! set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
 
 #[allow(dead_code)] // products are compared by the unit tests
 #[path = "../../src/dve/random.rs"]
@@ -38,7 +38,8 @@ const ON_GPUS: [&[&str]; 4] = [
     &["--device", "gpu", "--table", "indexed"],
 ];
 
-/// What all runs must agree in: the exit code, and the counts of a search that was complete, or the length of the path to what ended it.
+/// What all runs must agree in: the exit code, and the counts of a search that was complete, or the length of the path to what
+/// ended it.
 #[derive(Debug, PartialEq)]
 enum Found {
     All { code: i32, counts: [Option<u64>; 6] },

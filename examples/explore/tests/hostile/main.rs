@@ -1,12 +1,12 @@
 //! Hostile inputs: files of every format with random changes, as a stranger would hand them to the programs.
 //!
-//! Each run is a process of its own. Whatever the file says, the process ends by itself within its limits, with a documented exit code
-//! and one JSON object, and without a panic. Checksums of binary files are made right again after a change, so that readers behind
-//! them are reached.
+//! Each run is a process of its own. Whatever the file says, the process ends by itself within its limits, with a documented exit
+//! code and one JSON object, and without a panic. Checksums of binary files are made right again after a change, so that readers
+//! behind them are reached.
 //!
-//! `WARPSET_FUZZ` is the number of changed files of each format: 60 if it is not set, 200 with `WARPSET_TEST_FULL=1`. File number n is
-//! the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one. `WARPSET_FUZZ_PROGRAMS` names
-//! another folder to take `explore` and `decompose` from, for example with C++ under a sanitizer.
+//! `WARPSET_FUZZ` is the number of changed files of each format: 60 if it is not set, 200 with `WARPSET_TEST_FULL=1`. File number
+//! n is the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one.
+//! `WARPSET_FUZZ_PROGRAMS` names another folder to take `explore` and `decompose` from, for example with C++ under a sanitizer.
 
 mod change;
 mod engines;
@@ -310,8 +310,8 @@ fn graphs_as_arrays() {
     changed("NPZ", "decompose", |folder, random| vec![written(folder, "graph.npz", &change_archive(&original, random))]);
 }
 
-/// Vectors as `--record` writes them, for the library's example `replay`. `cargo test` of the workspace has built that, one of this
-/// package alone does not.
+/// Vectors as `--record` writes them, for the library's example `replay`. `cargo test` of the workspace has built that, one of
+/// this package alone does not.
 #[test]
 fn recorded_vectors() {
     let name = "examples/replay";
