@@ -21,6 +21,7 @@ mod suite {
     pub mod growth;
     pub mod helpers;
     pub mod histories;
+    pub mod hostile_files;
     pub mod incremental;
     pub mod indexed;
     pub mod lookalikes;
@@ -71,6 +72,7 @@ const MODULES: &[&[Test]] = &[
     suite::growth::TESTS,
     suite::growth::once::TESTS,
     suite::histories::TESTS,
+    suite::hostile_files::TESTS,
     suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
@@ -105,6 +107,9 @@ const GPU_MODULES: &[&[Test]] = &[
 const GPU_MODULES: &[&[Test]] = &[];
 
 fn main() -> ExitCode {
+    if let Some(code) = suite::hostile_files::attacked() {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let mut trials = suite::helpers::trials();
     for machine in cpus() {

@@ -7,9 +7,10 @@
 //! ```
 
 use super::batch::Reference;
-use super::builder::{Builder, Config};
+use super::builder::{Builder, Config, Shares};
 use super::engine::Engine;
 use super::link::{Link, agree};
+use super::owners::check_bounds;
 use super::partition::Partition;
 use super::record::Operation;
 use super::table::Table;
@@ -66,6 +67,9 @@ impl Head {
         if ranks == 0 || ranks > MOST_RANKS || rank >= ranks {
             return Err(damaged(&format!("it says that it is rank {rank} of {ranks}"), 8 * FIXED));
         }
+        if version == 0 || shares > Shares::BySlots as u64 {
+            return Err(damaged(&format!("no part has version {version} and shares of kind {shares}"), 8 * FIXED));
+        }
         let (count, before) = (ranks as usize, bytes.len());
         bytes.resize(before + 8 * (count + 1), 0);
         let needed = bytes.len() as u64;
@@ -74,7 +78,8 @@ impl Head {
         if word(&bytes, FIXED + count) != u64::from(crc32fast::hash(&bytes[..end])) {
             return Err(damaged("the head of a rank's part has another checksum", bytes.len()));
         }
-        let bounds = (0..count).map(|rank| word(&bytes, FIXED + rank)).collect();
+        let bounds: Vec<u64> = (0..count).map(|rank| word(&bytes, FIXED + rank)).collect();
+        check_bounds(&bounds).map_err(|what| damaged(&what, bytes.len()))?;
         Ok(Self { rank, save, seed, hash_mask, shares, bounds })
     }
 }
@@ -180,7 +185,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         });
         let round = self.round_for(device, ranks) as u64;
         let config = loaded.as_ref().map_or(Config::default(), |table| {
-            let config = Config::new::<S>(&table.raw, super::Shares::Equal, round, head.seed, head.hash_mask);
+            let config = Config::new::<S>(&table.raw, Shares::Equal, round, head.seed, head.hash_mask);
             Config { shares: head.shares, ..config }
         });
         let record = link.record().values(config.values()).failed(loaded.as_ref().err());

@@ -328,7 +328,10 @@ impl Fields {
         if !nodes_are_right || 2 * node_buckets > MAX_NODES {
             return Err(format!("{node_buckets} buckets of nodes"));
         }
-        let slots = buckets * u64::from(slots_per_bucket);
+        let slots = spec.layout(buckets).map_or(buckets * u64::from(slots_per_bucket), |layout| layout.slots());
+        if !spec.is_indexed() && (stored > slots || given > 0) {
+            return Err(format!("{stored} vectors stored in {slots} slots, and {given} rows"));
+        }
         if spec.is_indexed() && (given > spec.rows(geometry, buckets) || stored > given || (slot_bits == 32 && slots > 1 << 25)) {
             return Err(format!("{given} rows, {stored} of them stored, and {slots} slots of {slot_bits} bits"));
         }

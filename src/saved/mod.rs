@@ -107,14 +107,20 @@ impl RawTable {
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
         fields.check_family(&parameters).map_err(damaged)?;
         let mut store = Store::unfilled(device, &parameters)?;
-        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots| match spec.is_indexed() {
+        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
             true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
             false => Ok(()),
         })?;
-        from.fill(&mut store, NODES, Part::Nodes, fields.node_bytes, |_| Ok(()))?;
-        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_| Ok(()))?;
+        from.fill_nodes(&mut store, fields.node_bytes)?;
+        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_, _| Ok(()))?;
         let spares = from.spares(&fields)?;
         store.set_counts(&fields.counts(spec), &spares)?;
+        if !spares.is_empty() {
+            let stored = spares.len() as u64 - store.count_unstored(&spares)?;
+            if stored > 0 {
+                return Err(from.damaged(format!("{stored} spare rows that are stored"), fields.spares * 8));
+            }
+        }
         let sized = Sized::of(store, &parameters);
         let mut raw = Self::of_store(device, options, seeds, geometry, sized);
         let now = raw.sized().generation;
@@ -156,7 +162,7 @@ impl RawTable {
             at += piece.len() as u64;
             Ok(())
         })?;
-        from.fill(&mut store, NODES, Part::Nodes, header.fields.node_bytes, |_| Ok(()))?;
+        from.fill_nodes(&mut store, header.fields.node_bytes)?;
         store.set_counts(&header.fields.counts(spec), &[])?;
         let geometry = geometry(device, spec)?;
         let sized = Sized::of(store, &parameters);
@@ -219,19 +225,30 @@ impl Fields {
 }
 
 impl<R: Read> Source<R> {
-    /// Reads a part into memory, and has `check` look at it, piece by piece.
+    /// Reads a part into memory. `check` is called with each piece, and with the bytes of the part that come after it.
     fn fill(
         &mut self,
         store: &mut Store,
         number: u32,
         part: Part,
         bytes: u64,
-        check: impl Fn(&[u8]) -> Result<(), String>,
+        check: impl Fn(&[u8], u64) -> Result<(), String>,
     ) -> Result<()> {
-        let mut block = 0;
+        let (mut block, mut left) = (0, bytes);
         store.fill_pieces(part, bytes, &mut |piece| {
             self.blocks(number, &mut block, piece)?;
-            check(piece).map_err(|what| self.damaged(what, piece.len() as u64))
+            left -= piece.len() as u64;
+            check(piece, left).map_err(|what| self.damaged(what, piece.len() as u64))
+        })
+    }
+
+    /// Reads the nodes of a tree table. The slot behind the last bucket must be EMPTY: its number is the reference of (0, 0).
+    fn fill_nodes(&mut self, store: &mut Store, bytes: u64) -> Result<()> {
+        self.fill(store, NODES, Part::Nodes, bytes, |nodes, left| match nodes.last_chunk() {
+            Some(last) if left == 0 && *last != [0; 8] => {
+                Err(format!("the node slot behind the last bucket holds {:#018x}, and must be EMPTY", u64::from_le_bytes(*last)))
+            }
+            _ => Ok(()),
         })
     }
 
@@ -255,12 +272,19 @@ impl<R: Read> Source<R> {
             spares.extend(bytes.chunks_exact(8).map(|row| u64::from_le_bytes(std::array::from_fn(|at| row[at]))));
             Ok(())
         })?;
-        match spares.iter().find(|row| **row >= fields.given) {
-            None => Ok(spares),
-            Some(row) => {
-                let what = format!("row {row} is spare, of {} rows", fields.given);
-                Err(self.damaged(what, fields.spares * 8))
-            }
-        }
+        let Fields { given, dense, stored, .. } = *fields;
+        let mut sorted = spares.clone();
+        sorted.sort_unstable();
+        let outside = sorted.iter().find(|row| !(dense..given).contains(row));
+        let what = if let Some(row) = outside {
+            format!("row {row} is spare, and spare rows are {dense} to {given}, the end not included")
+        } else if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            format!("row {} is spare twice", pair[0])
+        } else if spares.len() as u64 > given.saturating_sub(stored) {
+            format!("{} rows are spare, but {stored} of {given} are stored", spares.len())
+        } else {
+            return Ok(spares);
+        };
+        Err(self.damaged(what, fields.spares * 8))
     }
 }

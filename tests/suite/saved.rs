@@ -28,7 +28,7 @@ tests_of_all_kinds!(
     readers_and_writers_of_every_kind,
 );
 
-fn saved<K: Key, S: Storage>(table: &Table<K, S>) -> Vec<u8> {
+pub fn saved<K: Key, S: Storage>(table: &Table<K, S>) -> Vec<u8> {
     let mut bytes = Vec::new();
     table.save(&mut bytes).unwrap();
     bytes
@@ -252,10 +252,10 @@ fn references_are_of_one_table<S: Kind>(device: &Device) {
 }
 
 /// A folder of the test's own, removed at its end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("warpset-saved-{}-{number}", std::process::id()));
@@ -263,7 +263,11 @@ impl Folder {
         Self(path)
     }
 
-    fn files(&self) -> Vec<PathBuf> {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
         std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
@@ -349,7 +353,7 @@ fn files_with_every_byte_changed<S: Kind>(device: &Device) {
 }
 
 /// Where the parts of a file of less than a mebibyte begin and end, checksums left out; the header is the first.
-fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+pub fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
     let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let fields = 16;
@@ -368,13 +372,28 @@ fn parts(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 /// Makes all checksums right again.
-fn sign(bytes: &mut [u8], parts: &[std::ops::Range<usize>]) {
+pub fn sign(bytes: &mut [u8], parts: &[std::ops::Range<usize>]) {
     let header = crc32fast::hash(&bytes[parts[0].clone()]).to_le_bytes();
     bytes[parts[0].end..][..4].copy_from_slice(&header);
     for (number, part) in parts[1..].iter().enumerate().filter(|(_, part)| !part.is_empty()) {
         let signed = [&header[..], &(number as u32).to_le_bytes(), &0u64.to_le_bytes(), &bytes[part.clone()]].concat();
         let sum = crc32fast::hash(&signed).to_le_bytes();
         bytes[part.end..][..4].copy_from_slice(&sum);
+    }
+}
+
+/// Calls everything that a table has, whatever is in it.
+pub fn use_in_every_way<S: Storage>(table: &VectorTable<S>) {
+    let width = table.width();
+    let _ = (table.len(), table.nodes(), table.stats(), table.iter().filter(|row| row.is_ok()).count());
+    let _ = table.contains_many(&distinct(width, 0, 20));
+    let references: Vec<Reference> = (0..40).filter_map(|slot| table.reference(slot)).collect();
+    references.iter().for_each(|reference| drop(table.get_many(&[*reference])));
+    let _ = table.find_or_put_many(&distinct(width, 5, 30)).map(|batch| batch.tally);
+    let _ = table.save(io::sink());
+    if table.slots() < 1 << 16 {
+        let _ = table.grow(3 * table.slots());
+        let _ = table.clear();
     }
 }
 
@@ -394,17 +413,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
             return;
         };
         made += 1;
-        let width = table.width();
-        let _ = (table.len(), table.nodes(), table.stats(), table.iter().filter(|row| row.is_ok()).count());
-        let _ = table.contains_many(&distinct(width, 0, 20));
-        let references: Vec<Reference> = (0..40).filter_map(|slot| table.reference(slot)).collect();
-        references.iter().for_each(|reference| drop(table.get_many(&[*reference])));
-        let _ = table.find_or_put_many(&distinct(width, 5, 30)).map(|batch| batch.tally);
-        let _ = table.save(io::sink());
-        if table.slots() < 1 << 16 {
-            let _ = table.grow(3 * table.slots());
-            let _ = table.clear();
-        }
+        use_in_every_way(&table);
     };
     // Numbers in the header: near what they were, and far from it.
     for at in (16..16 + 240).step_by(scaled(4, 12)) {
