@@ -72,6 +72,18 @@ mod tests {
         wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
     }
 
+    /// Bounds that own more than all hashes would need it.
+    #[test]
+    fn more_than_there_is_memory_for_is_a_panic() {
+        let all = Wants { outcomes: true, references: true };
+        let most = Layout::most_bytes(10_000, 2, 16);
+        for capacities in [vec![10_000, 10_000], vec![20_000, 0], vec![0, 20_000]] {
+            let laid_out = std::panic::catch_unwind(|| Layout::of(capacities, 16, all, most));
+            assert!(laid_out.is_err(), "{laid_out:?}");
+        }
+        Layout::of(vec![5_000, 5_000], 16, all, most);
+    }
+
     fn check(all: Wants) {
         for (ranks, weights) in [(1, vec![1]), (2, vec![1, 1]), (3, vec![1, 5, 1000]), (40, vec![7; 40])] {
             let bounds = owners::bounds(&weights);

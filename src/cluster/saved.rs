@@ -5,6 +5,18 @@
 //!   magic | version | rank | ranks | save | seed of owners | mask of hashes | shares | bounds: one a rank | CRC-32 of all before
 //! table  as src/docs/files.md describes it
 //! ```
+//!
+//! What a head can claim, whose checksum its author has computed:
+//!
+//! | field | what relies on it | what checks it |
+//! |---|---|---|
+//! | magic, version | the layout of the head | `Head::read` |
+//! | rank, ranks | memory for the bounds; which part is whose | `Head::read`: at most 2^20 ranks; `load`: those of the transport |
+//! | save | nothing but answers: parts of different saves make no set | `load` compares the ranks' numbers |
+//! | seed, mask of hashes | which rank owns a vector: nothing but answers, as every hash has an owner | `load` compares checksums of the ranks' heads |
+//! | shares | whether tables of different sizes may be made one set again | `Head::read`: one of the two kinds |
+//! | bounds | a round's memory has room for the rows that owners expect, if these add up to all rows | `check_bounds` (owners.rs): the first is 0, none is less than the one before. `Layout::of` asserts that the last run ends within the memory |
+//! | table | all that a table relies on | src/saved/mod.rs; and its width, kind and options are those of the other ranks (`Config::check`) |
 
 use super::batch::Reference;
 use super::builder::{Builder, Config, Shares};

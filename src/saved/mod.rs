@@ -4,9 +4,36 @@
 //! lie alike on every machine. Slots for vectors, and for roots of trees that are not compact, lie as the machine's
 //! compare-and-swaps want it: where they differ, the vectors, or roots, are read out of them and put again.
 //!
-//! What comes from a file is believed where a wrong value makes wrong answers, which checksums are for, and checked where it
-//! would make an access outside the table: sizes, and the numbers of rows in an index. (References to nodes are checked by
-//! whoever follows them: tree/nodes.cuh.)
+//! # What a file can claim
+//!
+//! Checksums find damage. They do not find a file that was made to mislead: its author computes them, too. So a value that may
+//! only make answers wrong is believed, and a value that memory safety or the end of a loop depends on is checked before it is
+//! used. `tests/suite/hostile_files.rs` and `files_that_are_signed_but_wrong` in `tests/suite/saved.rs` load such files.
+//!
+//! | field | what relies on it | what checks it |
+//! |---|---|---|
+//! | magic, version, bytes of the header | the layout of all that follows | `Header::read` |
+//! | kind, width | the type of the table | `check_is`, `Spec` |
+//! | flags, chosen slot bits | the options of later growth | `Fields::options` |
+//! | key bits, slot bits | the layout of compact slots and of the index; a compact root has room for two references | `Header::spec`, `check_parts` |
+//! | how slots lie | reading of vectors out of them (slots.rs) | `SlotLayout::is_of`; equal to the machine's own where slots are not put again |
+//! | strategy | which kernels are compiled | `Strategy::from_str`: there is one of that name |
+//! | pairs of seeds | as many are read as a vector has words, and one more | `Header::read`, `check_parts` |
+//! | seeds, EMPTY pattern, masks of hashes | nothing but answers: a hash is scaled to the number of buckets, and every search ends after `probe_limit` of them | - |
+//! | family, factors, step | nothing but answers | `check_family` compares them, as they are derived from each other |
+//! | buckets, buckets of nodes | addresses of slots; a probe sequence visits every bucket if their number is prime | `check_counts`, `check_parts` |
+//! | vectors stored | growth; room for holes | at most the slots, or the rows given |
+//! | nodes stored | growth | at most the slots for nodes |
+//! | rows given | addresses of rows | at most the rows of an index of that size; 0 in other tables |
+//! | rows in order | rows before are read without a look at the index | at most the rows given, all of which the file has |
+//! | spare rows | each is written by whoever takes it, while others read rows that are stored | given, not in order, each once, no more than rows that are not stored, and none stored (`Source::spares`, `count_unstored`) |
+//! | generation | the tag of references | fits the tag |
+//! | bytes of parts | how much is read | equal to those of that many buckets and rows |
+//! | index slots | rows are read and compared by number | each names a row that was given, or none (`check_index`); a row that two of them name makes wrong answers |
+//! | nodes | a half of one is followed as a reference | whoever follows it (`is_reference` in tree/nodes.cuh); a tree has as many levels as its width says |
+//! | the node slot behind the last bucket | the node (0, 0) has its number, and no search comes to it | EMPTY (`fill_nodes`) |
+//! | slots, roots, codes, words of rows | nothing but answers | - |
+//! | that a vector is where a search finds it | statistics walk from its hash to its slot | they end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
 
 mod blocks;
 mod file;
@@ -16,6 +43,7 @@ mod slots;
 mod tests;
 
 pub(crate) use blocks::BLOCK;
+pub use file::{Named, NewFile};
 
 use crate::core::generation::Generation;
 use crate::core::growth::GROW_AT_MOST;

@@ -38,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Uses the files if this process was started to do that.
 pub fn attacked() -> Option<ExitCode> {
     let attack = std::env::var(ATTACK).ok()?;
-    let (kind, device) = attack.split_once(' ').expect("a kind and a device");
+    let (kind, device) = attack.rsplit_once(' ').expect("a kind and a device");
     let device: Device = device.parse().expect("the device of the test");
     let folder = std::path::PathBuf::from(std::env::var_os(FILES).expect("a folder of files"));
     match kind {
@@ -47,6 +47,7 @@ pub fn attacked() -> Option<ExitCode> {
         "compact_tree" => use_file::<CompactTree>(&device, &folder),
         "indexed" => use_file::<Indexed>(&device, &folder),
         "ranks" => use_parts(&device, &folder),
+        "few descriptors" => super::saved::saved_once::save_with_few_descriptors(&device, &folder),
         kind => panic!("no kind of table is called {kind}"),
     }
     Some(ExitCode::SUCCESS)
@@ -85,8 +86,13 @@ fn use_parts(device: &Device, folder: &Path) {
 fn attack(device: &Device, kind: &str, files: &[&[u8]]) -> Vec<String> {
     let folder = Folder::new();
     files.iter().enumerate().for_each(|(number, bytes)| std::fs::write(folder.path(&number.to_string()), bytes).unwrap());
+    lines_of(Command::new(std::env::current_exe().unwrap()), device, kind, &folder)
+}
+
+/// The lines that this suite writes as a process of its own, which `command` starts and which uses a folder.
+#[track_caller]
+pub fn lines_of(mut command: Command, device: &Device, kind: &str, folder: &Folder) -> Vec<String> {
     let name = if device.is_gpu() { "gpu" } else { "cpu:4" };
-    let mut command = Command::new(std::env::current_exe().unwrap());
     command.env(ATTACK, format!("{kind} {name}")).env(FILES, folder.path("."));
     let [out, error] = ["out", "error"].map(|name| folder.path(name));
     command.stdout(File::create(&out).unwrap()).stderr(File::create(&error).unwrap());
