@@ -30,7 +30,7 @@ impl Layout {
     /// If the last run, or the last answers, end beyond that memory.
     pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
         let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
-        // Places of answers tell owners and rows, also of answers that nobody wants.
+        // The place of an answer tells its owner and row. So answers have places even if no rank asks for them.
         let answer_bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
         let ends = [capacities.iter().map(run_bytes).sum::<u64>(), capacities.iter().map(answer_bytes).sum()];
         assert!(ends[0] <= room[0] && ends[1] <= room[1], "{ends:?} bytes of runs and answers are within {room:?}");

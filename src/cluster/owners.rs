@@ -35,7 +35,7 @@ pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
 /// rank may own no hash.
 pub(super) fn check_bounds(bounds: &[u64]) -> Result<(), String> {
     if let Some(first @ 1..) = bounds.first() {
-        return Err(format!("rank 0 owns hashes from {first:#x} on, and nobody those before"));
+        return Err(format!("rank 0 owns hashes from {first:#x} on, and no rank those before"));
     }
     match (1..bounds.len()).find(|rank| bounds[*rank] < bounds[rank - 1]) {
         None => Ok(()),

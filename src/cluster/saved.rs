@@ -6,7 +6,8 @@
 //! table  as src/docs/files.md describes it
 //! ```
 //!
-//! What a head can claim, whose checksum its author has computed:
+//! The author of a head that was made to mislead has computed its checksum, too. So each field is checked that memory safety or
+//! the end of a loop depends on:
 //!
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
@@ -161,7 +162,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport));
         let (rank, ranks) = (link.rank(), link.ranks());
-        // Nobody reads tables before all have the right heads.
+        // No rank reads its table before all have the right heads.
         let head = Head::read(&mut from).and_then(|head| {
             let pairs = [("the number of ranks", ranks, head.bounds.len()), ("the rank of a part", rank, head.rank as usize)];
             match pairs.into_iter().find(|(_, own, saved)| own != saved) {

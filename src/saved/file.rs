@@ -7,8 +7,7 @@
 //! | it gets its name | the same |
 //! | the folder is synchronised | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
 //!
-//! The new file is always made, and none that is there is opened: a symbolic link that somebody has put in its place is not
-//! followed.
+//! The new file is always made, and no file that is there is opened. So a symbolic link of that name is not followed.
 
 use super::RawTable;
 use crate::core::options::Choice;
@@ -67,7 +66,7 @@ impl NewFile {
             let part = path.with_file_name(own);
             match OpenOptions::new().write(true).create_new(true).open(&part) {
                 Ok(file) => return Ok(Self { path: path.into(), part, file, folder }),
-                // A process that was killed and had the same number has left it, or somebody else has put something there.
+                // A killed process of the same number left it, or it was put there on purpose.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -141,7 +140,7 @@ impl RawTable {
     pub(crate) fn load_file(device: &Device, choice: &Choice, width: Option<usize>, path: &Path) -> Result<Self> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| refused("opening a file", path, &error))?;
-        // Of what is no plain file, as a pipe, nothing is known.
+        // The length of a pipe, say, says nothing.
         let bytes = metadata.is_file().then_some(metadata.len());
         Self::load(device, choice, width, file, bytes)
     }

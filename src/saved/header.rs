@@ -287,7 +287,8 @@ impl Fields {
         name.parse().map_err(|_| format!("the strategy `{name}`"))
     }
 
-    /// Of numbers whose sums and products the rest computes with. What they have to do with each other depends on the layout.
+    /// Checks that numbers are small enough for the sums and products of all later checks (`check_parts` compares them with each
+    /// other, which depends on the layout).
     fn check_counts(&self) -> Result<(), String> {
         let Self { buckets, node_buckets, stored, nodes, given, dense, spares, generation, .. } = *self;
         let most = 1 << Reference::SLOT_BITS;

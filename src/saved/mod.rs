@@ -94,8 +94,8 @@ impl RawTable {
         to.finish()
     }
 
-    /// A table of the kind that `choice` has, of vectors of so many words, if that is said. If it is known how many bytes there
-    /// are, these must be the file.
+    /// Loads a table of the kind of `choice`, of vectors of `width` words if that is given. If `bytes` is given, the file must have
+    /// exactly that length.
     pub(crate) fn load(
         device: &Device,
         choice: &Choice,
@@ -156,7 +156,8 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// The same from slots that lie otherwise: of what they hold a table is made anew, which has more of them if need be.
+    /// Loads a table whose slots lie otherwise on this machine: reads the vectors out of them, and puts them into a new table, which
+    /// gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());

@@ -184,7 +184,7 @@ fn heads_of_no_version(device: &Device) {
     refused(device, "ranks", &slices(&with_words(&parts, &[(7, 2)])), "shares of kind 2");
 }
 
-/// A file of a tree table, and where its nodes are.
+/// A table's file, and where its parts are.
 fn tree_file<S: Storage>(table: &VectorTable<S>) -> (Vec<u8>, Vec<Range<usize>>) {
     let bytes = saved(table);
     let parts = parts(&bytes);
@@ -259,7 +259,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// A spare row is written to when it is taken, so it must be a row that was given, that nobody reads, and that is taken once.
+/// A spare row is written to when it is taken. So it must have been given, must not be stored, and must be spare once only.
 fn spare_rows_that_are_not_spare(device: &Device) {
     let table = VectorTable::<Indexed>::builder(WIDTH).capacity(100).build(device).unwrap();
     table.find_or_put_many(&distinct(WIDTH, 0, 50)).unwrap().complete(&table).unwrap();
@@ -303,7 +303,7 @@ fn spare_rows_that_are_not_spare(device: &Device) {
     }
 }
 
-/// What is stored is counted in the header, too.
+/// The header counts the vectors that are stored.
 fn more_vectors_than_slots(device: &Device) {
     let bucket = VectorTable::<Bucket>::builder(WIDTH).capacity(100).build(device).unwrap();
     let compact = VectorTable::<CompactTree>::builder(WIDTH).capacity(100).nodes(200).build(device).unwrap();

@@ -178,7 +178,7 @@ fn what_killed_processes_left_is_removed() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
 }
 
-/// Whoever can write to the folder of a checkpoint can put links there, under the names of files that are about to be written.
+/// Links in the folder of a checkpoint, under the names of files that are about to be written.
 #[cfg(unix)]
 #[test]
 fn links_beside_a_checkpoint_are_not_followed() {

@@ -33,10 +33,9 @@ pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transit
     }
 }
 
-/// The intervals of a model: what generated code takes for granted of every state that it is given.
-///
-/// It checks no index and counts no overflow that cannot be according to them. So states that come from elsewhere, as from a
-/// file, must be looked at first.
+/// The intervals of a model, which generated code relies on: it checks no index that is inside its array according to them, and
+/// counts no overflow that cannot happen according to them. So a state that comes from a file must be looked at before it is given
+/// to such code.
 pub struct Intervals<'m> {
     model: &'m Model,
     /// By process and location, the intervals of what the process owns; `None` if it does not come there.
@@ -69,7 +68,7 @@ impl<'m> Intervals<'m> {
         Self { model, at, owned, used }
     }
 
-    /// What of a state, which has the model's words, is not as in any state that can be reached; `None` if all of it may be.
+    /// Says what part of a state, of as many words as the model's states have, is outside the intervals; `None` if no part is.
     pub fn strange(&self, state: &[u32]) -> Option<String> {
         let model = self.model;
         let outside = |variable: VariableId, value: i32, values: Range| {
