@@ -94,8 +94,8 @@ impl RawTable {
         to.finish()
     }
 
-    /// Loads a table of the kind of `choice`, of vectors of `width` words if that is given. If `bytes` is given, the file must have
-    /// exactly that length.
+    /// Loads a table of the kind of `choice`, of vectors of `width` words if that is given. If `bytes` is given, the file must
+    /// have exactly that length.
     pub(crate) fn load(
         device: &Device,
         choice: &Choice,
@@ -156,8 +156,8 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// Loads a table whose slots lie otherwise on this machine: reads the vectors out of them, and puts them into a new table, which
-    /// gets more slots if they do not fit.
+    /// Loads a table whose slots lie otherwise on this machine: reads the vectors out of them, and puts them into a new table,
+    /// which gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());

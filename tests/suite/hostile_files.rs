@@ -5,8 +5,8 @@
 use super::saved::{Folder, parts, saved, sign, use_in_every_way};
 use crate::common::kinds::roomy;
 use crate::common::spread::{Spread, on_all, small};
-use crate::common::tests;
 use crate::common::vectors::{distinct, mix};
+use crate::common::{scaled, tests};
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -18,6 +18,7 @@ use warpset::{Bucket, CompactTree, Device, Indexed, Storage, Tree, VectorTable};
 tests![
     owners_that_own_too_much,
     heads_of_no_version,
+    heads_of_any_words,
     nodes_behind_the_last_bucket,
     slots_that_no_search_finds,
     spare_rows_that_are_not_spare,
@@ -182,6 +183,18 @@ fn heads_of_no_version(device: &Device) {
     let parts = saved_by_ranks(device, 2);
     refused(device, "ranks", &slices(&with_words(&parts, &[(1, 0)])), "version 0");
     refused(device, "ranks", &slices(&with_words(&parts, &[(7, 2)])), "shares of kind 2");
+}
+
+/// Whatever one word of all heads is, the ranks refuse their parts, or make a set of them.
+fn heads_of_any_words(device: &Device) {
+    let parts = saved_by_ranks(device, 2);
+    for at in 0..8 + parts.len() {
+        for word in scaled(&[0, 1, 3, 1 << 20, 1 << 63, u64::MAX][..], &[1 << 20, u64::MAX]) {
+            let said = attack(device, "ranks", &slices(&with_words(&parts, &[(at, *word)])));
+            let ended = |line: &String| line.starts_with("refused") || line == "used";
+            assert!(said.len() == 2 && said.iter().all(ended), "word {at} is {word}: {said:?}");
+        }
+    }
 }
 
 /// A table's file, and where its parts are.

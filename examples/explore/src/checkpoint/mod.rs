@@ -328,8 +328,8 @@ fn ensure_can_be_reached(intervals: &Intervals, states: &[u32], width: usize) ->
     }
 }
 
-/// Reads the violation that was found: its state and its level, which must be one of the `levels` that have begun. The interpreter
-/// finds out again what is wrong with the state.
+/// Reads the violation that was found: its state, and its level, which must be one of the `levels` that have begun. The
+/// interpreter finds out again what is wrong with the state.
 fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, levels: u64) -> Result<Option<Found>> {
     if found.is_null() {
         return Ok(None);

@@ -178,6 +178,27 @@ fn what_killed_processes_left_is_removed() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
 }
 
+/// Whichever call fails, the file is as it was; but for the last one: then it is replaced, and says that it might be lost.
+#[test]
+fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.checkpoint");
+    let write = |number: u32| file::write(&path, |to| file::put(to, &json!({ "number": number }), &[]));
+    let (first, calls) = warpset::faults::count(|| write(0).unwrap());
+    assert!(first.unsettled.is_none() && calls > 3);
+    for call in 0..calls {
+        let (written, _) = warpset::faults::fail(call..u64::MAX, || write(call as u32 + 1));
+        let is_last = call == calls - 1;
+        match written {
+            Ok(written) => assert!(is_last && written.unsettled.is_some(), "call {call} of {calls}"),
+            Err(_) => assert!(!is_last, "call {call} of {calls}"),
+        }
+        let reading = Reading::open(&path).unwrap();
+        assert_eq!(reading.header["number"], json!(if is_last { calls } else { 0 }), "call {call} of {calls}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1, "call {call} of {calls}");
+    }
+}
+
 /// Links in the folder of a checkpoint, under the names of files that are about to be written.
 #[cfg(unix)]
 #[test]

@@ -34,8 +34,8 @@ pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transit
 }
 
 /// The intervals of a model, which generated code relies on: it checks no index that is inside its array according to them, and
-/// counts no overflow that cannot happen according to them. So a state that comes from a file must be looked at before it is given
-/// to such code.
+/// counts no overflow that cannot happen according to them. So a state that comes from a file must be looked at before it is
+/// given to such code.
 pub struct Intervals<'m> {
     model: &'m Model,
     /// By process and location, the intervals of what the process owns; `None` if it does not come there.
