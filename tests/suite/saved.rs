@@ -288,7 +288,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
     saving.unwrap();
     assert!(folder.files().iter().eq([&path]));
     assert!(load().unwrap().contains_many(&words).unwrap().iter().all(|stored| *stored));
-    // Whichever call fails, the file is what it was; but for the last call, before which it is replaced, and whose error says so.
+    // Whichever call fails, the file is what it was. Only before the last call it is replaced: the error of that call tells it.
     put(&table, &distinct(4, 10, 1));
     for call in 0..calls {
         let (failed, _) = warpset::faults::fail(call..u64::MAX, || table.save_file(&path));
@@ -399,7 +399,7 @@ pub fn use_in_every_way<S: Storage>(table: &VectorTable<S>) {
     }
 }
 
-/// No checksum tells that they are wrong: they are errors, or tables in which nobody gets hurt.
+/// No checksum tells that they are wrong. They are errors, or tables whose every call returns.
 fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
     let bytes = saved(&small::<S>(device).0);
     let parts = parts(&bytes);
