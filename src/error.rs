@@ -301,8 +301,9 @@ pub enum Error {
         /// The system's answer.
         reason: String,
     },
-    /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was; a file that was
-    /// to be written is not there, or is what it was.
+    /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was. A file that was
+    /// to be written is not there, or is what it was; unless `doing` says that it was replaced, and only its folder could not be
+    /// synchronised with the disk.
     #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
     Io {
         /// What was being done.

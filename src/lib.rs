@@ -80,6 +80,8 @@ pub use crate::core::permutation;
 pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
 pub use error::{Error, FileFault, Result};
+#[doc(hidden)] // for the model checker
+pub use saved::{Named, NewFile};
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
     Outcome, Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally,

@@ -9,6 +9,7 @@ mod common;
 
 /// In tests/suite/.
 mod suite {
+    pub mod changed_files;
     pub mod cluster;
     pub mod cluster_faults;
     pub mod compact_keys;
@@ -61,6 +62,8 @@ const MODULES: &[&[Test]] = &[
     suite::cluster::TESTS,
     suite::cluster::cluster_once::TESTS,
     suite::cluster_faults::TESTS,
+    suite::changed_files::TESTS,
+    suite::changed_files::of_one_kind::TESTS,
     suite::compact_keys::TESTS,
     suite::compact_roots::TESTS,
     suite::cuckoo::TESTS,
@@ -73,7 +76,6 @@ const MODULES: &[&[Test]] = &[
     suite::growth::once::TESTS,
     suite::histories::TESTS,
     suite::hostile_files::TESTS,
-    suite::hostile_files::of_one_kind::TESTS,
     suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
@@ -108,6 +110,9 @@ const GPU_MODULES: &[&[Test]] = &[
 const GPU_MODULES: &[&[Test]] = &[];
 
 fn main() -> ExitCode {
+    if let Some(code) = suite::hostile_files::attacked() {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let mut trials = suite::helpers::trials();
     for machine in cpus() {

@@ -23,23 +23,30 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For runs of at most so many rows.
-    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants) -> Self {
-        let runs = starts(capacities.iter().map(|rows| message_bytes(row_bytes * rows)));
-        // Places of answers tell owners and rows, also of answers that nobody wants.
-        let bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
-        let answers = starts(capacities.iter().map(bytes));
+    /// For runs of at most `capacities` rows, in memory of `room` bytes for the runs and for the answers to them.
+    ///
+    /// # Panics
+    ///
+    /// If the last run, or the last answers, end beyond that memory.
+    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
+        let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
+        // The place of an answer tells its owner and row. So answers have places even if no rank asks for them.
+        let answer_bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
+        let ends = [capacities.iter().map(run_bytes).sum::<u64>(), capacities.iter().map(answer_bytes).sum()];
+        assert!(ends[0] <= room[0] && ends[1] <= room[1], "{ends:?} bytes of runs and answers are within {room:?}");
+        let runs = starts(capacities.iter().map(run_bytes));
+        let answers = starts(capacities.iter().map(answer_bytes));
         Self { capacities, runs, answers }
     }
 
-    /// For so many vectors of which none is known yet. `bounds`: the least hash that each rank owns.
-    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants) -> Self {
+    /// For `count` vectors of which none is known yet. `bounds`: the least hash that each rank owns (`owners::check_bounds`).
+    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
         let ends = bounds.iter().skip(1).map(|bound| u128::from(*bound)).chain([1 << 64]);
         let capacity = |(bound, end): (&u64, u128)| {
             let expected = ((u128::from(count) * (end - u128::from(*bound))) >> 64) as u64;
             count.min(expected + expected / SPARE_PART + SPARE_ROWS)
         };
-        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants)
+        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, room)
     }
 
     /// Bytes that the runs of at most so many vectors take, and the answers to them, however they are laid out.
@@ -65,16 +72,28 @@ mod tests {
         wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
     }
 
+    /// Bounds that own more than all hashes would need it.
+    #[test]
+    fn more_than_there_is_memory_for_is_a_panic() {
+        let all = Wants { outcomes: true, references: true };
+        let most = Layout::most_bytes(10_000, 2, 16);
+        for capacities in [vec![10_000, 10_000], vec![20_000, 0], vec![0, 20_000]] {
+            let laid_out = std::panic::catch_unwind(|| Layout::of(capacities, 16, all, most));
+            assert!(laid_out.is_err(), "{laid_out:?}");
+        }
+        Layout::of(vec![5_000, 5_000], 16, all, most);
+    }
+
     fn check(all: Wants) {
         for (ranks, weights) in [(1, vec![1]), (2, vec![1, 1]), (3, vec![1, 5, 1000]), (40, vec![7; 40])] {
             let bounds = owners::bounds(&weights);
             for count in [0, 1, 5, 127, 128, 1000, 1025, 40_000, 1 << 20] {
                 let most = Layout::most_bytes(count, ranks, 12);
-                let expected = Layout::for_any(count, &bounds, 12, all);
+                let expected = Layout::for_any(count, &bounds, 12, all, most);
                 let mut one_has_all = vec![0; ranks as usize];
                 one_has_all[0] = count;
                 let even = vec![count / ranks; ranks as usize];
-                for layout in [expected.clone(), Layout::of(one_has_all, 12, all), Layout::of(even, 12, all)] {
+                for layout in [expected.clone(), Layout::of(one_has_all, 12, all, most), Layout::of(even, 12, all, most)] {
                     let (last, rows) = (ranks as usize - 1, &layout.capacities);
                     let run_end = layout.runs[last] + message_bytes(12 * rows[last]);
                     let answer_end = layout.answers[last] + LINE_BYTES + message_bytes(reply_content(rows[last], all));

@@ -77,13 +77,17 @@ impl Memory {
         }
     }
 
-    fn check(&self, offset: u64, len: u64) {
-        let bytes = match self {
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
             #[cfg(feature = "cpu")]
             Self::Host { bytes, .. } => *bytes,
             #[cfg(feature = "cuda")]
             Self::Gpu(memory) => memory.bytes() as u64,
-        };
+        }
+    }
+
+    fn check(&self, offset: u64, len: u64) {
+        let bytes = self.bytes();
         assert!(offset + len <= bytes, "{offset} + {len} bytes are within the {bytes} that there are");
     }
 }

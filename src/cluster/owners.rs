@@ -31,9 +31,42 @@ pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
     bounds
 }
 
+/// An error that names the ranks unless these bounds divide all hashes: the first is 0, and none is less than the one before. A
+/// rank may own no hash.
+pub(super) fn check_bounds(bounds: &[u64]) -> Result<(), String> {
+    if let Some(first @ 1..) = bounds.first() {
+        return Err(format!("rank 0 owns hashes from {first:#x} on, and no rank those before"));
+    }
+    match (1..bounds.len()).find(|rank| bounds[*rank] < bounds[rank - 1]) {
+        None => Ok(()),
+        Some(rank) => {
+            let [before, own] = [bounds[rank - 1], bounds[rank]];
+            Err(format!("rank {rank} owns hashes from {own:#x} on, and rank {} from {before:#x} on", rank - 1))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_that_do_not_ascend_from_0_are_errors() {
+        for right in [&[0][..], &[0, 0], &[0, 1, 1, u64::MAX]] {
+            check_bounds(right).unwrap();
+        }
+        for (wrong, why) in [
+            (&[1][..], "rank 0 owns hashes from 0x1 on"),
+            (&[5, 0], "rank 0 owns hashes from 0x5 on"),
+            (&[0, 9, 3], "rank 2 owns hashes from 0x3 on, and rank 1 from 0x9 on"),
+        ] {
+            let error = check_bounds(wrong).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        for weights in [&[7][..], &[1, 5, 1000], &[1 << 40; 40], &[1, 1 << 40, 1]] {
+            check_bounds(&bounds(weights)).unwrap();
+        }
+    }
 
     #[test]
     fn bounds_divide_all_hashes_in_proportion() {

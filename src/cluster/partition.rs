@@ -251,7 +251,13 @@ impl Partition {
     }
 
     /// From now on, owners are these. `bounds`: the least hash that each rank owns. `hash_mask`: all ones, but in tests.
+    ///
+    /// # Panics
+    ///
+    /// If these are no bounds of as many ranks (`owners::check_bounds`).
     pub(super) fn set_owners(&mut self, seed: u64, bounds: Vec<u64>, hash_mask: u64) -> Result<()> {
+        assert_eq!(bounds.len(), self.ranks);
+        owners::check_bounds(&bounds).unwrap_or_else(|what| panic!("{what}"));
         (self.hash_mask, self.bounds) = (hash_mask, bounds);
         self.rank.write(Line::Puts, &mut self.seeds, 0, &owners::seeds(seed, self.width))?;
         self.rank.write(Line::Puts, &mut self.bounds_there, 0, &self.bounds)
@@ -342,8 +348,15 @@ impl Partition {
             // SAFETY: as in `scatter`; there is twice as much filter as vectors, all of it empty, and the round before is sorted.
             unsafe { self.rank.partition(line, Kernel::Claim, &view)? };
         }
-        let layout = Layout::for_any(count as u64, &self.bounds, 4 * self.width as u64, self.asked.wants);
+        let room = self.room(round);
+        let layout = Layout::for_any(count as u64, &self.bounds, 4 * self.width as u64, self.asked.wants, room);
         self.scatter(round, layout)
+    }
+
+    /// Bytes of memory for the runs of a round, and for the answers to them.
+    fn room(&self, round: usize) -> [u64; 2] {
+        let RoundMemory { send, replies_in, .. } = &self.memory[place_of(round)];
+        [send.bytes(), replies_in.bytes()]
     }
 
     fn scatter(&mut self, round: usize, layout: Layout) -> Result<()> {
@@ -364,7 +377,7 @@ impl Partition {
         // SAFETY:
         // - the vectors are `count` rows, and stay until the line has passed this: `Engine` keeps them borrowed, and waits;
         // - everything is as large as the view says, of which `count` is at most `round` (`new`, and the assertion in `sort`);
-        //   the runs have room for as many rows as the capacities say (`Layout::most_bytes`).
+        //   the runs have room for as many rows as the capacities say (the assertion in `Layout::of`).
         unsafe { self.rank.partition(line, Kernel::Scatter, &view)? };
         if stamps.is_empty() {
             return Ok(());
@@ -388,7 +401,8 @@ impl Partition {
         if rows.iter().zip(&memory.layout.capacities).all(|(rows, room)| rows <= room) {
             return Ok(rows);
         }
-        self.scatter(round, Layout::of(rows, 4 * self.width as u64, self.asked.wants))?;
+        let layout = Layout::of(rows, 4 * self.width as u64, self.asked.wants, self.room(round));
+        self.scatter(round, layout)?;
         self.read_rows(round)
     }
 

@@ -5,11 +5,25 @@
 //!   magic | version | rank | ranks | save | seed of owners | mask of hashes | shares | bounds: one a rank | CRC-32 of all before
 //! table  as src/docs/files.md describes it
 //! ```
+//!
+//! The author of a head that was made to mislead has computed its checksum, too. So each field is checked that memory safety or
+//! the end of a loop depends on:
+//!
+//! | field | what relies on it | what checks it |
+//! |---|---|---|
+//! | magic, version | the layout of the head | `Head::read` |
+//! | rank, ranks | memory for the bounds; which part is whose | `Head::read`: at most 2^20 ranks; `load`: those of the transport |
+//! | save | nothing but answers: parts of different saves make no set | `load` compares the ranks' numbers |
+//! | seed, mask of hashes | which rank owns a vector: nothing but answers, as every hash has an owner | `load` compares checksums of the ranks' heads |
+//! | shares | whether tables of different sizes may be made one set again | `Head::read`: one of the two kinds |
+//! | bounds | a round's memory has room for the rows that owners expect, if these add up to all rows | `check_bounds` (owners.rs): the first is 0, none is less than the one before. `Layout::of` asserts that the last run ends within the memory |
+//! | table | all that a table relies on | src/saved/mod.rs; and its width, kind and options are those of the other ranks (`Config::check`) |
 
 use super::batch::Reference;
-use super::builder::{Builder, Config};
+use super::builder::{Builder, Config, Shares};
 use super::engine::Engine;
 use super::link::{Link, agree};
+use super::owners::check_bounds;
 use super::partition::Partition;
 use super::record::Operation;
 use super::table::Table;
@@ -66,6 +80,9 @@ impl Head {
         if ranks == 0 || ranks > MOST_RANKS || rank >= ranks {
             return Err(damaged(&format!("it says that it is rank {rank} of {ranks}"), 8 * FIXED));
         }
+        if version == 0 || shares > Shares::BySlots as u64 {
+            return Err(damaged(&format!("no part has version {version} and shares of kind {shares}"), 8 * FIXED));
+        }
         let (count, before) = (ranks as usize, bytes.len());
         bytes.resize(before + 8 * (count + 1), 0);
         let needed = bytes.len() as u64;
@@ -74,7 +91,8 @@ impl Head {
         if word(&bytes, FIXED + count) != u64::from(crc32fast::hash(&bytes[..end])) {
             return Err(damaged("the head of a rank's part has another checksum", bytes.len()));
         }
-        let bounds = (0..count).map(|rank| word(&bytes, FIXED + rank)).collect();
+        let bounds: Vec<u64> = (0..count).map(|rank| word(&bytes, FIXED + rank)).collect();
+        check_bounds(&bounds).map_err(|what| damaged(&what, bytes.len()))?;
         Ok(Self { rank, save, seed, hash_mask, shares, bounds })
     }
 }
@@ -144,7 +162,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport));
         let (rank, ranks) = (link.rank(), link.ranks());
-        // Nobody reads tables before all have the right heads.
+        // No rank reads its table before all have the right heads.
         let head = Head::read(&mut from).and_then(|head| {
             let pairs = [("the number of ranks", ranks, head.bounds.len()), ("the rank of a part", rank, head.rank as usize)];
             match pairs.into_iter().find(|(_, own, saved)| own != saved) {
@@ -180,7 +198,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         });
         let round = self.round_for(device, ranks) as u64;
         let config = loaded.as_ref().map_or(Config::default(), |table| {
-            let config = Config::new::<S>(&table.raw, super::Shares::Equal, round, head.seed, head.hash_mask);
+            let config = Config::new::<S>(&table.raw, Shares::Equal, round, head.seed, head.hash_mask);
             Config { shares: head.shares, ..config }
         });
         let record = link.record().values(config.values()).failed(loaded.as_ref().err());

@@ -1,76 +1,146 @@
-//! A file is complete, or not there: it is written beside its place, and gets its name when all of it is on the disk.
+//! Files that are complete or not there: each is written beside its place, and gets its name when all of it is on the disk.
+//!
+//! | step | what an error of it leaves |
+//! |---|---|
+//! | the folder is opened, and the new file made in it | what had the name, as it was, and no new file |
+//! | the new file is filled, and synchronised with the disk | the same |
+//! | it gets its name | the same |
+//! | the folder is synchronised | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
+//!
+//! The new file is always made, and no file that is there is opened. So a symbolic link of that name is not followed.
 
 use super::RawTable;
 use crate::core::options::Choice;
-use crate::{Device, Error, Result};
+use crate::{Device, Error, Result, faults};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, remove_file, rename};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn refused(doing: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::Io { doing, at: 0, reason: format!("{}: {error}", path.display()) }
-}
-
-/// A file that is removed again, unless it gets its name.
-struct Beside {
+/// A file that is being written beside its place. It is removed, unless it gets its name.
+pub struct NewFile {
     path: PathBuf,
+    /// In the folder of `path`: only there can a file get that name in one step.
+    part: PathBuf,
     file: File,
+    /// None on systems that do not synchronise folders.
+    folder: Option<File>,
 }
 
-impl Beside {
-    /// In the folder of `path`, as only there a file can get that name at once.
-    fn new(path: &Path) -> io::Result<Self> {
+/// A new file that has its name, in a folder that is not synchronised with the disk yet.
+#[must_use]
+pub struct Named {
+    folder: Option<File>,
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// An error if a test wants one here.
+fn unless_made_to_fail() -> io::Result<()> {
+    if faults::strikes() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
+}
+
+impl NewFile {
+    /// An empty file beside `path`, called `.NAME.PROCESS.NUMBER.part`.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be opened, or no file can be made there.
+    pub fn beside(path: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))?;
+        let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
+        unless_made_to_fail()?;
+        // Opened before anything is written: an error after the new file has its name could not be undone.
+        let folder = if cfg!(unix) { Some(File::open(folder_of(path))?) } else { None };
+        unless_made_to_fail()?;
         loop {
             // Relaxed: only the uniqueness of numbers matters.
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let mut own = std::ffi::OsString::from(".");
+            let mut own = OsString::from(".");
             own.push(name);
             own.push(format!(".{}.{number}.part", std::process::id()));
-            let path = path.with_file_name(own);
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Self { path, file }),
-                // Left by a process that was killed and had the same number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            let part = path.with_file_name(own);
+            match OpenOptions::new().write(true).create_new(true).open(&part) {
+                Ok(file) => return Ok(Self { path: path.into(), part, file, folder }),
+                // A killed process of the same number left it, or it was put there on purpose.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Gives it its name, which another file may have had.
-    fn name(self, path: &Path) -> io::Result<()> {
+    /// The process of a file beside `path` by the name that [`beside`](Self::beside) gives it; none of files with other names.
+    pub fn process_of(path: &Path, part: &Path) -> Option<u32> {
+        let [name, part] = [path, part].map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let numbers = part?.strip_prefix(&format!(".{}.", name?))?.strip_suffix(".part")?.to_owned();
+        let (process, number) = numbers.split_once('.')?;
+        number.parse::<u64>().ok()?;
+        process.parse().ok()
+    }
+
+    /// The file, to be written to.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Synchronises the file with the disk, and gives it its name. A file or a link that has this name loses it in the same step.
+    ///
+    /// # Errors
+    ///
+    /// The file is removed, and what has the name keeps it.
+    pub fn publish(mut self) -> io::Result<Named> {
+        unless_made_to_fail()?;
         self.file.sync_all()?;
-        rename(&self.path, path)?;
-        // It has its name also if this fails, only perhaps not after a crash of the machine.
-        #[cfg(unix)]
-        {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(())
+        unless_made_to_fail()?;
+        rename(&self.part, &self.path)?;
+        Ok(Named { folder: self.folder.take() })
     }
 }
 
-impl Drop for Beside {
+impl Drop for NewFile {
     fn drop(&mut self) {
-        // It is not there if it has its name.
-        let _ = remove_file(&self.path);
+        // There is none once it has its name.
+        let _ = remove_file(&self.part);
     }
+}
+
+impl Named {
+    /// Synchronises the folder with the disk. Does nothing where the file system cannot do that.
+    ///
+    /// # Errors
+    ///
+    /// The disk has reported an error. The file is complete and has its name now; after a crash of the machine, what had the name
+    /// before may have it again.
+    pub fn settle(self) -> io::Result<()> {
+        unless_made_to_fail()?;
+        match self.folder.map_or(Ok(()), |folder| folder.sync_all()) {
+            // As some file systems of networks answer for every folder.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+            settled => settled,
+        }
+    }
+}
+
+fn refused(doing: &'static str, path: &Path, error: &io::Error) -> Error {
+    Error::Io { doing, at: 0, reason: format!("{}: {error}", path.display()) }
 }
 
 impl RawTable {
     pub(crate) fn save_file(&self, path: &Path) -> Result<()> {
-        let beside = Beside::new(path).map_err(|error| refused("making a file", path, &error))?;
-        self.save(&beside.file)?;
-        beside.name(path).map_err(|error| refused("finishing a file", path, &error))
+        let new = NewFile::beside(path).map_err(|error| refused("making a file", path, &error))?;
+        self.save(new.file())?;
+        let named = new.publish().map_err(|error| refused("finishing a file", path, &error))?;
+        named.settle().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
     }
 
     pub(crate) fn load_file(device: &Device, choice: &Choice, width: Option<usize>, path: &Path) -> Result<Self> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| refused("opening a file", path, &error))?;
-        // Of what is no plain file, as a pipe, nothing is known.
+        // The length of a pipe, say, says nothing.
         let bytes = metadata.is_file().then_some(metadata.len());
         Self::load(device, choice, width, file, bytes)
     }

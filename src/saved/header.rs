@@ -287,7 +287,8 @@ impl Fields {
         name.parse().map_err(|_| format!("the strategy `{name}`"))
     }
 
-    /// Of numbers whose sums and products the rest computes with. What they have to do with each other depends on the layout.
+    /// Checks that numbers are small enough for the sums and products of all later checks (`check_parts` compares them with each
+    /// other, which depends on the layout).
     fn check_counts(&self) -> Result<(), String> {
         let Self { buckets, node_buckets, stored, nodes, given, dense, spares, generation, .. } = *self;
         let most = 1 << Reference::SLOT_BITS;
@@ -328,7 +329,10 @@ impl Fields {
         if !nodes_are_right || 2 * node_buckets > MAX_NODES {
             return Err(format!("{node_buckets} buckets of nodes"));
         }
-        let slots = buckets * u64::from(slots_per_bucket);
+        let slots = spec.layout(buckets).map_or(buckets * u64::from(slots_per_bucket), |layout| layout.slots());
+        if !spec.is_indexed() && (stored > slots || given > 0) {
+            return Err(format!("{stored} vectors stored in {slots} slots, and {given} rows"));
+        }
         if spec.is_indexed() && (given > spec.rows(geometry, buckets) || stored > given || (slot_bits == 32 && slots > 1 << 25)) {
             return Err(format!("{given} rows, {stored} of them stored, and {slots} slots of {slot_bits} bits"));
         }

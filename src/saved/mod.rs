@@ -4,9 +4,36 @@
 //! lie alike on every machine. Slots for vectors, and for roots of trees that are not compact, lie as the machine's
 //! compare-and-swaps want it: where they differ, the vectors, or roots, are read out of them and put again.
 //!
-//! What comes from a file is believed where a wrong value makes wrong answers, which checksums are for, and checked where it
-//! would make an access outside the table: sizes, and the numbers of rows in an index. (References to nodes are checked by
-//! whoever follows them: tree/nodes.cuh.)
+//! # What a file can claim
+//!
+//! Checksums find damage. They do not find a file that was made to mislead: its author computes them, too. So a value that may
+//! only make answers wrong is believed, and a value that memory safety or the end of a loop depends on is checked before it is
+//! used. `tests/suite/hostile_files.rs` and `files_that_are_signed_but_wrong` in `tests/suite/saved.rs` load such files.
+//!
+//! | field | what relies on it | what checks it |
+//! |---|---|---|
+//! | magic, version, bytes of the header | the layout of all that follows | `Header::read` |
+//! | kind, width | the type of the table | `check_is`, `Spec` |
+//! | flags, chosen slot bits | the options of later growth | `Fields::options` |
+//! | key bits, slot bits | the layout of compact slots and of the index; a compact root has room for two references | `Header::spec`, `check_parts` |
+//! | how slots lie | reading of vectors out of them (slots.rs) | `SlotLayout::is_of`; equal to the machine's own where slots are not put again |
+//! | strategy | which kernels are compiled | `Strategy::from_str`: there is one of that name |
+//! | pairs of seeds | as many are read as a vector has words, and one more | `Header::read`, `check_parts` |
+//! | seeds, EMPTY pattern, masks of hashes | nothing but answers: a hash is scaled to the number of buckets, and every search ends after `probe_limit` of them | - |
+//! | family, factors, step | nothing but answers | `check_family` compares them, as they are derived from each other |
+//! | buckets, buckets of nodes | addresses of slots; a probe sequence visits every bucket if their number is prime | `check_counts`, `check_parts` |
+//! | vectors stored | growth; room for holes | at most the slots, or the rows given |
+//! | nodes stored | growth | at most the slots for nodes |
+//! | rows given | addresses of rows | at most the rows of an index of that size; 0 in other tables |
+//! | rows in order | rows before are read without a look at the index | at most the rows given, all of which the file has |
+//! | spare rows | each is written by whoever takes it, while others read rows that are stored | given, not in order, each once, no more than rows that are not stored, and none stored (`Source::spares`, `count_unstored`) |
+//! | generation | the tag of references | fits the tag |
+//! | bytes of parts | how much is read | equal to those of that many buckets and rows |
+//! | index slots | rows are read and compared by number | each names a row that was given, or none (`check_index`); a row that two of them name makes wrong answers |
+//! | nodes | a half of one is followed as a reference | whoever follows it (`is_reference` in tree/nodes.cuh); a tree has as many levels as its width says |
+//! | the node slot behind the last bucket | the node (0, 0) has its number, and no search comes to it | EMPTY (`fill_nodes`) |
+//! | slots, roots, codes, words of rows | nothing but answers | - |
+//! | that a vector is where a search finds it | statistics walk from its hash to its slot | they end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
 
 mod blocks;
 mod file;
@@ -16,6 +43,7 @@ mod slots;
 mod tests;
 
 pub(crate) use blocks::BLOCK;
+pub use file::{Named, NewFile};
 
 use crate::core::generation::Generation;
 use crate::core::growth::GROW_AT_MOST;
@@ -66,8 +94,8 @@ impl RawTable {
         to.finish()
     }
 
-    /// A table of the kind that `choice` has, of vectors of so many words, if that is said. If it is known how many bytes there
-    /// are, these must be the file.
+    /// Loads a table of the kind of `choice`, of vectors of `width` words if that is given. If `bytes` is given, the file must
+    /// have exactly that length.
     pub(crate) fn load(
         device: &Device,
         choice: &Choice,
@@ -107,14 +135,20 @@ impl RawTable {
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
         fields.check_family(&parameters).map_err(damaged)?;
         let mut store = Store::unfilled(device, &parameters)?;
-        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots| match spec.is_indexed() {
+        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
             true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
             false => Ok(()),
         })?;
-        from.fill(&mut store, NODES, Part::Nodes, fields.node_bytes, |_| Ok(()))?;
-        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_| Ok(()))?;
+        from.fill_nodes(&mut store, fields.node_bytes)?;
+        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_, _| Ok(()))?;
         let spares = from.spares(&fields)?;
         store.set_counts(&fields.counts(spec), &spares)?;
+        if !spares.is_empty() {
+            let stored = spares.len() as u64 - store.count_unstored(&spares)?;
+            if stored > 0 {
+                return Err(from.damaged(format!("{stored} spare rows that are stored"), fields.spares * 8));
+            }
+        }
         let sized = Sized::of(store, &parameters);
         let mut raw = Self::of_store(device, options, seeds, geometry, sized);
         let now = raw.sized().generation;
@@ -122,7 +156,8 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// The same from slots that lie otherwise: of what they hold a table is made anew, which has more of them if need be.
+    /// Loads a table whose slots lie otherwise on this machine: reads the vectors out of them, and puts them into a new table,
+    /// which gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());
@@ -156,7 +191,7 @@ impl RawTable {
             at += piece.len() as u64;
             Ok(())
         })?;
-        from.fill(&mut store, NODES, Part::Nodes, header.fields.node_bytes, |_| Ok(()))?;
+        from.fill_nodes(&mut store, header.fields.node_bytes)?;
         store.set_counts(&header.fields.counts(spec), &[])?;
         let geometry = geometry(device, spec)?;
         let sized = Sized::of(store, &parameters);
@@ -219,19 +254,30 @@ impl Fields {
 }
 
 impl<R: Read> Source<R> {
-    /// Reads a part into memory, and has `check` look at it, piece by piece.
+    /// Reads a part into memory. `check` is called with each piece, and with the bytes of the part that come after it.
     fn fill(
         &mut self,
         store: &mut Store,
         number: u32,
         part: Part,
         bytes: u64,
-        check: impl Fn(&[u8]) -> Result<(), String>,
+        check: impl Fn(&[u8], u64) -> Result<(), String>,
     ) -> Result<()> {
-        let mut block = 0;
+        let (mut block, mut left) = (0, bytes);
         store.fill_pieces(part, bytes, &mut |piece| {
             self.blocks(number, &mut block, piece)?;
-            check(piece).map_err(|what| self.damaged(what, piece.len() as u64))
+            left -= piece.len() as u64;
+            check(piece, left).map_err(|what| self.damaged(what, piece.len() as u64))
+        })
+    }
+
+    /// Reads the nodes of a tree table. The slot behind the last bucket must be EMPTY: its number is the reference of (0, 0).
+    fn fill_nodes(&mut self, store: &mut Store, bytes: u64) -> Result<()> {
+        self.fill(store, NODES, Part::Nodes, bytes, |nodes, left| match nodes.last_chunk() {
+            Some(last) if left == 0 && *last != [0; 8] => {
+                Err(format!("the node slot behind the last bucket holds {:#018x}, and must be EMPTY", u64::from_le_bytes(*last)))
+            }
+            _ => Ok(()),
         })
     }
 
@@ -255,12 +301,19 @@ impl<R: Read> Source<R> {
             spares.extend(bytes.chunks_exact(8).map(|row| u64::from_le_bytes(std::array::from_fn(|at| row[at]))));
             Ok(())
         })?;
-        match spares.iter().find(|row| **row >= fields.given) {
-            None => Ok(spares),
-            Some(row) => {
-                let what = format!("row {row} is spare, of {} rows", fields.given);
-                Err(self.damaged(what, fields.spares * 8))
-            }
-        }
+        let Fields { given, dense, stored, .. } = *fields;
+        let mut sorted = spares.clone();
+        sorted.sort_unstable();
+        let outside = sorted.iter().find(|row| !(dense..given).contains(row));
+        let what = if let Some(row) = outside {
+            format!("row {row} is spare, and spare rows are {dense} to {given}, the end not included")
+        } else if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            format!("row {} is spare twice", pair[0])
+        } else if spares.len() as u64 > given.saturating_sub(stored) {
+            format!("{} rows are spare, but {stored} of {given} are stored", spares.len())
+        } else {
+            return Ok(spares);
+        };
+        Err(self.damaged(what, fields.spares * 8))
     }
 }

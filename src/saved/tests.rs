@@ -232,6 +232,33 @@ fn holes_are_kept() {
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
 }
 
+/// Statistics follow nodes from their hashes to where they are, and end if they do not come there: as with a node behind the last
+/// bucket, which no probe sequence visits.
+#[test]
+fn statistics_end_whatever_the_nodes_are() {
+    let device = Device::cpu_with_threads(1);
+    let table = TreeTable::builder(4).capacity(100).nodes(200).build(&device).unwrap();
+    let words: Vec<u32> = (1..20).flat_map(|at| [0, 0, at, 7]).collect();
+    table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+    let before = table.stats().unwrap();
+    let buckets = {
+        let mut sized = table.raw.sized_exclusively();
+        let (buckets, bytes) = (sized.node_buckets, crate::core::size::node_bytes(sized.node_buckets));
+        let change = &mut |nodes: &mut [u8]| {
+            let last = nodes.len() - 8;
+            nodes[last..].copy_from_slice(&7u64.to_le_bytes());
+            Ok(())
+        };
+        sized.store.fill_pieces(Part::Nodes, bytes, change).unwrap();
+        buckets
+    };
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(table.stats().unwrap()));
+    let after = receiver.recv_timeout(std::time::Duration::from_secs(300)).expect("it ends");
+    // Each vector has that node once; a small table is searched to its last bucket.
+    assert_eq!(after.node_probes, before.node_probes + 19 * buckets);
+}
+
 /// Loads a table of one kind, and gives how many vectors it has.
 type Load = fn(&[u8]) -> Result<u64>;
 

@@ -39,8 +39,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.save(to)
     }
 
-    /// The same to a file, which is complete or not there: the bytes are written beside it, synchronised with the disk, and then
-    /// given its name. A file that had this name is replaced at that moment, and is as it was after an error.
+    /// Writes the table to a file, which is complete or not there: the bytes are written beside it, synchronised with the disk,
+    /// and then given its name. A file that had this name is replaced at that moment. After an error it is as it was, with one
+    /// exception, which the error names: it was replaced, but its folder could not be synchronised with the disk
+    /// ([Replacing a file](crate::files#replacing-a-file)).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

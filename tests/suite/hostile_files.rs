@@ -1,260 +1,341 @@
-//! Hostile files: tables and ranks' parts with changed fields and contents, and right checksums.
-//!
-//! Whatever a file says, loading it is an error, or gives a table in which every call ends, with a result or an error, without an
-//! access outside its memory. `.ci/sanitize` runs these tests where such an access is seen. Contents are not checked, since a
-//! file of a stranger may say anything; but a table that was cleared is a right one.
-//!
-//! `WARPSET_FUZZ` is the number of changed files of each format, 60 if it is not set (200 at full sizes, 12 at small ones). File
-//! number n is the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one.
+//! Files that were made to mislead: their checksums are right, and their contents are those of no table. Each is loaded by a
+//! process of its own, as a file of unknown origin would be, which then uses the table in every way. The process must end by
+//! itself: without memory errors, and within a time limit that is far beyond what it needs.
 
-use crate::common::kinds::{Kind, roomy};
-use crate::common::spread::{Rank, Spread, on_all, small};
-use crate::common::table_file::{FIELDS, TableFile};
-use crate::common::vectors::{Random, distinct};
-use crate::common::{sized, tests_of_all_kinds};
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use warpset::{Device, Indexed, Reference, Request, Result, Root, Storage, VectorTable};
+use super::changed_files::use_in_every_way;
+use super::saved::{Folder, saved};
+use crate::common::kinds::roomy;
+use crate::common::spread::{Spread, on_all, small};
+use crate::common::table_file::{parts, sign};
+use crate::common::vectors::{distinct, mix};
+use crate::common::{scaled, tests};
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+use warpset::cluster::{Builder, Local};
+use warpset::{Bucket, CompactTree, Device, Indexed, Storage, Tree, VectorTable};
 
-tests_of_all_kinds!(changed_files, changed_parts_of_ranks);
+tests![
+    owners_that_own_too_much,
+    heads_of_no_version,
+    heads_of_any_words,
+    nodes_behind_the_last_bucket,
+    slots_that_no_search_finds,
+    spare_rows_that_are_not_spare,
+    more_vectors_than_slots,
+];
 
-/// Tests of what only tables of one kind have.
-pub mod of_one_kind {
-    use super::*;
+/// The variable that makes a process of this suite use files: a kind of table and a device.
+const ATTACK: &str = "WARPSET_TEST_ATTACK";
+/// The folder with these files.
+const FILES: &str = "WARPSET_TEST_ATTACK_FILES";
 
-    crate::common::tests!(changed_files_of_roots, changed_files_of_rows);
+const WIDTH: usize = 4;
+/// The longest search in a table of as many buckets as here (src/core/size.rs).
+const MOST_PROBES: u64 = 1024;
+/// Far more than a process takes, whatever else the machine does.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Uses the files if this process was started to do that.
+pub fn attacked() -> Option<ExitCode> {
+    let attack = std::env::var(ATTACK).ok()?;
+    let (kind, device) = attack.rsplit_once(' ').expect("a kind and a device");
+    let device: Device = device.parse().expect("the device of the test");
+    let folder = std::path::PathBuf::from(std::env::var_os(FILES).expect("a folder of files"));
+    match kind {
+        "bucket" => use_file::<Bucket>(&device, &folder),
+        "tree" => use_file::<Tree>(&device, &folder),
+        "compact_tree" => use_file::<CompactTree>(&device, &folder),
+        "indexed" => use_file::<Indexed>(&device, &folder),
+        "ranks" => use_parts(&device, &folder),
+        "few descriptors" => super::saved::saved_once::save_with_few_descriptors(&device, &folder),
+        kind => panic!("no kind of table is called {kind}"),
+    }
+    Some(ExitCode::SUCCESS)
 }
 
-/// Numbers of the changed files of a format.
-fn numbers() -> std::ops::Range<u64> {
-    let number = |name: &str| Some(std::env::var(name).ok()?.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")));
-    let first = number("WARPSET_FUZZ_FIRST").unwrap_or(0);
-    first..first + number("WARPSET_FUZZ").unwrap_or(sized(200, 60, 12))
-}
-
-/// Calls `each` for every number, and names the one at which it fails.
-fn for_each_number(format: &str, mut each: impl FnMut(u64, &mut Random)) {
-    for number in numbers() {
-        let mut random = Random::new(number);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| each(number, &mut random))) {
-            eprintln!("{format}: WARPSET_FUZZ=1 WARPSET_FUZZ_FIRST={number} does it again");
-            resume_unwind(panic);
+fn use_file<S: Storage>(device: &Device, folder: &Path) {
+    match VectorTable::<S>::load_file(device, folder.join("0")) {
+        Err(error) => println!("refused: {error}"),
+        Ok(table) => {
+            use_in_every_way(&table);
+            println!("used");
         }
     }
 }
 
-/// A number at the borders of what fields may have, or near `old`.
-fn number_near(old: u64, bits: u32, random: &mut Random) -> u64 {
-    match random.below(8) {
-        0 => [0, 1, 2, 3, 7, 33, 255, 256, 0x7FFF_FFFF, 0x8000_0000, u64::MAX >> 32, 1 << 32][random.below(12)],
-        1 => u64::MAX - random.below(3) as u64,
-        2 => 1 << random.below(bits as usize),
-        3 => old ^ 1 << random.below(bits as usize),
-        4 => old.wrapping_add(1 + random.below(4) as u64),
-        5 => old.wrapping_sub(1 + random.below(4) as u64),
-        6 => old.wrapping_mul(2 + random.below(3) as u64),
-        _ => random.number(),
-    }
-}
-
-/// Changes one to four things of a file, and mostly makes its lengths right again.
-fn change(file: &mut TableFile, random: &mut Random) {
-    for _ in 0..1 + random.below(4) {
-        // Contents are changed more often: most changes of the header are refused.
-        if random.below(3) == 0 {
-            change_number(&mut file.header[FIELDS..], random);
-        } else {
-            let part = random.below(file.parts.len());
-            change_part(&mut file.parts[part], random);
+/// Each rank offers enough vectors to fill its round's memory.
+fn use_parts(device: &Device, folder: &Path) {
+    let files: Vec<File> = (0..).map_while(|rank| File::open(folder.join(rank.to_string())).ok()).collect();
+    let said = on_all(Local::ranks(files.len()).into_iter().zip(files), |rank, (transport, file)| {
+        let mut table = match Builder::new(VectorTable::<Bucket>::builder(WIDTH)).load(device, transport, file) {
+            Err(error) => return format!("refused: {error}"),
+            Ok(table) => table,
+        };
+        let words = distinct(WIDTH, 1_000_000 * rank as u64, 300_000);
+        match table.find_or_put_many(&words) {
+            Ok(batch) => assert_eq!(batch.tally.offered(), 300_000),
+            Err(error) => return format!("an error: {error}"),
         }
-    }
-    if random.below(4) > 0 {
-        file.repair_lengths();
-    }
-}
-
-/// Changes a number of 4 or 8 bytes.
-fn change_number(bytes: &mut [u8], random: &mut Random) {
-    let size = [4, 8][random.below(2)];
-    if bytes.len() < size {
-        return;
-    }
-    let at = random.below(bytes.len() / size) * size;
-    let mut old = [0; 8];
-    old[..size].copy_from_slice(&bytes[at..at + size]);
-    let new = number_near(u64::from_le_bytes(old), 8 * size as u32, random);
-    bytes[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
-}
-
-fn change_part(part: &mut Vec<u8>, random: &mut Random) {
-    let len = part.len();
-    match random.below(9) {
-        // One slot, half, reference or code.
-        0..=3 => change_number(part, random),
-        // One value everywhere in a range: EMPTY, full of something, all ones.
-        4 if len >= 16 => {
-            let [from, to] = [0; 2].map(|_| random.below(len / 8 + 1) * 8);
-            let value = [0, u64::MAX, 0xFFFF_FFFF, 1 << 32 | 1, random.number()][random.below(5)];
-            part[from.min(to)..from.max(to)].chunks_exact_mut(8).for_each(|slot| slot.copy_from_slice(&value.to_le_bytes()));
-        }
-        // A slot copied to another place.
-        5 if len >= 16 => {
-            let [from, to] = [0; 2].map(|_| random.below(len / 8) * 8);
-            part.copy_within(from..from + 8, to);
-        }
-        6 => part.truncate(random.below(len + 1) / 8 * 8),
-        7 => part.extend((0..8 * random.below(64)).map(|_| random.number() as u8)),
-        _ => part.iter_mut().for_each(|byte| *byte = if random.below(4) == 0 { random.number() as u8 } else { *byte }),
-    }
-}
-
-fn saved<S: Storage>(table: &VectorTable<S>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    table.save(&mut bytes).unwrap();
-    bytes
-}
-
-/// Makes every call that tables of all kinds have, and `more`. Results are not checked until the table is cleared.
-fn use_table<S: Storage>(table: &VectorTable<S>, more: impl Fn(&VectorTable<S>)) {
-    let width = table.width();
-    let vectors = distinct(width, 0, 100);
-    let _ = (table.len(), table.nodes(), table.stats());
-    let _ = table.iter().take(5000).filter(|row| row.is_ok()).count();
-    let _ = (table.contains_many(&vectors), table.locate_many(&vectors));
-    let references: Vec<Reference> = (0..table.slots().min(300)).filter_map(|slot| table.reference(slot)).collect();
-    references.iter().for_each(|reference| drop(table.get_many(&[*reference])));
-    let _ = table.get_many(&references);
-    let _ = table.loaded_references(&references);
-    let _ = table.find_or_put_many_with(&vectors, Request::new().references(true));
-    more(table);
-    let _ = (table.save(io::sink()), table.stats());
-    if table.slots() < 1 << 16 {
-        let _ = table.grow(3 * table.slots());
-        let _ = (table.stats(), table.contains_many(&vectors));
-        more(table);
-        let _ = table.find_or_put_many(&vectors).map(|batch| batch.tally);
-    }
-    if table.clear().is_ok() {
-        assert_eq!(table.len(), Ok(0));
-        if let Ok(batch) = table.find_or_put_many(&vectors) {
-            assert_eq!(table.len(), Ok(batch.tally.new), "{:?}", batch.tally);
-            assert_eq!(batch.tally.new + batch.tally.seen + batch.tally.full, (vectors.len() / width) as u64);
-        }
-    }
-}
-
-/// Loads and uses changed files of a table.
-fn load_changed<S: Storage>(device: &Device, format: &str, bytes: &[u8], more: impl Fn(&VectorTable<S>)) {
-    let file = TableFile::of(bytes);
-    assert!(file.signed() == bytes, "the test knows the format");
-    let mut loaded = 0;
-    for_each_number(format, |_, random| {
-        let mut changed = file.clone();
-        change(&mut changed, random);
-        if let Ok(table) = VectorTable::<S>::load(device, &changed.signed()[..]) {
-            loaded += 1;
-            use_table(&table, &more);
-        }
+        "used".into()
     });
-    let count = numbers().count();
-    assert!(count < 60 || (loaded > 0 && loaded < count), "{loaded} of {count} files of a {format} are tables");
+    println!("{}", said.join("\n"));
 }
 
-fn load_changed_of<S: Kind>(device: &Device, more: impl Fn(&VectorTable<S>)) {
-    for (width, vectors) in [(4, 7), (9, 60)] {
-        let builder = VectorTable::<S>::builder(width).capacity(2 * vectors).seed(3);
-        let table = S::with_few_nodes(builder, 20 * vectors).build(device).unwrap();
-        table.find_or_put_many(&distinct(width, 0, vectors as usize)).unwrap();
-        let format = format!("{} table of {width} words", <S as Kind>::NAME);
-        load_changed::<S>(device, &format, &saved(&table), &more);
+/// Has a process use these files, and gives the lines that it writes.
+#[track_caller]
+fn attack(device: &Device, kind: &str, files: &[&[u8]]) -> Vec<String> {
+    let folder = Folder::new();
+    files.iter().enumerate().for_each(|(number, bytes)| std::fs::write(folder.path(&number.to_string()), bytes).unwrap());
+    lines_of(Command::new(std::env::current_exe().unwrap()), device, kind, &folder)
+}
+
+/// The lines that this suite writes as a process of its own, which `command` starts and which uses a folder.
+#[track_caller]
+pub fn lines_of(mut command: Command, device: &Device, kind: &str, folder: &Folder) -> Vec<String> {
+    let name = if device.is_gpu() { "gpu" } else { "cpu:4" };
+    command.env(ATTACK, format!("{kind} {name}")).env(FILES, folder.path("."));
+    let [out, error] = ["out", "error"].map(|name| folder.path(name));
+    command.stdout(File::create(&out).unwrap()).stderr(File::create(&error).unwrap());
+    let ended = end_of(&mut command);
+    let [out, error] = [out, error].map(|path| std::fs::read_to_string(path).unwrap());
+    match ended {
+        Some(status) => assert!(status.success(), "{kind}, {status}:\n{out}{error}"),
+        None => panic!("{kind}: the process has not ended within {LIMIT:?}:\n{out}{error}"),
+    }
+    out.lines().map(String::from).collect()
+}
+
+/// How a process ends; `None` if it was stopped because it did not end.
+fn end_of(command: &mut Command) -> Option<ExitStatus> {
+    let mut child = command.spawn().unwrap();
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-fn changed_files<S: Kind>(device: &Device) {
-    load_changed_of::<S>(device, |_| ());
+/// The file is refused, and the error says why.
+#[track_caller]
+fn refused(device: &Device, kind: &str, files: &[&[u8]], why: &str) {
+    let said = attack(device, kind, files);
+    assert!(!said.is_empty() && said.iter().all(|line| line.starts_with("refused")), "{why}: {said:?}");
+    assert!(said.iter().any(|line| line.contains(why)), "{why}: {said:?}");
 }
 
-fn changed_files_of_rows(device: &Device) {
-    load_changed_of::<Indexed>(device, |table| {
-        let _ = table.holes();
-        let _ = table.rows().map(|rows| rows.iter().map(|word| u64::from(*word)).sum::<u64>());
-        if let Ok(mut values) = table.by_reference::<u64>() {
-            let references: Vec<Reference> = (0..3).filter_map(|row| table.reference(row)).collect();
-            let _ = values.set_many(&references, &[1, 2, 3][..references.len()]);
-            let _ = (values.get_many(&references), values.update(|values| values.fill(7)));
+/// The parts of a set.
+fn saved_by_ranks(device: &Device, ranks: usize) -> Vec<Vec<u8>> {
+    let set = Spread::<Bucket>::new(device, ranks, small, roomy(WIDTH, 300)).unwrap();
+    set.all(|_, table| {
+        let mut bytes = Vec::new();
+        table.save(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+/// Parts whose heads have another word at some places, with checksums that are right.
+fn with_words(parts: &[Vec<u8>], words: &[(usize, u64)]) -> Vec<Vec<u8>> {
+    let end = 8 * (8 + parts.len());
+    let changed = |part: &Vec<u8>| {
+        let mut part = part.clone();
+        words.iter().for_each(|(at, word)| part[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes()));
+        let sum = u64::from(crc32fast::hash(&part[..end]));
+        part[end..end + 8].copy_from_slice(&sum.to_le_bytes());
+        part
+    };
+    parts.iter().map(changed).collect()
+}
+
+fn slices(parts: &[Vec<u8>]) -> Vec<&[u8]> {
+    parts.iter().map(Vec::as_slice).collect()
+}
+
+/// A round has memory for the rows that owners may expect, if what they own adds up to all hashes.
+fn owners_that_own_too_much(device: &Device) {
+    let (two, three) = (saved_by_ranks(device, 2), saved_by_ranks(device, 3));
+    assert!(with_words(&two, &[]) == two && with_words(&three, &[]) == three, "the test knows the format");
+    assert_eq!(attack(device, "ranks", &slices(&two)), ["used", "used"]);
+    for (parts, bounds) in [
+        (&two, &[5, 0][..]),
+        (&two, &[u64::MAX, 0]),
+        (&two, &[1, 1 << 63]),
+        (&two, &[1, 1]),
+        (&three, &[0, 9, 3]),
+        (&three, &[0, u64::MAX, u64::MAX - 1]),
+        (&three, &[7, 8, 9]),
+    ] {
+        let words: Vec<(usize, u64)> = bounds.iter().enumerate().map(|(rank, bound)| (8 + rank, *bound)).collect();
+        refused(device, "ranks", &slices(&with_words(parts, &words)), "owns hashes from");
+    }
+    // A rank may own nothing.
+    assert_eq!(attack(device, "ranks", &slices(&with_words(&three, &[(9, 0), (10, u64::MAX)]))), ["used"; 3]);
+}
+
+fn heads_of_no_version(device: &Device) {
+    let parts = saved_by_ranks(device, 2);
+    refused(device, "ranks", &slices(&with_words(&parts, &[(1, 0)])), "version 0");
+    refused(device, "ranks", &slices(&with_words(&parts, &[(7, 2)])), "shares of kind 2");
+}
+
+/// Whatever one word of all heads is, the ranks refuse their parts, or make a set of them.
+fn heads_of_any_words(device: &Device) {
+    let parts = saved_by_ranks(device, 2);
+    for at in 0..8 + parts.len() {
+        for word in scaled(&[0, 1, 3, 1 << 20, 1 << 63, u64::MAX][..], &[1 << 20, u64::MAX]) {
+            let said = attack(device, "ranks", &slices(&with_words(&parts, &[(at, *word)])));
+            let ended = |line: &String| line.starts_with("refused") || line == "used";
+            assert!(said.len() == 2 && said.iter().all(ended), "word {at} is {word}: {said:?}");
         }
-        let _ = (table.truncate(5), table.len(), table.holes());
-    });
-}
-
-fn changed_files_of_roots(device: &Device) {
-    for (key_bits, cuckoo) in [(24, false), (40, true), (64, true)] {
-        let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(1 << 9).cuckoo(cuckoo).seed(3);
-        let table = builder.build(device).unwrap();
-        let keys: Vec<u32> = (0..500u32).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 8, 0]).collect();
-        table.find_or_put_many(&keys).unwrap();
-        let format = format!("root table of {key_bits} bits");
-        load_changed::<Root>(device, &format, &saved(&table), |table| drop(table.relocate()));
     }
 }
 
-/// Words of a rank's head before its bounds (`src/cluster/saved.rs`).
-const HEAD_WORDS: usize = 8;
+/// A table's file, and where its parts are.
+fn tree_file<S: Storage>(table: &VectorTable<S>) -> (Vec<u8>, Vec<Range<usize>>) {
+    let bytes = saved(table);
+    let parts = parts(&bytes);
+    (bytes, parts)
+}
 
-/// Changes a rank's part: its head, its bounds of owners, or the table in it.
-fn change_rank_part(part: &[u8], ranks: usize, random: &mut Random) -> Vec<u8> {
-    let checksum = 8 * (HEAD_WORDS + ranks);
-    let (mut head, mut table) = (part[..checksum].to_vec(), part[checksum + 8..].to_vec());
-    match random.below(4) {
-        0 => change_number(&mut head[16..], random),
-        1 | 2 => (0..1 + random.below(ranks)).for_each(|_| change_number(&mut head[8 * HEAD_WORDS..], random)),
-        _ => {
-            let mut file = TableFile::of(&table);
-            change(&mut file, random);
-            table = file.signed();
+/// The slot behind the last bucket stands for the node (0, 0), and no probe sequence comes to it.
+fn nodes_behind_the_last_bucket(device: &Device) {
+    // Trees with that node, and without it.
+    let words: Vec<u32> = (0..20).flat_map(|at| [0, 0, at, 7]).chain(distinct(WIDTH, 0, 20)).collect();
+    let tree = VectorTable::<Tree>::builder(WIDTH).capacity(100).nodes(200).build(device).unwrap();
+    let compact = VectorTable::<CompactTree>::builder(WIDTH).capacity(100).nodes(200).build(device).unwrap();
+    tree.find_or_put_many(&words).unwrap().complete(&tree).unwrap();
+    compact.find_or_put_many(&words).unwrap().complete(&compact).unwrap();
+    for (kind, (bytes, parts)) in [("tree", tree_file(&tree)), ("compact_tree", tree_file(&compact))] {
+        assert_eq!(attack(device, kind, &[&bytes]), ["used"]);
+        for node in [1, 1 << 32, u64::MAX, 375 << 32 | 513] {
+            let mut changed = bytes.clone();
+            let end = parts[2].end;
+            changed[end - 8..end].copy_from_slice(&u64::to_le_bytes(node));
+            sign(&mut changed, &parts);
+            refused(device, kind, &[&changed], "behind the last bucket");
         }
     }
-    let signed = u64::from(crc32fast::hash(&head)).to_le_bytes();
-    [&head[..], &signed, &table].concat()
 }
 
-/// Makes the calls of a set over ranks. Any of them may be an error, on one rank or all.
-fn use_rank<S: Kind>(rank: usize, table: &mut Rank<S>) {
-    let width = table.local().width();
-    let vectors = distinct(width, 0, 3000);
-    let _ = (table.len(), table.contains_many(&vectors), table.find_or_put_many(if rank == 0 { &vectors } else { &[] }));
-    let _ = (table.find_or_put_many(&vectors[..width * 10]), table.stats(), table.save(io::sink()), table.clear());
-    let _ = table.find_or_put_many(&vectors);
+/// Tables whose slots lie in the order opposite to that in which they were filled: no search finds what they hold. Statistics
+/// count no more buckets for any of it than a search looks at.
+fn slots_that_no_search_finds(device: &Device) {
+    let (count, words) = (8000u64, distinct(WIDTH, 0, 8000));
+    let bucket = VectorTable::<Bucket>::builder(WIDTH).capacity(2 * count).build(device).unwrap();
+    bucket.find_or_put_many(&words).unwrap().complete(&bucket).unwrap();
+    let indexed = VectorTable::<Indexed>::builder(WIDTH).capacity(2 * count).build(device).unwrap();
+    indexed.find_or_put_many(&words).unwrap().complete(&indexed).unwrap();
+    let tree = VectorTable::<Tree>::builder(WIDTH).capacity(2 * count).nodes(6 * count).build(device).unwrap();
+    tree.find_or_put_many(&words).unwrap().complete(&tree).unwrap();
+
+    let reversed = |bytes: &[u8], part: usize, size: usize, kept: usize| {
+        let (mut changed, parts) = (bytes.to_vec(), parts(bytes));
+        let range = parts[part].start..parts[part].end - kept;
+        let units: Vec<u8> = bytes[range.clone()].rchunks(size).flatten().copied().collect();
+        changed[range].copy_from_slice(&units);
+        sign(&mut changed, &parts);
+        changed
+    };
+    let bytes = reversed(&saved(&bucket), 1, WIDTH * 4, 0);
+    let stats = VectorTable::<Bucket>::load(device, &bytes[..]).unwrap().stats().unwrap();
+    assert_eq!(stats.longest_probe, MOST_PROBES);
+    assert_eq!(attack(device, "bucket", &[&bytes]), ["used"]);
+
+    let bytes = reversed(&saved(&indexed), 1, 4, 0);
+    let stats = VectorTable::<Indexed>::load(device, &bytes[..]).unwrap().stats().unwrap();
+    assert_eq!(stats.longest_probe, MOST_PROBES);
+    assert_eq!(attack(device, "indexed", &[&bytes]), ["used"]);
+
+    // The nodes; the slot behind them stays.
+    let bytes = reversed(&saved(&tree), 2, 8, 8);
+    let loaded = VectorTable::<Tree>::load(device, &bytes[..]).unwrap();
+    let (vectors, stats) = (loaded.iter().count() as u64, loaded.stats().unwrap());
+    assert!(vectors > 0 && stats.node_probes > MOST_PROBES, "{vectors}, {stats:?}");
+    assert!(stats.node_probes <= vectors * (WIDTH as u64 - 2) * MOST_PROBES, "{vectors}, {stats:?}");
+    assert_eq!(attack(device, "tree", &[&bytes]), ["used"]);
 }
 
-/// All ranks get parts that agree in a change of what they have in common, or only one of them gets a changed part.
-fn changed_parts_of_ranks<S: Kind>(device: &Device) {
-    let (width, ranks) = (4, 2);
-    let set = Spread::new(device, ranks, small, roomy::<S>(width, 200)).unwrap();
-    set.all(|rank, table| table.find_or_put_many(&distinct(width, 50 * rank as u64, 50)).unwrap().tally);
-    let parts = super::cluster::save(&set);
-    let rank_at = 16..24;
-    for_each_number(&format!("part of a rank, {}", <S as Kind>::NAME), |_, random| {
-        let mut changed = parts.clone();
-        if random.below(2) == 0 {
-            let rank = random.below(ranks);
-            changed[rank] = change_rank_part(&parts[rank], ranks, random);
-        } else {
-            // The same change of each head: ranks compare them.
-            let number = random.number();
-            for (part, changed) in parts.iter().zip(&mut changed) {
-                let mut head = part[..8 * (HEAD_WORDS + ranks)].to_vec();
-                change_number(&mut head[8 * (HEAD_WORDS - 2)..], &mut Random::new(number));
-                change_number(&mut head[8 * HEAD_WORDS..], &mut Random::new(number + 1));
-                head[rank_at.clone()].copy_from_slice(&part[rank_at.clone()]);
-                let signed = u64::from(crc32fast::hash(&head)).to_le_bytes();
-                *changed = [&head[..], &signed, &part[head.len() + 8..]].concat();
-            }
+/// Where numbers of 8 bytes are in a header: vectors stored, rows given, rows in order.
+const STORED: usize = 16 + 96;
+const GIVEN: usize = 16 + 112;
+const DENSE: usize = 16 + 120;
+const SPARES: usize = 16 + 128;
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// A spare row is written to when it is taken. So it must have been given, must not be stored, and must be spare once only.
+fn spare_rows_that_are_not_spare(device: &Device) {
+    let table = VectorTable::<Indexed>::builder(WIDTH).capacity(100).build(device).unwrap();
+    table.find_or_put_many(&distinct(WIDTH, 0, 50)).unwrap().complete(&table).unwrap();
+    let bytes = saved(&table);
+    let [stored, given, dense, spares] = [STORED, GIVEN, DENSE, SPARES].map(|at| number(&bytes, at));
+    assert_eq!((stored, given, dense, spares), (50, 50, 50, 0), "the test knows the format");
+    // More rows than are stored, the last ones holes; and these spares.
+    let with = |stored: u64, given: u64, dense: u64, spares: &[u64]| {
+        let mut changed = bytes.clone();
+        let rows = parts(&bytes)[3].end..bytes.len();
+        let more = vec![0; (given as usize - 50) * WIDTH * 4];
+        changed.splice(rows.start..rows.start, more);
+        if !spares.is_empty() {
+            changed.extend(spares.iter().flat_map(|row| row.to_le_bytes()).chain([0; 4]));
         }
-        let parts: Vec<&[u8]> = changed.iter().map(Vec::as_slice).collect();
-        let loaded: Vec<Result<Rank<S>>> = super::cluster::load::<S>(device, width, &parts);
-        if let Ok(mut tables) = loaded.into_iter().collect::<Result<Vec<_>>>() {
-            on_all(tables.iter_mut(), use_rank);
+        let row_bytes = given * WIDTH as u64 * 4;
+        for (at, value) in
+            [(STORED, stored), (GIVEN, given), (DENSE, dense), (SPARES, spares.len() as u64), (16 + 200, row_bytes)]
+        {
+            changed[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
-    });
+        let parts = parts(&changed);
+        sign(&mut changed, &parts);
+        changed
+    };
+    assert!(with(50, 50, 50, &[]) == bytes);
+    for (stored, given, dense, spares) in [(50, 53, 50, &[52, 50, 51][..]), (50, 60, 50, &[58]), (50, 60, 0, &[55, 51])] {
+        assert_eq!(attack(device, "indexed", &[&with(stored, given, dense, spares)]), ["used"]);
+    }
+    for (stored, given, dense, spares, why) in [
+        (50, 53, 50, &[53][..], "row 53 is spare"),
+        (50, 53, 50, &[51, 51], "row 51 is spare twice"),
+        (50, 53, 50, &[51, 49], "row 49 is spare"),
+        (49, 50, 40, &[45], "that are stored"),
+        (40, 50, 0, &[3, 4, 5], "that are stored"),
+        (52, 53, 50, &[50, 51], "2 rows are spare"),
+        (51, 50, 50, &[], "50 rows, 51 of them stored"),
+        (50, 50, 51, &[], "51 rows in order"),
+    ] {
+        refused(device, "indexed", &[&with(stored, given, dense, spares)], why);
+    }
+}
+
+/// The header counts the vectors that are stored.
+fn more_vectors_than_slots(device: &Device) {
+    let bucket = VectorTable::<Bucket>::builder(WIDTH).capacity(100).build(device).unwrap();
+    let compact = VectorTable::<CompactTree>::builder(WIDTH).capacity(100).nodes(200).build(device).unwrap();
+    let indexed = VectorTable::<Indexed>::builder(WIDTH).capacity(100).build(device).unwrap();
+    let with = |bytes: Vec<u8>, stored: u64| {
+        let (mut changed, parts) = (bytes.clone(), parts(&bytes));
+        changed[STORED..STORED + 8].copy_from_slice(&stored.to_le_bytes());
+        sign(&mut changed, &parts);
+        changed
+    };
+    for (kind, bytes, slots) in [
+        ("bucket", saved(&bucket), bucket.slots()),
+        ("compact_tree", saved(&compact), compact.slots()),
+        ("indexed", saved(&indexed), indexed.slots()),
+    ] {
+        for stored in [slots + 1, 1 << 40, mix(1) >> 24] {
+            refused(device, kind, &[&with(bytes.clone(), stored)], "stored");
+        }
+    }
 }

@@ -259,7 +259,8 @@ struct ProbeCounts {
 };
 
 // Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
-// probe sequence. `totals.longest` becomes the greatest n. Of a tree table this measures the roots.
+// probe sequence. `totals.longest` becomes the greatest n. Of a tree table this measures the roots. No n exceeds `probe_limit`: a
+// vector that no search finds (a file may hold it in any slot) counts as if it were found in the last bucket of a search.
 template <class Table>
 WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
@@ -275,7 +276,7 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
         if (!table.holds(slot)) continue;
         Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
+        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length) probe.advance(table.view.buckets);
         counts.add(length);
     }
     counts.finish(totals);
@@ -294,7 +295,7 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
         if (seen == table.empty) continue;
         Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket; ++length) probe.advance(table.view.buckets);
+        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length) probe.advance(table.view.buckets);
         counts.add(length);
     }
     counts.finish(totals);

@@ -9,6 +9,9 @@
 // Neighbouring lines are no cheaper than random ones (measured on an H200: 32 bytes at 41 G/s, both sectors of 64 bytes by
 // separate requests at 21).
 //
+// A sequence has no end. Every loop over one ends after `probe_limit` buckets at the latest, even a loop towards a slot that is
+// known: a table that was loaded from a file may hold a vector where no search comes.
+//
 // It touches no memory.
 #pragma once
 

@@ -139,12 +139,14 @@ struct NodeTable {
         }
     }
 
-    // How many buckets are looked at to find the node that is stored at a reference.
+    // How many buckets are looked at to find the node that is stored at a reference: at most `probe_limit`. A node that a search
+    // does not find within that many counts as that many (a file may hold nodes in slots that no search puts them in).
     WARPSET_FN u32 probes(u32 reference, u64 node) const
     {
         if (node == empty) return 0;
+        const u32 bucket = reference / slots_per_bucket * slots_per_bucket;
         u32 probes = 1;
-        for (u32 at = first_slot(hash(node)); at != reference / slots_per_bucket * slots_per_bucket; ++probes) at = next_slot(at, hash(node));
+        for (u32 at = first_slot(hash(node)); at != bucket && probes < view.probe_limit; ++probes) at = next_slot(at, hash(node));
         return probes;
     }
 

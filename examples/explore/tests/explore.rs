@@ -98,6 +98,9 @@ const ONCE: &[(&str, fn())] = &[
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
+    ("checkpoints_that_mislead_are_refused", checkpoints::checkpoints_that_mislead_are_refused),
+    #[cfg(unix)]
+    ("links_beside_a_checkpoint_are_not_followed", checkpoints::links_beside_a_checkpoint_are_not_followed),
     ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
     ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),

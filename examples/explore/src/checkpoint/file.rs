@@ -15,10 +15,11 @@
 use anyhow::{Context, Result, bail, ensure};
 use flate2::Crc;
 use serde_json::Value;
-use std::fs::{File, OpenOptions, remove_file, rename};
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{File, remove_file};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::Path;
 use sysinfo::{Pid, ProcessesToUpdate, System};
+use warpset::NewFile;
 
 const MAGIC: [u8; 8] = *b"\x93WPX\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -27,25 +28,28 @@ const BLOCK_WORDS: usize = 1 << 18;
 /// Longest header: a state has at most 256 words, a condition the length of a command line.
 const MOST_HEADER_BYTES: u32 = 64 << 20;
 
-/// Writes a file beside its place and gives it its name when all of it is on the disk. Returns how long it is.
+/// A file that was written.
+#[derive(Debug)]
+pub struct Written {
+    pub bytes: u64,
+    /// Why it might be lost if the machine crashed now.
+    pub unsettled: Option<io::Error>,
+}
+
+/// Writes a file beside its place and gives it its name when all of it is on the disk: as the library saves tables.
 ///
 /// # Errors
 ///
 /// It cannot be written. What had its name before is as it was.
-pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<u64> {
-    let part = Part::new(path)?;
-    let mut file = BufWriter::with_capacity(1 << 20, part.file.try_clone()?);
+pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<Written> {
+    remove_left_over(path);
+    let new = NewFile::beside(path)?;
+    let mut file = BufWriter::with_capacity(1 << 20, new.file());
     fill(&mut file)?;
     file.flush()?;
     drop(file);
-    let bytes = part.file.metadata()?.len();
-    part.file.sync_all()?;
-    rename(&part.path, path)?;
-    // It has its name also if this fails, as it does on some file systems of networks; only perhaps not after a crash of the
-    // machine.
-    #[cfg(unix)]
-    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
-    Ok(bytes)
+    let bytes = new.file().metadata()?.len();
+    Ok(Written { bytes, unsettled: new.publish()?.settle().err() })
 }
 
 /// An error if a file cannot be written there, or if there is one that is something else.
@@ -56,45 +60,17 @@ pub fn ensure_can_be_written(path: &Path) -> Result<()> {
         File::open(path)?.take(8).read_to_end(&mut start)?;
         ensure!(start.is_empty() || start == MAGIC, "there is a file of that name that is no checkpoint, which would be lost");
     }
-    Part::new(path).map(drop)
+    remove_left_over(path);
+    Ok(NewFile::beside(path).map(drop)?)
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A file that is removed again, unless it gets its name.
-struct Part {
-    path: PathBuf,
-    file: File,
-}
-
-impl Part {
-    /// In the folder of `path`, as only there a file can get that name at once. Those are removed that processes which are no
-    /// longer there have left.
-    fn new(path: &Path) -> Result<Self> {
-        let name = path.file_name().context("it is not the name of a file")?.to_string_lossy().into_owned();
-        remove_left_over(folder_of(path), &name);
-        let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part)?;
-        Ok(Self { path: part, file })
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // It is not there if it has its name.
-        let _ = remove_file(&self.path);
-    }
-}
-
-/// Removes what killed processes of this machine have left beside a file.
-fn remove_left_over(folder: &Path, name: &str) {
-    let start = format!(".{name}.");
+/// Removes what killed processes of this machine have left beside a file; and what an earlier process of this one's number has
+/// left: this one writes one file at a time.
+fn remove_left_over(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for entry in folder.read_dir().into_iter().flatten().flatten() {
-        let text = entry.file_name().to_string_lossy().into_owned();
-        let process = text.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".part")).and_then(|id| id.parse().ok());
-        if process.is_some_and(|id: u32| id != std::process::id() && !is_running(id)) {
+        let process = NewFile::process_of(path, &entry.path());
+        if process.is_some_and(|id| id == std::process::id() || !is_running(id)) {
             let _ = remove_file(entry.path());
         }
     }

@@ -5,6 +5,26 @@
 //! and a search may go on by another engine. Paths need nothing more, as levels are explored again for them (path.rs).
 //!
 //! Engines write one between two rounds, when nothing is under way. On a GPU that is between two launches.
+//!
+//! # What a file can claim
+//!
+//! Checksums find damage, and not a file that was made to mislead. What memory safety or the end of a search depends on is
+//! checked before it is used:
+//!
+//! | field | what relies on it | what checks it |
+//! |---|---|---|
+//! | magic, version, bytes of the header | the layout of the file | `Reading::open` |
+//! | model, conditions, deadlocks | which next-state functions the states are given to | `Identity::ensure_is` |
+//! | words | where states begin in the lists | `Opened::table_of`: those of the model |
+//! | table | which kind of table is loaded | `Opened::table_of`; the library, which looks at the table's own header |
+//! | states | counts | the number that the table has stored |
+//! | transitions, overflows | counts that go on | at most 2^62 |
+//! | deadlocks, levels, widest level | counts; how many levels a path may have | at most as many as states; at least one level |
+//! | waiting, next, offered | how many words follow | `Reading::words`: memory is taken as they come; no more waiting and next ones than states |
+//! | found: state, level | the interpreter is given the state; the path has as many steps | as other states; a level that has begun; the interpreter must find what is wrong with it |
+//! | states of the lists | next-state functions, which check no index and no location that cannot be outside | `Intervals::strange` (ir/bounds.rs), of each state |
+//! | that they are in the table | references to them | `contains_many` |
+//! | table: slots, nodes, rows | all that a table relies on | the library (src/saved/mod.rs). States in the table that are in no list are compared, and never expanded |
 
 pub mod file;
 mod identity;
@@ -15,15 +35,17 @@ use crate::checks::{Checks, Violation};
 use crate::engine::{Counts, Exploration, Found, grow_within};
 use crate::exit;
 use crate::ir::Model;
+use crate::ir::bounds::Intervals;
 use crate::options::{Options, TableKind};
 use crate::output::{self, Output};
 use crate::program::{self, Ended};
 use crate::successors::{Expansion, Interpreted, Successors};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use file::Reading;
 pub use identity::Identity;
 use indicatif::{HumanBytes, HumanCount};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -32,6 +54,9 @@ use warpset::{Device, Outcome, Request, Storage, VectorTable};
 
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 20;
+
+/// Most transitions and overflows that a checkpoint may have counted, so that a search can go on counting.
+const MOST_COUNTED: u64 = 1 << 62;
 
 /// Where a search is.
 pub struct Snapshot<'a> {
@@ -111,7 +136,7 @@ impl Checkpoints {
             file::put(to, &self.header(snapshot, table.width()), &lists)?;
             Ok(table.save(to)?)
         });
-        self.conclude(&snapshot.counts, written.map(|bytes| (bytes, start.elapsed())));
+        self.conclude(&snapshot.counts, written.map(|written| (written, start.elapsed())));
     }
 
     /// Says that there is none this time.
@@ -119,12 +144,16 @@ impl Checkpoints {
         self.conclude(counts, Err(anyhow::anyhow!("{why}")));
     }
 
-    fn conclude(&self, counts: &Counts, written: Result<(u64, Duration)>) {
+    fn conclude(&self, counts: &Counts, written: Result<(file::Written, Duration)>) {
         let mut last = self.last();
         (last.time, last.level) = (Instant::now(), counts.levels);
         match written {
-            Ok((bytes, took)) => {
+            Ok((file::Written { bytes, unsettled }, took)) => {
                 (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
+                if let Some(error) = unsettled {
+                    let (path, why) = (self.path.display(), "a crash of the machine may bring the file before it back");
+                    program::print_warning(&format!("warning: --checkpoint: {path} is written, but {why}: {error}\n"));
+                }
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -251,12 +280,18 @@ impl Opened {
                 waiting: count("waiting")?,
                 overflows: count("overflows")?,
             };
-            let found = found_of(&header["found"], interpreted)?;
+            let intervals = Intervals::of(interpreted.interpreter.model());
+            let found = found_of(&header["found"], interpreted, &intervals, counts.levels)?;
             let (next, offered) = (count("next")?, count("offered")?);
-            let is_possible = counts.levels > 0 && counts.waiting.saturating_add(next) <= counts.states;
+            let is_possible = counts.waiting.saturating_add(next) <= counts.states
+                && (1..=counts.states).contains(&counts.levels)
+                && counts.widest_level <= counts.states
+                && counts.deadlocks <= counts.states
+                && counts.transitions.max(counts.overflows) <= MOST_COUNTED;
             let all = counts.waiting.saturating_add(next).saturating_add(offered).checked_mul(width as u64);
             let all = all.filter(|_| is_possible).context("it is damaged: its counts do not fit each other")?;
             let mut level = reading.words(all)?;
+            ensure_can_be_reached(&intervals, &level, width)?;
             let mut offered = level.split_off((counts.waiting + next) as usize * width);
             let mut next = level.split_off(counts.waiting as usize * width);
             let table = VectorTable::<S>::load(device, reading.rest()).context("its table")?;
@@ -285,16 +320,27 @@ fn count(header: &Value, name: &str) -> Result<u64> {
     header[name].as_u64().with_context(|| format!("it is damaged: its header has no number `{name}`"))
 }
 
-/// What was found, which the interpreter finds again in its state.
-fn found_of(found: &Value, interpreted: &Interpreted) -> Result<Option<Found>> {
+/// An error if some of these states cannot be reached: next-state functions must not be given them.
+fn ensure_can_be_reached(intervals: &Intervals, states: &[u32], width: usize) -> Result<()> {
+    match states.par_chunks(width).find_map_any(|state| intervals.strange(state)) {
+        None => Ok(()),
+        Some(why) => bail!("it is damaged, or was made to mislead: it has a state that the model cannot reach: {why}"),
+    }
+}
+
+/// Reads the violation that was found: its state, and its level, which must be one of the `levels` that have begun. The
+/// interpreter finds out again what is wrong with the state.
+fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, levels: u64) -> Result<Option<Found>> {
     if found.is_null() {
         return Ok(None);
     }
     let words = found["state"].as_array().into_iter().flatten();
     let state: Vec<u32> = words.filter_map(|word| u32::try_from(word.as_u64()?).ok()).collect();
-    ensure!(state.len() == interpreted.width(), "it is damaged: what was found is no state");
+    let (width, level) = (interpreted.width(), count(found, "level")?);
+    ensure!(state.len() == width && level < levels, "it is damaged: what was found is no state of its levels");
+    ensure_can_be_reached(intervals, &state, width)?;
     let violation = violation_of(interpreted, &state).context("it is damaged: nothing is wrong with the state that was found")?;
-    Ok(Some(Found { violation, state, level: count(found, "level")? }))
+    Ok(Some(Found { violation, state, level }))
 }
 
 /// What is wrong with a state.

@@ -6,6 +6,8 @@ use crate::engine::{Begin, End, Engine, Limits};
 use crate::interpreter::Interpreter;
 use crate::stopping::Stop;
 use clap::Parser;
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
@@ -160,8 +162,8 @@ fn what_killed_processes_left_is_removed() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.checkpoint");
     // No process has the first number; the second one always runs.
-    let parts =
-        [".a.checkpoint.4000000000.part", ".a.checkpoint.1.part", ".a.checkpoint.x.part"].map(|name| folder.path().join(name));
+    let names = [".a.checkpoint.4000000000.0.part", ".a.checkpoint.1.0.part", ".a.checkpoint.x.0.part"];
+    let parts = names.map(|name| folder.path().join(name));
     parts.iter().for_each(|part| std::fs::write(part, "part").unwrap());
     file::ensure_can_be_written(&path).unwrap();
     let is_there = parts.map(|part| part.exists());
@@ -173,7 +175,66 @@ fn what_killed_processes_left_is_removed() {
     file::write(&path, |_| anyhow::bail!("no")).unwrap_err();
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let left: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.part", std::process::id()))), "{left:?}");
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
+}
+
+/// Whichever call fails, the file is as it was; but for the last one: then it is replaced, and says that it might be lost.
+#[test]
+fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.checkpoint");
+    let write = |number: u32| file::write(&path, |to| file::put(to, &json!({ "number": number }), &[]));
+    let (first, calls) = warpset::faults::count(|| write(0).unwrap());
+    assert!(first.unsettled.is_none() && calls > 3);
+    for call in 0..calls {
+        let (written, _) = warpset::faults::fail(call..u64::MAX, || write(call as u32 + 1));
+        let is_last = call == calls - 1;
+        match written {
+            Ok(written) => assert!(is_last && written.unsettled.is_some(), "call {call} of {calls}"),
+            Err(_) => assert!(!is_last, "call {call} of {calls}"),
+        }
+        let reading = Reading::open(&path).unwrap();
+        assert_eq!(reading.header["number"], json!(if is_last { calls } else { 0 }), "call {call} of {calls}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1, "call {call} of {calls}");
+    }
+}
+
+/// Links in the folder of a checkpoint, under the names of files that are about to be written.
+#[cfg(unix)]
+#[test]
+fn links_beside_a_checkpoint_are_not_followed() {
+    let folder = TempDir::new().unwrap();
+    let (path, target) = (folder.path().join("a.checkpoint"), folder.path().join("target"));
+    std::fs::write(&target, "precious").unwrap();
+    let process = std::process::id();
+    let numbered = (0..5000).map(|number| format!(".a.checkpoint.{process}.{number}.part"));
+    let links: Vec<PathBuf> =
+        numbered.chain([format!(".a.checkpoint.{process}.part")]).map(|name| folder.path().join(name)).collect();
+    let link_all =
+        || links.iter().filter(|link| link.symlink_metadata().is_err()).for_each(|link| symlink(&target, link).unwrap());
+    let is_right = |what: &str| {
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious", "{what}");
+        Reading::open(&path).and_then(Reading::end).unwrap();
+    };
+    link_all();
+    file::write(&path, |to| file::put(to, &json!({}), &[])).unwrap();
+    is_right("written");
+    link_all();
+    file::ensure_can_be_written(&path).unwrap();
+    is_right("tried");
+    // While a file is being written, too.
+    file::write(&path, |to| {
+        link_all();
+        file::put(to, &json!({}), &[])
+    })
+    .unwrap();
+    is_right("written again");
+    // A link in the checkpoint's own place is replaced.
+    std::fs::remove_file(&path).unwrap();
+    symlink(&target, &path).unwrap();
+    file::write(&path, |to| file::put(to, &json!({}), &[])).unwrap();
+    is_right("in place of a link");
+    assert!(!path.is_symlink());
 }
 
 #[test]

@@ -8,12 +8,13 @@
 //! they begin with.
 //!
 //! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search
-//! does.
+//! does. Nor do steps lead out of them: if the values of a state are in the intervals of its locations, so are those of its
+//! successors ([`Intervals`]).
 
 use super::range::{Range, range_where};
 use super::{
-    Action, Assignment, Binary, Channel, Expression, Place, Process, ProcessId, Transition, TransitionId, Type, Unary, Variable,
-    VariableId,
+    Action, Assignment, Binary, Channel, Expression, Field, Model, Place, Process, ProcessId, Transition, TransitionId, Type,
+    Unary, Variable, VariableId,
 };
 use std::collections::VecDeque;
 
@@ -26,8 +27,79 @@ const MOST_WORK: usize = 50 * PATIENCE;
 /// Finds the `values` of all variables.
 pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
     let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
+    let found = found.map(|search| search.anywhere);
     for (number, variable) in variables.iter_mut().enumerate() {
         variable.values = found.as_ref().map_or(Range::of_type(variable.ty), |found| found[number]);
+    }
+}
+
+/// The intervals of a model, which generated code relies on: it checks no index that is inside its array according to them, and
+/// counts no overflow that cannot happen according to them. So a state that comes from a file must be looked at before it is
+/// given to such code.
+pub struct Intervals<'m> {
+    model: &'m Model,
+    /// By process and location, the intervals of what the process owns; `None` if it does not come there.
+    at: Vec<Vec<Option<Vec<Range>>>>,
+    /// By process, the variables that it alone writes.
+    owned: Vec<Vec<VariableId>>,
+    /// The bits of each word that some field covers.
+    used: Vec<u32>,
+}
+
+impl<'m> Intervals<'m> {
+    pub fn of(model: &'m Model) -> Self {
+        let Model { processes, channels, transitions, variables, layout, .. } = model;
+        let (at, owned) = match Search::new(processes, channels, transitions, variables).run(MOST_WORK) {
+            Some(Search { at, owned, .. }) => (at, owned),
+            // Then variables have all values of their types, wherever processes are.
+            None => {
+                let anywhere = |process: &Process| vec![Some(Vec::new()); process.locations.len()];
+                (processes.iter().map(anywhere).collect(), vec![Vec::new(); processes.len()])
+            }
+        };
+        let mut used = vec![0; layout.words];
+        let mut cover = |field: &Field, elements: usize| (0..elements).for_each(|element| field.set(&mut used, element, -1));
+        layout.locations.iter().for_each(|field| cover(field, 1));
+        for (variable, field) in variables.iter().zip(&layout.variables) {
+            if let Some(field) = field {
+                cover(field, variable.initial.len());
+            }
+        }
+        Self { model, at, owned, used }
+    }
+
+    /// Says what part of a state, of as many words as the model's states have, is outside the intervals; `None` if no part is.
+    pub fn strange(&self, state: &[u32]) -> Option<String> {
+        let model = self.model;
+        let outside = |variable: VariableId, value: i32, values: Range| {
+            let name = model.full_name(variable);
+            (!values.contains(value.into())).then(|| format!("{name} is {value}, and can be {} to {}", values.low, values.high))
+        };
+        let of_process = |(id, process): (usize, &Process)| {
+            let location = model.location(state, id);
+            let Some(here) = self.at[id].get(location) else {
+                let (name, count) = (&process.name, process.locations.len());
+                return Some(format!("process {name} is in state number {location} of {count}"));
+            };
+            let Some(here) = here else {
+                return Some(format!(
+                    "process {} is in {}, where it cannot come",
+                    process.name, process.locations[location].name
+                ));
+            };
+            let owned = self.owned[id].iter().zip(here);
+            owned.into_iter().find_map(|(variable, values)| outside(*variable, model.value(state, *variable, 0), *values))
+        };
+        let of_variable = |(id, variable): (usize, &Variable)| {
+            let elements = if variable.is_written { variable.initial.len() } else { 0 };
+            (0..elements).find_map(|element| outside(id, model.value(state, id, element), variable.values))
+        };
+        let unused = || {
+            let word = state.iter().zip(&self.used).position(|(word, used)| word & !used != 0)?;
+            Some(format!("word {word} is {:#x}, and only the bits {:#x} are used", state[word], self.used[word]))
+        };
+        let found = model.processes.iter().enumerate().find_map(of_process);
+        found.or_else(|| model.variables.iter().enumerate().find_map(of_variable)).or_else(unused)
     }
 }
 
@@ -140,8 +212,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// The intervals of all variables; `None` if it takes more work than this.
-    fn run(mut self, most_work: usize) -> Option<Vec<Range>> {
+    /// Goes on until nothing changes; `None` if it takes more work than this.
+    fn run(mut self, most_work: usize) -> Option<Self> {
         let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
         let size_of = |transition: &Transition| {
             let effects = transition.effects.iter().map(|effect| size(&effect.value));
@@ -159,7 +231,7 @@ impl<'m> Search<'m> {
                 self.carry_out(id, &mut moment);
             }
         }
-        Some(self.anywhere)
+        Some(self)
     }
 
     /// What is known when the transition begins. False if it cannot.
@@ -480,6 +552,51 @@ mod tests {
         let model = read(&ring(30, 3));
         let run = |most| Search::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
         assert!(run(1000).is_none());
-        assert_eq!(run(MOST_WORK).unwrap(), vec![Range { low: 0, high: 100 }; 3]);
+        assert_eq!(run(MOST_WORK).unwrap().anywhere, vec![Range { low: 0, high: 100 }; 3]);
+    }
+
+    /// Every state that can be reached is in the intervals, and so are the successors of every state that is in them.
+    #[test]
+    fn no_step_leads_out_of_the_intervals() {
+        let text = "byte a[3]; byte g; channel c;
+            process P { int x = -1; state s, t, u; init s;
+                trans s -> t { guard x < 4; effect x = x + 1; }, t -> s { guard x != 3; sync c!x; effect a[x % 3] = x; },
+                      t -> u { guard x == 3; effect x = 9; }; }
+            process Q { byte got; state s, never; init s;
+                trans s -> s { sync c?got; effect g = got / 2; }, never -> s { effect got = 77; }; }
+            system async;";
+        let model = read(text);
+        let intervals = Intervals::of(&model);
+        let interpreter = crate::interpreter::Interpreter::new(&model);
+        let bits: Vec<(usize, u32)> =
+            intervals.used.iter().enumerate().flat_map(|(word, used)| (0..32).map(move |bit| (word, used & 1 << bit))).collect();
+        let bits: Vec<_> = bits.into_iter().filter(|(_, bit)| *bit != 0).collect();
+        assert!(bits.len() == model.layout.bits as usize && bits.len() < 24, "{bits:?}");
+        let (mut inside, mut outside, mut reasons) = (0, 0, std::collections::BTreeSet::new());
+        for number in 0..1u32 << bits.len() {
+            let mut state = vec![0; model.layout.words];
+            bits.iter().enumerate().for_each(|(at, (word, bit))| state[*word] |= if number >> at & 1 == 1 { *bit } else { 0 });
+            match intervals.strange(&state) {
+                Some(why) => {
+                    outside += 1;
+                    reasons.insert(why.split(' ').take(3).collect::<Vec<_>>().join(" "));
+                }
+                None => {
+                    inside += 1;
+                    let visit = |_, successor: &[u32]| assert_eq!(intervals.strange(successor), None, "{state:?} {successor:?}");
+                    // A division by zero and the like end it, and lead nowhere.
+                    let _ = interpreter.steps(&state, &mut Default::default(), visit);
+                }
+            }
+        }
+        assert!(inside > 100 && outside > 100, "{inside} {outside}");
+        assert!(reasons.iter().any(|why| why.starts_with("process P is")), "{reasons:?}");
+        assert!(reasons.iter().any(|why| why.starts_with("process Q is")), "{reasons:?}");
+        assert_eq!(intervals.strange(&model.initial_state()), None);
+        // A bit that no field covers.
+        let mut state = model.initial_state();
+        let (word, free) = intervals.used.iter().enumerate().find(|(_, used)| **used != u32::MAX).unwrap();
+        state[word] |= 1 << free.trailing_ones();
+        assert!(intervals.strange(&state).is_some_and(|why| why.contains("bits")));
     }
 }

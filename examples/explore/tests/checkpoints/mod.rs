@@ -1,7 +1,9 @@
 //! Searches as files: what goes on finds what one go finds, whenever the one before ended.
 
 use super::*;
-use std::time::Duration;
+use flate2::Crc;
+use serde_json::json;
+use std::time::{Duration, Instant};
 
 /// So many counters to 12, each in a process: 13^n states.
 fn counters(n: u32) -> String {
@@ -183,4 +185,167 @@ pub fn checkpoints_overwrite_nothing_else() {
     let (_folder, path) = written(&counters(4).replace("system async;", property));
     let output = explore(&path, ["--checkpoint", folder.path().join("new").to_str().unwrap(), "--json"]);
     assert!(only_object(&output)["error"].as_str().is_some_and(|error| error.contains("searches of states")), "{output:?}");
+}
+
+/// A checkpoint in its parts: header, words of states (of one block), the table.
+struct Parts {
+    header: Value,
+    words: Vec<u32>,
+    table: Vec<u8>,
+}
+
+fn crc(parts: &[&[u8]]) -> u32 {
+    let mut crc = Crc::new();
+    parts.iter().for_each(|part| crc.update(part));
+    crc.sum()
+}
+
+fn number(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+impl Parts {
+    fn of(bytes: &[u8]) -> Self {
+        let words = 20 + number(bytes, 12);
+        let header: Value = serde_json::from_slice(&bytes[20..words]).unwrap();
+        let of = |name: &str| header[name].as_u64().unwrap();
+        let count = ((of("waiting") + of("next") + of("offered")) * of("words")) as usize;
+        assert!((1..1 << 18).contains(&count));
+        let table = words + 4 * count;
+        let values = bytes[words..table].chunks_exact(4).map(|word| number(word, 0) as u32).collect();
+        Self { header, words: values, table: bytes[table + 4..].to_vec() }
+    }
+
+    /// The file, with checksums that are right.
+    fn signed(&self) -> Vec<u8> {
+        let header = self.header.to_string();
+        let sum = crc(&[header.as_bytes()]);
+        let words: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let of_words = crc(&[&sum.to_le_bytes(), &0u64.to_le_bytes(), &words]);
+        let numbers = [1, header.len() as u32, sum].map(u32::to_le_bytes).concat();
+        [b"\x93WPX\r\n\x1a\n", &numbers[..], header.as_bytes(), &words, &of_words.to_le_bytes(), &self.table].concat()
+    }
+
+    /// Puts a node into the slot behind the last bucket of a tree table (src/docs/files.md has the format).
+    fn with_a_last_node(mut self, node: u64) -> Self {
+        let long = |at: usize| u64::from_le_bytes(self.table[at..at + 8].try_into().unwrap()) as usize;
+        let (header, slots, nodes) = (number(&self.table, 12), long(16 + 184), long(16 + 192));
+        assert!(slots < 1 << 20 && nodes < 1 << 20, "a part is one block");
+        let begin = header + slots + 4;
+        let end = begin + nodes;
+        self.table[end - 8..end].copy_from_slice(&node.to_le_bytes());
+        let of_header = self.table[header - 4..header].to_vec();
+        let sum = crc(&[&of_header, &1u32.to_le_bytes(), &0u64.to_le_bytes(), &self.table[begin..end]]);
+        self.table[end..end + 4].copy_from_slice(&sum.to_le_bytes());
+        self
+    }
+}
+
+impl Parts {
+    /// With a bucket table that has the states of the lists, too.
+    fn with_its_states(mut self) -> Self {
+        let table = warpset::BucketTable::load(&warpset::Device::cpu(), &self.table[..]).unwrap();
+        table.find_or_put_many(&self.words).unwrap().complete(&table).unwrap();
+        self.table.clear();
+        table.save(&mut self.table).unwrap();
+        self.header["states"] = json!(table.len().unwrap());
+        self
+    }
+}
+
+/// What the checker says of a file that it goes on from. It must end by itself, long before this time limit.
+#[track_caller]
+fn resumed_in_time(model: &Path, file: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(EXPLORE);
+    command.arg(model).args(["--device", "cpu:2", "--json", "--resume"]).arg(file).args(arguments);
+    let (mut child, begin) = (spawned(&mut command), Instant::now());
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(300) {
+            child.kill().unwrap();
+            panic!("it goes on: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Checksums are right, and the contents are those of no search.
+pub fn checkpoints_that_mislead_are_refused() {
+    // Two words a state of seven fields, so that trees have nodes; index expressions that cannot leave their array.
+    let process = |n| {
+        format!(
+            "process P_{n} {{ byte x; state s, t, u; init s; trans s -> t {{ guard x < 12; effect x = x + 1; }}, \
+             t -> s {{ effect a[x] = 100 + x; }}, t -> u {{ guard x == 12; }}; }}\n"
+        )
+    };
+    let (folder, path) = written(&format!("byte a[13];\n{}system async;", (0..3).map(process).collect::<String>()));
+    let file = folder.path().join("search.checkpoint");
+    let name = file.to_str().unwrap();
+    for table in TABLES {
+        let small = ["--capacity", "1000", "--max-states", "300", "--table", table, "--checkpoint", name];
+        assert_eq!(json(&path, &small).0, Some(3));
+        let bytes = std::fs::read(&file).unwrap();
+        assert_eq!(Parts::of(&bytes).signed(), bytes, "the test knows the format");
+        let refused = |parts: Parts, why: &str| {
+            std::fs::write(&file, parts.signed()).unwrap();
+            let output = resumed_in_time(&path, &file, &["--timeout", "60"]);
+            let error = only_object(&output)["error"].as_str().unwrap_or_default().to_string();
+            assert!(output.status.code() == Some(2) && error.contains(why), "{table}, {why}: {output:?}");
+        };
+        if table.starts_with("tree") {
+            for node in [1, 375 << 32 | 513, u64::MAX] {
+                refused(Parts::of(&bytes).with_a_last_node(node), "behind the last bucket");
+            }
+        }
+        // States that the next-state functions are not made for.
+        let width = Parts::of(&bytes).header["words"].as_u64().unwrap() as usize;
+        for at in [0, width - 1, width] {
+            for bits in [u32::MAX, 0xAAAA_AAAA] {
+                let mut parts = Parts::of(&bytes);
+                parts.words[at] = bits;
+                if table == "bucket" {
+                    parts = parts.with_its_states();
+                }
+                refused(parts, "a state that the model cannot reach");
+            }
+        }
+        // Counts that others are computed with.
+        for (count, value, why) in [
+            ("levels", json!(u64::MAX), "do not fit each other"),
+            ("levels", json!(0), "do not fit each other"),
+            ("widest_level", json!(1u64 << 40), "do not fit each other"),
+            ("transitions", json!(u64::MAX), "do not fit each other"),
+            ("deadlocks", json!(u64::MAX), "do not fit each other"),
+            ("overflows", json!(u64::MAX), "do not fit each other"),
+            ("states", json!(301 << 20), "states, not"),
+            ("next", json!(u64::MAX), "do not fit each other"),
+            ("offered", json!(u64::MAX), "do not fit each other"),
+            ("transitions", json!(-1), "has no number `transitions`"),
+            ("found", json!({ "state": vec![0; width], "level": u64::MAX }), "no state of its levels"),
+            ("found", json!({ "state": vec![u32::MAX; width], "level": 0 }), "a state that the model cannot reach"),
+        ] {
+            let mut parts = Parts::of(&bytes);
+            parts.header[count] = value;
+            refused(parts, why);
+        }
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(json(&path, &["--resume", name]).0, Some(0));
+    }
+}
+
+/// Links that have the names of files which are about to be written, or left by killed processes.
+#[cfg(unix)]
+pub fn links_beside_a_checkpoint_are_not_followed() {
+    let (folder, path) = written(&counters(3));
+    let (file, target) = (folder.path().join("search.checkpoint"), folder.path().join("target"));
+    std::fs::write(&target, "precious").unwrap();
+    // The number of the process is known only when it runs: it gives its place to the checker.
+    let script = "for n in '' .0 .1 .2 .3 .4 .5 .6 .7 .8 .9; do ln -s target .search.checkpoint.$$$n.part || exit 9; done
+        exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", EXPLORE]).arg(&path).args(["--device", "cpu:2", "--max-states", "100", "--json"]);
+    let output = command.arg("--checkpoint").arg(&file).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+    assert_eq!(json(&path, &["--resume", file.to_str().unwrap()]).0, Some(0));
 }
