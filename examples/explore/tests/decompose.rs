@@ -32,6 +32,7 @@ const VARIABLE: &str = "WARPSET_MDP";
 const ONCE: &[(&str, fn())] = &[
     ("the_report_is_for_people_too", the_report_is_for_people_too),
     ("errors_have_their_exit_code_and_numbers", errors_have_their_exit_code_and_numbers),
+    ("announced_sizes_are_bounded_by_memory", announced_sizes_are_bounded_by_memory),
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
     ("help_teaches", help_teaches),
 ];
@@ -271,6 +272,44 @@ fn errors_have_their_exit_code_and_numbers() {
         let error = object["error"].as_str().expect("an error");
         // A limit is no error.
         let code = if arguments.contains(&"--memory") { 3 } else { 2 };
+        assert!(output.status.code() == Some(code) && object["exit_code"] == code, "{output:?}");
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+/// Numbers in a first line whose bytes do not fit 64 bits are too many, like smaller ones.
+fn announced_sizes_are_bounded_by_memory() {
+    let folder = TempDir::new().unwrap();
+    for (name, text, part) in [
+        (
+            "a.tra",
+            "1 4611686018427387904\n0 0 1\n",
+            "a.tra:1: 1 states and 4611686018427387904 transitions need 16.00 EiB of memory",
+        ),
+        ("b.tra", "1 4611686018427387904 4611686018427387904\n0 0 0 1\n", "need 16.00 EiB of memory (18,446,744,073,709,551,615"),
+        (
+            "c.tra",
+            "1 18446744073709551615 18446744073709551615\n",
+            "c.tra:1: `1 18446744073709551615 18446744073709551615` is no",
+        ),
+        ("d.tra", "4294967294 1\n0 0 1\n", "d.tra:1: 4294967294 states and 1 transitions need"),
+        (
+            "e.aut",
+            "des (0, 4611686018427387904, 1)\n(0, \"a\", 0)\n",
+            "e.aut:1: 1 states and 4611686018427387904 transitions need",
+        ),
+        (
+            "f.aut",
+            "des (0, 1537228672809129301, 1)\n(0, \"a\", 0)\n",
+            "f.aut:1: 1 states and 1537228672809129301 transitions need",
+        ),
+    ] {
+        let graph = folder.path().join(name);
+        std::fs::write(&graph, text).unwrap();
+        let output = decompose(&graph, &["--device", "cpu:1", "--memory", "1G", "--json"]);
+        let object: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        let error = object["error"].as_str().expect("an error");
+        let code = if text.contains("615") { 2 } else { 3 };
         assert!(output.status.code() == Some(code) && object["exit_code"] == code, "{output:?}");
         assert!(error.contains(part), "{error}");
     }
