@@ -183,8 +183,8 @@ pub trait Explorer {
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 
-    /// What the last exploration has written to a file, if it was to.
-    fn exported(&self) -> Option<Exported> {
+    /// How much the last exploration has written to a file, or why it could not; none if it was not to, or did not get so far.
+    fn exported(&mut self) -> Option<Result<Exported>> {
         None
     }
 }
@@ -423,7 +423,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let (mut level, mut next) = (Level::default(), Level::default());
         match begin {
             Begin::Initial(initial) => {
-                self.record(initial)?;
+                self.record(initial);
                 let Some(reference) = put_initial(self.table, initial, self.limits.bytes)? else { return Ok(None) };
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
@@ -495,8 +495,10 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(rejected)
     }
 
-    fn record(&self, states: &[u32]) -> Result<()> {
-        self.recorder.map_or(Ok(()), |recorder| recorder.add(states))
+    fn record(&self, states: &[u32]) {
+        if let Some(recorder) = self.recorder {
+            recorder.add(states);
+        }
     }
 
     /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by

@@ -34,6 +34,7 @@ const ONCE: &[(&str, fn())] = &[
     ("errors_have_their_exit_code_and_numbers", errors_have_their_exit_code_and_numbers),
     ("announced_sizes_are_bounded_by_memory", announced_sizes_are_bounded_by_memory),
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
+    ("outputs_that_cannot_be_written_leave_the_report", outputs_that_cannot_be_written_leave_the_report),
     ("help_teaches", help_teaches),
 ];
 
@@ -332,6 +333,25 @@ fn outputs_do_not_overwrite_the_graph_or_each_other() {
     }
     assert_eq!(std::fs::read(&graph).unwrap(), std::fs::read(model("casino.tra")).unwrap());
     assert!(!Path::new(&same).exists(), "nothing was to be written");
+}
+
+fn outputs_that_cannot_be_written_leave_the_report() {
+    if !Path::new("/dev/full").exists() {
+        println!("skipped: there is no /dev/full");
+        return;
+    }
+    let casino = model("casino.tra");
+    let outputs = ["--device", "cpu:1", "--output", "/dev/full", "--output-end-components", "/dev/full"];
+    let expected = "--output: /dev/full cannot be written: the array: No space left on device";
+    let output = decompose(&casino, &[&outputs[..], &["--json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert!(report["error"].as_str().is_some_and(|error| error.starts_with(expected)), "{report}");
+    assert!(report["error"].as_str().is_some_and(|error| error.contains("; --output-end-components: /dev/full")), "{report}");
+    assert_eq!((output.status.code(), report["exit_code"].as_u64(), report["components"].as_u64()), (Some(2), Some(2), Some(6)));
+    let output = decompose(&casino, &outputs);
+    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(text.contains("components         6") && text.contains("NOT written        --output"), "{text}");
+    assert!(output.status.code() == Some(2) && errors.starts_with(&format!("error: {expected}")), "{errors}");
 }
 
 fn help_teaches() {

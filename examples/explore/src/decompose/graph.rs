@@ -102,8 +102,8 @@ impl Graph {
     }
 }
 
-/// Bytes that a graph takes in memory, if it has these numbers of states, transitions and, unless each transition is one, choices.
-/// `u64::MAX` if that is more: a file announces any numbers.
+/// Bytes that a graph takes in memory, if it has this many states, transitions and, unless each transition is one, choices.
+/// `u64::MAX` if that is more: a file may announce any numbers.
 pub fn bytes(states: u64, transitions: u64, choices: Option<u64>) -> u64 {
     let offsets = |rows: u64| rows.saturating_add(1).saturating_mul(8);
     let of_choices = choices.map_or(0, |choices| offsets(states).saturating_add(offsets(choices)));

@@ -128,7 +128,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let Worker { scratch, expansion, parents, changed, results, found } = worker;
         expansion.clear();
         self.source.expand(states, scratch, expansion);
-        self.record(&expansion.successors)?;
+        self.record(&expansion.successors);
         found.transitions += expansion.parents.len() as u64;
         found.deadlocks += expansion.deadlocks;
         found.overflows += expansion.overflows;
