@@ -12,8 +12,8 @@ const MOST_CUBES: usize = 4096;
 /// Pairs of cubes that one conjunction may have.
 const MOST_PAIRS: usize = 16 * MOST_CUBES;
 
-/// Literals of all labels, and pairs of cubes that are looked at for them, that any text may have; and those for each of its bytes.
-/// A number of one digit and a blank may be an edge without a label, whose cube has a literal for each proposition.
+/// Literals of all labels, and pairs of cubes that are compared for them: how many any text may have, and how many more for each
+/// of its bytes. A number of one digit and a blank may be an edge without a label, whose cube has a literal for each proposition.
 const LITERALS: [u64; 2] = [1 << 20, 8];
 const PAIRS: [u64; 2] = [1 << 26, 1 << 10];
 
@@ -28,14 +28,14 @@ pub enum Condition {
     Alias(Rc<Condition>),
 }
 
-/// What is left for the labels of a text.
+/// Literals and comparisons that the labels of a text may still take.
 pub struct Budget {
     literals: u64,
     pairs: u64,
 }
 
 impl Budget {
-    /// Budget of a text of so many bytes.
+    /// Budget of a text of `bytes` bytes.
     pub fn of(bytes: u64) -> Self {
         let of = |[any, each]: [u64; 2]| any + each * bytes;
         Self { literals: of(LITERALS), pairs: of(PAIRS) }
@@ -45,7 +45,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// There are too many, in words.
+    /// There are too many literals; the text says so.
     pub fn keep(&mut self, label: &Label) -> Result<(), String> {
         let of_cube = |cube: &Cube| u64::from((cube.positive | cube.negative).count_ones().max(1));
         let literals = label.0.iter().map(of_cube).sum();
@@ -58,7 +58,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// It is too large, in words.
+    /// The label is too large; the text says how.
     pub fn label(&mut self, condition: &Condition) -> Result<Label, String> {
         self.signed(condition, true)
     }

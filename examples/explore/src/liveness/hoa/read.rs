@@ -49,17 +49,17 @@ struct Alias {
     at: usize,
 }
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Default)]
 struct Header<'t> {
-    /// By the name of an item that may be there once: the number of its token.
+    /// By the name of each item, the number of the token of its last occurrence.
     items: HashMap<&'t str, usize>,
     states: Option<Place>,
     starts: Vec<Place>,
     named: Named,
 }
 
-/// A number of a state, and that of its token.
+/// A number of a state, and the number of its token.
 #[derive(Clone, Copy)]
 struct Place {
     state: u64,
@@ -80,9 +80,9 @@ struct Reader<'t> {
     at: usize,
     aliases: HashMap<&'t str, Alias>,
     budget: Budget,
-    /// Of the label that is being read.
+    /// Size of the label that is being read.
     size: Measure,
-    /// Once it is known: `AP:` may come after aliases that use its numbers.
+    /// Number of propositions, once it is known: `AP:` may come after aliases that use its numbers.
     propositions: Option<u64>,
     /// Tokens that are propositions of aliases before `AP:`.
     early: Vec<usize>,
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
         self.wrong_at(self.at, message, label)
     }
 
-    /// An error at the second of two things that there may be one of.
+    /// An error at the second of two things where one is allowed.
     fn second<T>(&self, first: usize, second: usize, message: impl Into<String>) -> Parsed<T> {
         let wrong = Diagnostic::new(self.tokens.span(second), message, "again here");
         Err(wrong.with_related(self.tokens.span(first), "first here"))
@@ -116,7 +116,7 @@ impl<'t> Reader<'t> {
     fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
         match self.peek() {
             None => self.wrong("the text ends here", format!("{expected} was expected")),
-            Some(Token::Section("--ABORT--")) => self.wrong("the automaton is not complete", "who wrote it gave it up here"),
+            Some(Token::Section("--ABORT--")) => self.wrong("the automaton is not complete", "its writer gave it up here"),
             Some(_) => {
                 let found = self.tokens.pieces(self.at..self.at + 1);
                 self.wrong(format!("`{found}` is not expected here"), format!("{expected} was expected"))
@@ -298,7 +298,7 @@ impl<'t> Reader<'t> {
     fn body(mut self, header: Header<'t>) -> Parsed<Named> {
         let below = header.states.map_or(u64::MAX, |states| states.state);
         let mut states: HashMap<u64, State> = HashMap::new();
-        // Of all that the automaton speaks of.
+        // The highest number of a state that is listed, a target or initial.
         let mut highest: Option<Place> = None;
         let mut see = |place: Place| highest = Some(highest.filter(|other| other.state >= place.state).unwrap_or(place));
         loop {
@@ -510,7 +510,7 @@ fn is_boolean(token: Token) -> bool {
     matches!(token, Token::Word("t" | "f"))
 }
 
-/// The automaton of these states, all of which are there.
+/// The automaton of these states: all numbers below their count are there.
 fn named(header: Header<'_>, mut states: HashMap<u64, State>) -> Named {
     let Header { mut named, starts, .. } = header;
     let buchi = &mut named.buchi;

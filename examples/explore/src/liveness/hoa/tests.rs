@@ -1,8 +1,9 @@
-//! What is read is what is written, and what breaks a rule is refused with its place.
+//! Automata are read as they are written; texts that break a rule are refused with their place.
 
 use super::super::buchi::{Cube, Label};
 use super::{Named, read};
-use crate::ir::Source;
+use crate::ir::property::{Kind, Move, Property};
+use crate::ir::{Source, Span};
 use proptest::prelude::*;
 
 fn read_hoa(text: &str) -> Result<Named, String> {
@@ -48,7 +49,7 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (automaton("", "0 1"), "8:10: the state 0 has edges without labels: 2, where 4 are needed"),
         (automaton("", "0 1 0 1 0"), "8:18: more edges without labels than the 4 valuations"),
         (automaton("", "").replace("State: 1", "State: [0] 1 [1] 0"), "9:14: labels on the state 1 and on its edge"),
-        // What there may be one of.
+        // Items, states and names that may be there once.
         (automaton("Alias: @x 0\nAlias: @x 1", ""), "7:8: a second alias `@x`"),
         (automaton("States: 2", ""), "6:1: a second `States:`"),
         (automaton(BUCHI, ""), "6:1: a second `Acceptance:`"),
@@ -120,7 +121,7 @@ fn short_texts_take_little() {
     refused(&(header(1, &chain(&|before| format!("@{before}|0"))) + "0 --END--"), "more than 2000 propositions");
 }
 
-/// As many states as are possible, on one line and on many: quadratic time would be minutes.
+/// The largest automata, on one line and on many: quadratic time would be minutes.
 #[test]
 fn large_automata_are_read() {
     for between in [" ", "\n"] {
@@ -131,6 +132,11 @@ fn large_automata_are_read() {
         let named = read_hoa(&text).unwrap();
         assert_eq!((named.states.len(), named.buchi.initial, &*named.states[99_999]), (100_000, 7, "s99999"));
         assert_eq!(named.buchi.edges[99_999], [(label(&[(1, 0)]), 99_999), (label(&[(0, 1)]), 0)]);
+        // What is asked of it then takes no longer.
+        let moves = named.buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(_, to)| (from, *to)));
+        let moves = moves.map(|(from, to)| Move { from, to, guard: None, span: Span::default() }).collect();
+        let property = Property::new(0, named.buchi.accepting.clone(), moves);
+        assert_eq!((property.kind(7), property.accepting_components(7)), (Kind::Terminal, vec![0; 100_000]));
         let more = text.replace("--END--", "State: 100000 --END--");
         assert!(read_hoa(&more).unwrap_err().contains("more than 100000 states"));
     }

@@ -76,7 +76,7 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// What a text between quotes stands for.
+/// The characters that a text between quotes stands for.
 pub fn unescaped(text: &str) -> String {
     let mut value = String::with_capacity(text.len());
     let mut characters = text.chars();
