@@ -111,7 +111,8 @@ impl Output {
     }
 }
 
-/// Why outputs could not be written in the end. The report is printed all the same, with the reasons and an exit code of its own.
+/// Errors of outputs that could not be written in the end. The report is printed nevertheless, with these errors, and the exit
+/// code is that of an error.
 #[derive(Default)]
 pub struct Unwritten(Vec<Error>);
 

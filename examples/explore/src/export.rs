@@ -13,7 +13,7 @@
 //! names that they have without the property.
 
 use crate::archive::{UntilError, plain};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits, put_initial};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Lack, Limits, Observer, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
 use crate::liveness::lasso::Run;
@@ -304,16 +304,16 @@ impl<S: Storage> Exporter<'_, S> {
         let count = words.len() / width;
         let mut places = loop {
             let most = numbered.len() as u64 + count as u64;
-            let mut grows = most as f64 > table.slots() as f64 * GROW_AT_FILL;
-            if !grows {
+            let mut lack = Lack::Slots;
+            if most as f64 <= table.slots() as f64 * GROW_AT_FILL {
                 let batch = table.find_or_put_many_with(&words, Request::new().references(true))?;
-                grows = batch.tally.full > 0;
-                if !grows {
+                if batch.tally.full == 0 {
                     break batch.references;
                 }
+                lack = Lack::of(batch.tally.full, batch.tally.full_nodes);
             }
             if 3 * table.bytes() + 4 * table.slots() + numbered.bytes() > limits.bytes
-                || if_it_fits(table.grow(2 * table.slots()))?.is_none()
+                || !lack.relieve(table, 2)?
                 || !numbered.locate(table)?
             {
                 return Ok(None);

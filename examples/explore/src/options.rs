@@ -198,8 +198,9 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more; of others it says nothing [default: as
-    /// many as --capacity; without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
+    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more; of others it says nothing. Where only
+    /// nodes are full, only they grow (but those of several ranks, which grow with the slots) [default: as many as --capacity;
+    /// without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
