@@ -35,6 +35,12 @@ impl Room {
         memory.filter(|bytes| *bytes < self.bytes).map_or(self, Self::allowed)
     }
 
+    /// With these bytes taken.
+    #[allow(dead_code, reason = "`replay` looks at each need by itself")]
+    pub fn without(self, taken: u64) -> Self {
+        Self { bytes: self.bytes.saturating_sub(taken), ..self }
+    }
+
     /// An error with the numbers if these are more bytes: a limit that was reached, or a machine that has no more.
     pub fn ensure(self, what: &str, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {

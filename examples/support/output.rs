@@ -1,6 +1,7 @@
 //! Files to be written in the end. They are opened in the beginning: a search of hours is not to fail on the name of a file.
 
-use anyhow::{Context, Result, ensure};
+use super::printing::print_error;
+use anyhow::{Context, Error, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -81,14 +82,55 @@ impl Output {
             if self.file.metadata()?.is_file() {
                 self.file.set_len(0)?;
             }
-            write(&self.file)
+            write(&self.file)?;
+            self.ensure_is_there()
         };
         replace().with_context(|| format!("{}: {} cannot be written", self.option, self.path.display()))
+    }
+
+    /// An error if the file that was written is no longer the one of that name: its folder may have been removed.
+    #[cfg(unix)]
+    fn ensure_is_there(&self) -> Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let written = self.file.metadata()?;
+        let is_same = |there: Metadata| (there.dev(), there.ino()) == (written.dev(), written.ino());
+        let is_there = !written.is_file() || std::fs::metadata(&self.path).is_ok_and(is_same);
+        ensure!(is_there, "it was removed or replaced since it was opened");
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn ensure_is_there(&self) -> Result<()> {
+        ensure!(self.path.exists(), "it was removed since it was opened");
+        Ok(())
     }
 
     /// The same with a text.
     pub fn write_text(self, text: &str) -> Result<()> {
         self.write(|mut file| Ok(file.write_all(text.as_bytes())?))
+    }
+}
+
+/// Errors of outputs that could not be written in the end. The report is printed nevertheless, with these errors, and the exit
+/// code is that of an error.
+#[derive(Default)]
+pub struct Unwritten(Vec<Error>);
+
+impl Unwritten {
+    /// The value, or none if there is an error, which is kept.
+    pub fn keep<T>(&mut self, written: Result<T>) -> Option<T> {
+        written.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// All errors as one sentence; none if there are none.
+    pub fn sentence(&self) -> Option<String> {
+        let all: Vec<String> = self.0.iter().map(|error| format!("{error:#}")).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Prints the errors on standard error, each on a line.
+    pub fn print(&self) {
+        self.0.iter().for_each(|error| print_error(&format!("error: {error:#}\n")));
     }
 }
 

@@ -175,6 +175,18 @@ impl RawTable {
         }
     }
 
+    /// Grows the node table alone to `nodes` slots or more. Slots for vectors are added only if roots no longer fit theirs.
+    /// Does nothing in a table without nodes, or with enough.
+    pub(crate) fn reserve_nodes(&self, nodes: u64) -> Result<()> {
+        loop {
+            let size = self.size();
+            if size.nodes == 0 || size.nodes >= nodes {
+                return Ok(());
+            }
+            self.grow_by_itself(size, Size { nodes, ..size })?;
+        }
+    }
+
     /// Forgets the rows of an indexed table from number `rows` on.
     pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
         let mut sized = self.sized_exclusively();

@@ -449,6 +449,41 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.reserve(slots)
     }
 
+    /// Number of slots for nodes: 0 in a table without trees.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let device = warpset::Device::cpu();
+    /// let table = warpset::TreeTable::builder(8).capacity(1000).nodes(100).build(&device)?;
+    /// assert!(table.node_slots() >= 100 && table.node_slots() < 200);
+    /// # Ok(()) }
+    /// ```
+    pub fn node_slots(&self) -> u64 {
+        self.raw.size().nodes
+    }
+
+    /// Grows the node table of a tree table to `nodes` slots, if it has fewer. The slots for vectors stay as many, unless roots
+    /// of more nodes no longer fit them; [`grow`](Self::grow) and [`reserve`](Self::reserve) enlarge both in proportion. Use this
+    /// where vectors are rejected only because nodes are full ([`Tally::full_nodes`](crate::Tally::full_nodes)). Does nothing in
+    /// a table without trees.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let device = warpset::Device::cpu();
+    /// let table = warpset::TreeTable::builder(8).capacity(1000).nodes(100).build(&device)?;
+    /// let slots = table.slots();
+    /// table.reserve_nodes(10_000)?;
+    /// assert!(table.node_slots() >= 10_000 && table.slots() == slots);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve); [`Nodes`](crate::Error::Nodes) if there cannot be that many. The table is as it was.
+    pub fn reserve_nodes(&self, nodes: u64) -> Result<()> {
+        self.raw.reserve_nodes(nodes)
+    }
+
     /// How full the table is, and how long its searches are. Reads the whole table.
     ///
     /// ```

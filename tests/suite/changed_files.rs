@@ -164,7 +164,7 @@ fn load_changed_of<S: Kind>(device: &Device, more: impl Fn(&VectorTable<S>)) {
     for (width, vectors) in [(4, 7), (9, 60)] {
         let builder = VectorTable::<S>::builder(width).capacity(2 * vectors).seed(3);
         let table = S::with_few_nodes(builder, 20 * vectors).build(device).unwrap();
-        table.find_or_put_many(&distinct(width, 0, vectors as usize)).unwrap();
+        table.find_or_put_many(&distinct(width, 0, vectors as usize)).unwrap().complete(&table).unwrap();
         let format = format!("{} table of {width} words", <S as Kind>::NAME);
         load_changed::<S>(device, &format, &saved(&table), &more);
     }
@@ -192,7 +192,7 @@ fn changed_files_of_roots(device: &Device) {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(1 << 9).cuckoo(cuckoo).seed(3);
         let table = builder.build(device).unwrap();
         let keys: Vec<u32> = (0..500u32).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 8, 0]).collect();
-        table.find_or_put_many(&keys).unwrap();
+        let _ = table.find_or_put_many(&keys).unwrap();
         let format = format!("root table of {key_bits} bits");
         load_changed::<Root>(device, &format, &saved(&table), |table| drop(table.relocate()));
     }

@@ -9,7 +9,7 @@ use crate::common::{
     scaled, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
-use warpset::{CompactTree, CompactTreeTable, Device, Outcome, Request, VectorTable};
+use warpset::{CompactTree, CompactTreeTable, Device, Error, Outcome, Request, VectorTable};
 
 tests_of_all_kinds![
     grow_moves_every_vector,
@@ -19,6 +19,7 @@ tests_of_all_kinds![
     duplicates_are_counted_once_over_a_growth,
     references_after_a_growth_are_of_the_grown_table,
     tables_grow_before_they_are_85_percent_full,
+    nodes_grow_alone,
     a_table_that_does_not_grow_keeps_its_slots,
     vectors_without_a_slot_do_not_make_a_table_grow_for_ever,
 ];
@@ -50,6 +51,33 @@ fn grow_by_one_slot<S: Kind>(device: &Device) {
             checker.grow(slots + 1).or_fail(width);
             assert!(table.slots() > slots);
             checker.check().or_fail(width);
+        }
+    }
+}
+
+fn nodes_grow_alone<S: Kind>(device: &Device) {
+    for width in some_widths() {
+        let table = roomy::<S>(width, 200).build(device).unwrap();
+        let words = distinct(width, 0, 150);
+        let _ = table.find_or_put_many(&words[..100 * width]).unwrap().complete(&table).unwrap();
+        let (slots, nodes, is_compact) = (table.slots(), table.node_slots(), table.spec().key_and_slot_bits().is_some());
+        assert_eq!(nodes, table.stats().unwrap().node_slots, "width {width}");
+        table.reserve_nodes(nodes).unwrap();
+        assert_eq!((table.slots(), table.node_slots()), (slots, nodes), "width {width}: it has them");
+        for wanted in [nodes + 1, 3 * nodes + 7, 40 * nodes] {
+            table.reserve_nodes(wanted).unwrap();
+            let now = table.node_slots();
+            assert!(if nodes == 0 { now == 0 } else { now >= wanted }, "width {width}: {now} nodes, not {wanted}");
+            // Compact roots of more nodes have more bits, which may take more slots.
+            assert!(table.slots() == slots || (is_compact && nodes > 0), "width {width}: {} slots", table.slots());
+            assert_eq!(table.len().unwrap(), 100, "width {width}");
+            assert!(table.contains_many(&words[..100 * width]).unwrap().iter().all(|is_there| *is_there), "width {width}");
+        }
+        let _ = table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        assert_eq!(table.len().unwrap(), 150, "width {width}");
+        if nodes > 0 {
+            let too_many = table.reserve_nodes(u64::MAX);
+            assert!(matches!(too_many, Err(Error::Nodes { nodes: u64::MAX, .. })), "width {width}: {too_many:?}");
         }
     }
 }

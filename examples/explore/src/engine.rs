@@ -183,11 +183,14 @@ pub trait Explorer {
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 
-    /// What the last exploration has written to a file, if it was to.
-    fn exported(&self) -> Option<Exported> {
+    /// How much the last exploration has written to a file, or why it could not; none if it was not to, or did not get so far.
+    fn exported(&mut self) -> Option<Result<Exported>> {
         None
     }
 }
+
+/// Bytes of a slot for a node.
+const NODE_BYTES: u64 = 8;
 
 /// What has come of making the table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,22 +221,54 @@ pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor
     }
 }
 
+/// What a table has too few of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    Slots,
+    /// For nodes of trees; there are slots for vectors.
+    Nodes,
+}
+
+impl Lack {
+    /// By how many states were rejected, and how many of these for want of a node.
+    pub fn of(rejected: u64, for_nodes: u64) -> Self {
+        if rejected > 0 && for_nodes >= rejected { Self::Nodes } else { Self::Slots }
+    }
+
+    /// Makes a table larger by a factor: its slots, with nodes in proportion, or its nodes alone. False if there is no memory for
+    /// it, or there cannot be more nodes.
+    pub fn relieve<S: Storage>(self, table: &VectorTable<S>, factor: u64) -> Result<bool> {
+        let grown = match self {
+            Self::Slots => table.grow(factor * table.slots()),
+            Self::Nodes => table.reserve_nodes(factor * table.node_slots()),
+        };
+        if matches!(grown, Err(Error::Nodes { .. })) {
+            return Ok(false);
+        }
+        Ok(if_it_fits(grown)?.is_some())
+    }
+}
+
 /// Makes a table larger, by the first of these factors for which there is memory: few growths cost less than many. False if it
 /// stays as it is. The old table and the new one have to be within `limit` bytes; the old one has `taken`, with what grows as it
 /// does.
 pub fn grow_within<S: Storage, const N: usize>(
     table: &VectorTable<S>,
+    lack: Lack,
     factors: [u64; N],
     taken: u64,
     limit: u64,
 ) -> Result<bool> {
-    let slots = table.slots();
+    let (slots, nodes) = (table.slots(), table.node_slots());
     let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
     // A kernel gets memory for all rows that there can be, and growth does not look whether there is any.
     let free = if is_indexed && is_on_gpu { table.device().free_memory()? } else { u64::MAX };
-    let anew = |factor| bytes_to_grow(table.spec(), is_on_gpu, slots, taken, factor);
+    let anew = |factor| match lack {
+        Lack::Slots => bytes_to_grow(table.spec(), is_on_gpu, slots, taken, factor),
+        Lack::Nodes => taken + (factor - 1) * NODE_BYTES * nodes,
+    };
     for factor in factors {
-        if taken + anew(factor) <= limit && anew(factor) <= free && if_it_fits(table.grow(factor * slots))?.is_some() {
+        if taken + anew(factor) <= limit && anew(factor) <= free && lack.relieve(table, factor)? {
             return Ok(true);
         }
     }
@@ -249,7 +284,7 @@ pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u
             ensure!(batch.tally.new == 1, "the table is not empty");
             return Ok(batch.references[0]);
         }
-        if !grow_within(table, [2], table.bytes(), limit)? {
+        if !grow_within(table, Lack::of(batch.tally.full, batch.tally.full_nodes), [2], table.bytes(), limit)? {
             return Ok(None);
         }
     }
@@ -298,7 +333,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
             return Ok(Exploration::of_nothing());
         };
-        let (mut workers, mut rejected) = (self.workers(), Level::default());
+        let (mut workers, mut rejected, mut for_nodes) = (self.workers(), Level::default(), 0);
         if let Some(parents) = &mut parents {
             parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
         }
@@ -340,9 +375,10 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 done = self.expand(&level, round.clone(), &mut workers, wants_references, parents.is_some())?;
                 let mut lists_fit = true;
                 let mut violations = Vec::new();
-                for Findings { new, rejected: full, transitions, deadlocks, overflows, violations: some } in
+                for Findings { new, rejected: full, for_nodes: lacking, transitions, deadlocks, overflows, violations: some } in
                     found_by(&mut workers)
                 {
+                    for_nodes += *lacking;
                     counts.states += (new.words.len() / self.source.width()) as u64;
                     counts.transitions += *transitions;
                     counts.deadlocks += *deadlocks;
@@ -382,16 +418,17 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     break 'levels or_violation(End::Stopped(stop));
                 }
                 while !rejected.words.is_empty() {
+                    let lack = Lack::of((rejected.words.len() / self.source.width()) as u64, for_nodes);
                     let lists = kept_bytes + level.bytes() + next.bytes();
                     let bytes = lists + bytes_of(&parents);
-                    let fits = self.grow([&mut level, &mut next], bytes, wants_references)? == Growth::Done
+                    let fits = self.grow(lack, [&mut level, &mut next], bytes, wants_references)? == Growth::Done
                         || (gives_way(&mut parents)
-                            && self.grow([&mut level, &mut next], lists, wants_references)? == Growth::Done);
+                            && self.grow(lack, [&mut level, &mut next], lists, wants_references)? == Growth::Done);
                     if !fits {
                         break 'levels or_violation(End::Memory);
                     }
                     let before = next.words.len();
-                    rejected = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
+                    (rejected, for_nodes) = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
                     if let Some(parents) = &mut parents {
                         next.note(before / self.source.width(), parents);
                     }
@@ -423,7 +460,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         let (mut level, mut next) = (Level::default(), Level::default());
         match begin {
             Begin::Initial(initial) => {
-                self.record(initial)?;
+                self.record(initial);
                 let Some(reference) = put_initial(self.table, initial, self.limits.bytes)? else { return Ok(None) };
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
@@ -454,8 +491,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
     }
 
     /// Puts states of which nothing else is known but, if that is kept, what they were found from. New ones are added to `new`;
-    /// returned are those that found the table full.
-    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<Level> {
+    /// returned are those that found the table full, and how many of these lacked a node.
+    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<(Level, u64)> {
         self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
     }
 
@@ -468,14 +505,14 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         wants_references: bool,
         results: &mut Buffers,
         new: &mut Level,
-    ) -> Result<Level> {
+    ) -> Result<(Level, u64)> {
         let width = self.source.width();
         let mut request = Request::new().outcomes(true).references(wants_references).into(results);
         if let Some((parents, changed)) = changes {
             request = request.parents(parents).changed(changed);
         }
         // Of those that are Full the table is not to make an error.
-        let _ = self.table.find_or_put_many_with(states, request)?;
+        let for_nodes = self.table.find_or_put_many_with(states, request)?.tally.full_nodes;
         let mut rejected = Level::default();
         for (at, outcome) in results.outcomes().iter().enumerate() {
             let state = &states[at * width..][..width];
@@ -492,11 +529,13 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 _ => {}
             }
         }
-        Ok(rejected)
+        Ok((rejected, for_nodes))
     }
 
-    fn record(&self, states: &[u32]) -> Result<()> {
-        self.recorder.map_or(Ok(()), |recorder| recorder.add(states))
+    fn record(&self, states: &[u32]) {
+        if let Some(recorder) = self.recorder {
+            recorder.add(states);
+        }
     }
 
     /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by
@@ -517,14 +556,14 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         }
         if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
             // If it must not, it may be filled until it rejects states.
-            return Ok(self.grow(waiting, bytes, wants_references)? != Growth::Stuck);
+            return Ok(self.grow(Lack::Slots, waiting, bytes, wants_references)? != Growth::Stuck);
         }
         Ok(true)
     }
 
-    /// Makes the table twice as large, if there is memory for that.
-    fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
-        if !grow_within(self.table, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
+    /// Makes the table, or what it lacks of it, twice as large, if there is memory for that.
+    fn grow(&self, lack: Lack, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
+        if !grow_within(self.table, lack, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
             return Ok(Growth::Refused);
         }
         // Those of an indexed table stay.

@@ -6,13 +6,14 @@
 //! state. The table tells where a state is, an array by place its number: 4 bytes a slot, and the words of each state.
 //!
 //! Transitions go to a temporary file as they are found, since how many there are stands in front of them. The file that was
-//! asked for is written once all states are there, and is not touched otherwise.
+//! asked for is written once all states are there, and is not touched otherwise. A file that cannot be written ends no
+//! search: its counts are exact all the same.
 //!
 //! What is asked about the states then is answered as by the engine of threads, over the same table. Steps of a product have the
 //! names that they have without the property.
 
 use crate::archive::{UntilError, plain};
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Limits, Observer, if_it_fits, put_initial};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Lack, Limits, Observer, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::Model;
 use crate::liveness::lasso::Run;
@@ -22,6 +23,7 @@ use crate::network::HIDDEN;
 use crate::npy_writer::npy_header;
 use crate::output::Output;
 use crate::path::{describe_step, label};
+use crate::program;
 use crate::report::Measurements;
 use crate::successors::{Expansion, Interpreted};
 use crate::threads::Threads;
@@ -31,6 +33,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use warpset::{Reference, Request, Storage, VectorTable};
 use zip::write::SimpleFileOptions;
@@ -83,7 +86,8 @@ pub struct Exporter<'a, S: Storage> {
     threads: Threads<'a, S, Interpreted<'a>>,
     file: Writer,
     output: Option<Output>,
-    exported: Option<Exported>,
+    /// How much was written, or the first error.
+    exported: Option<Result<Exported>>,
 }
 
 impl<'a, S: Storage> Exporter<'a, S> {
@@ -162,7 +166,9 @@ impl<S: Storage> Explorer for Exporter<'_, S> {
         if exploration.end == End::Complete {
             let output = self.output.take().context("a state space is written once")?;
             let Counts { states, transitions, .. } = exploration.counts;
-            self.exported = Some(self.file.finish(states, transitions, output)?);
+            if self.exported.is_none() {
+                self.exported = Some(self.file.finish(states, transitions, output));
+            }
         }
         Ok(exploration)
     }
@@ -197,8 +203,8 @@ impl<S: Storage> Explorer for Exporter<'_, S> {
         self.threads.count_accepting(automaton)
     }
 
-    fn exported(&self) -> Option<Exported> {
-        self.exported
+    fn exported(&mut self) -> Option<Result<Exported>> {
+        self.exported.take()
     }
 }
 
@@ -262,17 +268,11 @@ impl<S: Storage> Exporter<'_, S> {
             let Some(numbers) = self.number(&mut numbered, &pieces, limits)? else {
                 break if violates { End::Violation } else { End::Memory };
             };
-            let mut numbers = numbers.into_iter();
-            for (Piece { expansion, steps }, first) in pieces.into_iter().zip(round.clone().step_by(PIECE)) {
-                let mut at = 0;
-                for state in first..round.end.min(first + PIECE) {
-                    while at < steps.len() && first + expansion.parents[at] as usize == state {
-                        let target = numbers.next().expect("each successor has a number");
-                        self.file.transition(state, target, || text_of(model, steps[at]), steps[at])?;
-                        at += 1;
-                    }
-                    self.file.end_of_state()?;
-                }
+            if self.exported.is_none()
+                && let Err(error) = self.file.round(model, round.clone(), &pieces, numbers)
+            {
+                program::print_warning(&format!("warning: --export: nothing will be written: {error:#}\n"));
+                self.exported = Some(Err(error));
             }
             done = round.end;
             counts.states = numbered.len() as u64;
@@ -304,16 +304,16 @@ impl<S: Storage> Exporter<'_, S> {
         let count = words.len() / width;
         let mut places = loop {
             let most = numbered.len() as u64 + count as u64;
-            let mut grows = most as f64 > table.slots() as f64 * GROW_AT_FILL;
-            if !grows {
+            let mut lack = Lack::Slots;
+            if most as f64 <= table.slots() as f64 * GROW_AT_FILL {
                 let batch = table.find_or_put_many_with(&words, Request::new().references(true))?;
-                grows = batch.tally.full > 0;
-                if !grows {
+                if batch.tally.full == 0 {
                     break batch.references;
                 }
+                lack = Lack::of(batch.tally.full, batch.tally.full_nodes);
             }
             if 3 * table.bytes() + 4 * table.slots() + numbered.bytes() > limits.bytes
-                || if_it_fits(table.grow(2 * table.slots()))?.is_none()
+                || !lack.relieve(table, 2)?
                 || !numbered.locate(table)?
             {
                 return Ok(None);
@@ -402,6 +402,23 @@ impl Writer {
                 targets.write_all(&target.to_le_bytes()).context(NO_ROOM)
             }
         }
+    }
+
+    /// The transitions of a range of states, in pieces; `numbers` are those of all their targets.
+    fn round(&mut self, model: &Model, states: Range<usize>, pieces: &[Piece], numbers: Vec<u32>) -> Result<()> {
+        let mut numbers = numbers.into_iter();
+        for (Piece { expansion, steps }, first) in pieces.iter().zip(states.clone().step_by(PIECE)) {
+            let mut at = 0;
+            for state in first..states.end.min(first + PIECE) {
+                while at < steps.len() && first + expansion.parents[at] as usize == state {
+                    let target = numbers.next().expect("each successor has a number");
+                    self.transition(state, target, || text_of(model, steps[at]), steps[at])?;
+                    at += 1;
+                }
+                self.end_of_state()?;
+            }
+        }
+        Ok(())
     }
 
     fn end_of_state(&mut self) -> Result<()> {

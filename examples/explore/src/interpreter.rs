@@ -190,11 +190,12 @@ impl<'m> Interpreter<'m> {
         if let (Some(id), Action::Send { channel, values }) = (receiver, &leader.action) {
             let receiver = &self.model.transitions[id];
             if let Action::Receive { targets, .. } = &receiver.action {
-                for ((value, target), ty) in values.iter().zip(targets).zip(&self.model.channels[*channel].fields) {
+                for ((value, target), field) in values.iter().zip(targets).zip(&self.model.channels[*channel].fields) {
                     let value = self.value(value, state).map_err(|fault| fault.of(leader_id))?;
-                    let sent = ty.map_or(value, |ty: Type| ty.wrap(value));
+                    let sent = field.ty.map_or(value, |ty: Type| ty.wrap(value));
                     overflows += u64::from(sent != value);
-                    overflows += self.store(target, successor, |_| Ok(sent)).map_err(|fault| fault.of(id))?;
+                    let received = if field.becomes_truth { i32::from(sent != 0) } else { sent };
+                    overflows += self.store(target, successor, |_| Ok(received)).map_err(|fault| fault.of(id))?;
                 }
             }
             overflows += self.act(id, successor)?;

@@ -80,7 +80,7 @@ use language::{Format, Text};
 use liveness::check::Question;
 use liveness::possible::Possible;
 use options::{EngineKind, Options, ProgressWhen, TableKind};
-use output::Output;
+use output::{Output, Unwritten};
 use parents::Parents;
 use program::Ended;
 use progress::Progress;
@@ -530,11 +530,14 @@ impl Ending<'_> {
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
         let run = conclusion.as_ref().and_then(|(question, conclusion)| conclusion.run_json(model, question));
+        let mut unwritten = Unwritten::default();
         if let (Some(output), Some(path)) = (outputs.trace, path.map(|path| path.json(model, checks)).or(run)) {
-            output.write_text(&format!("{path:#}\n"))?;
+            unwritten.keep(output.write_text(&format!("{path:#}\n")));
         }
-        let recorded = recorder.zip(outputs.record).map(|(recorder, output)| recorder.finish(output)).transpose()?;
+        let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
         let exported = explorer.exported();
+        let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
+        let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
             model,
             checks,
@@ -552,12 +555,14 @@ impl Ending<'_> {
             warnings,
             recorded,
             exported,
-            exports: options.export.is_some(),
+            not_exported,
+            unwritten,
             memory: options.memory,
             checkpoint: checkpoints.map(Checkpoints::report),
             known,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+        report.unwritten.print();
         Ok(report.exit_code())
     }
 }

@@ -34,7 +34,8 @@ It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file
 Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
 C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
 object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
-(train_1, train_2 if there are two), enabled(PUT) is 1 if a step with that label, or a label of that gate, is possible.
+(train_1, train_2 if there are two), enabled(PUT) is 1 if a step of the gate PUT is possible, whatever it offers, enabled(\"PUT !1\") if
+one with that label is. If there is no label `PUT`, enabled(\"PUT\") is about the gate, too.
 
 Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
 U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. A DVE model may have a property
@@ -115,7 +116,8 @@ pub struct Options {
     pub livelock: Option<String>,
 
     /// Asks only about runs that are fair to every process (of a network: component): `weak`, one that can move for ever moves
-    /// again and again.
+    /// again and again. A process that could receive in a rendezvous can move, which SPIN does not count. A run that has ended is
+    /// unfair to no process.
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
     pub fair: Option<Fairness>,
 
@@ -197,8 +199,9 @@ pub struct Options {
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more; of others it says nothing [default: as
-    /// many as --capacity; without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
+    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more; of others it says nothing. Where only
+    /// nodes are full, only they grow (but those of several ranks, which grow with the slots) [default: as many as --capacity;
+    /// without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 

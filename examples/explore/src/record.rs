@@ -3,7 +3,8 @@
 use crate::archive::{UntilError, plain};
 use crate::npy_writer::npy_header;
 use crate::output::Output;
-use anyhow::{Context, Result};
+use crate::program;
+use anyhow::{Context, Error, Result};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::sync::Mutex;
@@ -23,6 +24,8 @@ struct Written {
     vectors: u64,
     /// Vectors that came when there was no room for more.
     left_out: u64,
+    /// Why nothing more can be written: the first error.
+    error: Option<Error>,
 }
 
 /// How much was recorded.
@@ -37,24 +40,34 @@ impl Recorder {
     /// For vectors of so many words, which together may have so many bytes.
     pub fn new(width: usize, most_bytes: u64) -> Result<Self> {
         let file = tempfile::tempfile().context("no temporary file can be made for the vectors to record")?;
-        let written = Written { file: BufWriter::with_capacity(1 << 20, file), vectors: 0, left_out: 0 };
+        let written = Written { file: BufWriter::with_capacity(1 << 20, file), vectors: 0, left_out: 0, error: None };
         Ok(Self { width, most: most_bytes / (width as u64 * 4), written: Mutex::new(written) })
     }
 
-    pub fn add(&self, vectors: &[u32]) -> Result<()> {
+    /// Writes vectors. An error does not end the search, whose counts are exact all the same: [`finish`](Self::finish) has it.
+    pub fn add(&self, vectors: &[u32]) {
         let mut written = self.written.lock().expect("no thread that writes panics");
+        if written.error.is_some() {
+            return;
+        }
         let offered = (vectors.len() / self.width) as u64;
         let taken = offered.min(self.most - written.vectors);
         written.vectors += taken;
         written.left_out += offered - taken;
         let bytes: Vec<u8> = vectors[..taken as usize * self.width].iter().flat_map(|word| word.to_le_bytes()).collect();
-        written.file.write_all(&bytes).context("recorded vectors cannot be written to the temporary file")
+        if let Err(error) = written.file.write_all(&bytes).context("recorded vectors cannot be written to the temporary file") {
+            program::print_warning(&format!("warning: --record: nothing will be written: {error:#}\n"));
+            written.error = Some(error);
+        }
     }
 
     /// Writes an `.npz` file with the array `vectors`: `<u4`, shape (vectors, width), C order.
     pub fn finish(&self, output: Output) -> Result<Recorded> {
         let mut written = self.written.lock().expect("no thread that writes panics");
-        let Written { file, vectors, left_out } = &mut *written;
+        let Written { file, vectors, left_out, error } = &mut *written;
+        if let Some(error) = error.take() {
+            return Err(error.context("--record"));
+        }
         let (vectors, left_out) = (*vectors, *left_out);
         output.write(|output| {
             file.flush().context("the temporary file")?;

@@ -7,6 +7,7 @@ use crate::export::Exported;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
+use crate::output::Unwritten;
 use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
 use crate::ranks::Numbers;
@@ -41,8 +42,10 @@ pub struct Report<'a> {
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
     pub exported: Option<Exported>,
-    /// Whether that was asked for.
-    pub exports: bool,
+    /// Why nothing was exported, if something was to be.
+    pub not_exported: Option<String>,
+    /// Outputs that could not be written.
+    pub unwritten: Unwritten,
     /// What `--memory` says.
     pub memory: Option<u64>,
     /// What has come of checkpoints, if they were asked for: text and JSON.
@@ -146,6 +149,7 @@ impl Report<'_> {
         match (&self.finding, self.exploration.end) {
             (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
             _ if is_interrupted => exit::INTERRUPTED,
+            _ if self.unwritten.sentence().is_some() => exit::ERROR,
             (None, _) if self.conclusion.is_some() => {
                 self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
             }
@@ -218,18 +222,12 @@ impl Report<'_> {
         report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
-        report["not_exported"] = json!(self.not_exported());
+        report["not_exported"] = json!(self.not_exported);
         report["resumed_states"] = json!(self.known);
         report["checkpoint"] = json!(self.checkpoint.as_ref().map(|(_, json)| json));
-        report["error"] = Value::Null;
+        report["error"] = json!(self.unwritten.sentence());
         report["exit_code"] = self.exit_code().into();
         report
-    }
-
-    /// Why nothing was written, if something was to be.
-    fn not_exported(&self) -> Option<&'static str> {
-        let why = "not all states and transitions were found";
-        (self.exports && self.exported.is_none()).then_some(why)
     }
 
     fn end_text(&self) -> String {
@@ -297,8 +295,11 @@ impl Report<'_> {
         if let Some(Exported { bytes }) = self.exported {
             rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
         }
-        if let Some(why) = self.not_exported() {
+        if let Some(why) = &self.not_exported {
             rows.push(("exported", format!("NOTHING: {why}")));
+        }
+        if let Some(why) = self.unwritten.sentence() {
+            rows.push(("NOT written", why));
         }
         if let Some(known) = self.known {
             rows.push(("resumed", format!("with {} states, which are among these", count(known))));
@@ -375,6 +376,15 @@ impl Report<'_> {
                 format!("\n{what}\n  in {state}, {} steps from the initial state\nThere is no path: {error:#}\n", found.level)
             }
         }
+    }
+}
+
+/// Why nothing was exported, by what the engine says.
+pub fn why_not_exported(exported: Option<&Result<Exported>>) -> Option<String> {
+    match exported {
+        Some(Ok(_)) => None,
+        Some(Err(error)) => Some(format!("{error:#}")),
+        None => Some("not all states and transitions were found".into()),
     }
 }
 

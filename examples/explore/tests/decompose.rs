@@ -32,7 +32,9 @@ const VARIABLE: &str = "WARPSET_MDP";
 const ONCE: &[(&str, fn())] = &[
     ("the_report_is_for_people_too", the_report_is_for_people_too),
     ("errors_have_their_exit_code_and_numbers", errors_have_their_exit_code_and_numbers),
+    ("announced_sizes_are_bounded_by_memory", announced_sizes_are_bounded_by_memory),
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
+    ("outputs_that_cannot_be_written_leave_the_report", outputs_that_cannot_be_written_leave_the_report),
     ("help_teaches", help_teaches),
 ];
 
@@ -276,6 +278,44 @@ fn errors_have_their_exit_code_and_numbers() {
     }
 }
 
+/// Numbers in a first line whose bytes do not fit 64 bits are too many, like smaller ones.
+fn announced_sizes_are_bounded_by_memory() {
+    let folder = TempDir::new().unwrap();
+    for (name, text, part) in [
+        (
+            "a.tra",
+            "1 4611686018427387904\n0 0 1\n",
+            "a.tra:1: 1 states and 4611686018427387904 transitions need 16.00 EiB of memory",
+        ),
+        ("b.tra", "1 4611686018427387904 4611686018427387904\n0 0 0 1\n", "need 16.00 EiB of memory (18,446,744,073,709,551,615"),
+        (
+            "c.tra",
+            "1 18446744073709551615 18446744073709551615\n",
+            "c.tra:1: `1 18446744073709551615 18446744073709551615` is no",
+        ),
+        ("d.tra", "4294967294 1\n0 0 1\n", "d.tra:1: 4294967294 states and 1 transitions need"),
+        (
+            "e.aut",
+            "des (0, 4611686018427387904, 1)\n(0, \"a\", 0)\n",
+            "e.aut:1: 1 states and 4611686018427387904 transitions need",
+        ),
+        (
+            "f.aut",
+            "des (0, 1537228672809129301, 1)\n(0, \"a\", 0)\n",
+            "f.aut:1: 1 states and 1537228672809129301 transitions need",
+        ),
+    ] {
+        let graph = folder.path().join(name);
+        std::fs::write(&graph, text).unwrap();
+        let output = decompose(&graph, &["--device", "cpu:1", "--memory", "1G", "--json"]);
+        let object: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        let error = object["error"].as_str().expect("an error");
+        let code = if text.contains("615") { 2 } else { 3 };
+        assert!(output.status.code() == Some(code) && object["exit_code"] == code, "{output:?}");
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 fn outputs_do_not_overwrite_the_graph_or_each_other() {
     let folder = TempDir::new().unwrap();
     let graph = folder.path().join("a.tra");
@@ -293,6 +333,25 @@ fn outputs_do_not_overwrite_the_graph_or_each_other() {
     }
     assert_eq!(std::fs::read(&graph).unwrap(), std::fs::read(model("casino.tra")).unwrap());
     assert!(!Path::new(&same).exists(), "nothing was to be written");
+}
+
+fn outputs_that_cannot_be_written_leave_the_report() {
+    if !Path::new("/dev/full").exists() {
+        println!("skipped: there is no /dev/full");
+        return;
+    }
+    let casino = model("casino.tra");
+    let outputs = ["--device", "cpu:1", "--output", "/dev/full", "--output-end-components", "/dev/full"];
+    let expected = "--output: /dev/full cannot be written: the array: No space left on device";
+    let output = decompose(&casino, &[&outputs[..], &["--json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert!(report["error"].as_str().is_some_and(|error| error.starts_with(expected)), "{report}");
+    assert!(report["error"].as_str().is_some_and(|error| error.contains("; --output-end-components: /dev/full")), "{report}");
+    assert_eq!((output.status.code(), report["exit_code"].as_u64(), report["components"].as_u64()), (Some(2), Some(2), Some(6)));
+    let output = decompose(&casino, &outputs);
+    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(text.contains("components         6") && text.contains("NOT written        --output"), "{text}");
+    assert!(output.status.code() == Some(2) && errors.starts_with(&format!("error: {expected}")), "{errors}");
 }
 
 fn help_teaches() {

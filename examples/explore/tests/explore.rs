@@ -113,6 +113,8 @@ const ONCE: &[(&str, fn())] = &[
     ("options_that_would_do_nothing_are_refused", options_that_would_do_nothing_are_refused),
     ("first_tables_fit_their_memory", first_tables_fit_their_memory),
     #[cfg(unix)]
+    ("outputs_that_cannot_be_written_leave_the_report", outputs_that_cannot_be_written_leave_the_report),
+    #[cfg(unix)]
     ("deep_brackets_are_asked_of_clang_only", deep_brackets_are_asked_of_clang_only),
     ("compiled_code_may_come_later_or_never", compiled_code_may_come_later_or_never),
     (
@@ -248,7 +250,9 @@ fn json_on(device: &str, model: &Path, arguments: &[&str]) -> (Option<i32>, Valu
 fn only_object(output: &Output) -> Value {
     let object: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{output:?}");
-    assert_eq!(object["error"].is_string(), object.get("states").is_none(), "{output:?}");
+    // Only an output that could not be written is an error beside a report.
+    let is_unwritten = object["error"].as_str().is_some_and(|error| error.contains("cannot be written"));
+    assert!(is_unwritten || object["error"].is_string() == object.get("states").is_none(), "{output:?}");
     object
 }
 
@@ -1060,6 +1064,63 @@ fn outputs_do_not_overwrite_the_model_or_each_other() {
     if cfg!(target_os = "linux") {
         let output = explore(&path, ["--trace", "/dev/stdout", "--json"]);
         assert!(only_object(&output)["error"].as_str().unwrap().contains("is standard output"), "{output:?}");
+    }
+}
+
+/// Outputs that cannot be written in the end, or are no longer there: the report and its object have all else, and the exit code
+/// says it.
+#[cfg(unix)]
+fn outputs_that_cannot_be_written_leave_the_report() {
+    let expected = |report: &Value, output: &Output, what: &str| {
+        assert_eq!((output.status.code(), report["exit_code"].as_u64()), (Some(2), Some(2)), "{output:?}");
+        assert!(report["error"].as_str().is_some_and(|error| error.contains(what)), "{}", report["error"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.starts_with("error: --") && said.contains(what), "{said}");
+    };
+    let river = model("river");
+    let river = river.to_str().unwrap();
+    if Path::new("/dev/full").exists() {
+        for option in ["--trace", "--record"] {
+            let arguments = ["--goal", "goat", option, "/dev/full"];
+            let output = command_of(river, &[&arguments[..], &["--json"]].concat()).output().unwrap();
+            let report = only_object(&output);
+            expected(&report, &output, "/dev/full cannot be written: No space left on device");
+            assert_eq!((report["end"].as_str(), report["path"]["length"].as_u64()), (Some("found"), Some(1)), "{report}");
+            let text = String::from_utf8(command_of(river, &arguments).output().unwrap().stdout).unwrap();
+            assert!(text.contains("NOT written        --") && text.contains("There: goal reached: goat"), "{text}");
+        }
+        // Of names that say what is exported.
+        let folder = TempDir::new().unwrap();
+        for kind in ["aut", "npz"] {
+            let link = folder.path().join(format!("full.{kind}"));
+            std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+            let output = command_of(river, &["--json", "--export", link.to_str().unwrap()]).output().unwrap();
+            let report = only_object(&output);
+            expected(&report, &output, "cannot be written: No space left on device");
+            assert_eq!((counts(&report)[..4].to_vec(), &report["not_exported"]), (vec![10, 20, 0, 8], &report["error"]));
+            assert_eq!((report["complete"].as_bool(), &report["exported_bytes"]), (Some(true), &Value::Null));
+        }
+    } else {
+        println!("skipped: there is no /dev/full");
+    }
+    // The folder vanishes between the opening of its files and the end: the model comes when it has.
+    for (option, name) in [("--trace", "t.json"), ("--export", "t.aut"), ("--record", "t.npz")] {
+        let folder = TempDir::new().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let file = inner.join(name);
+        let arguments = ["--json", "--goal", "goat", "--keep-going", option, file.to_str().unwrap()];
+        let mut child = spawned(&mut command_of("-", &arguments));
+        while !file.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "it ends without its model");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::fs::remove_dir_all(&inner).unwrap();
+        child.stdin.take().unwrap().write_all(&std::fs::read(model("river")).unwrap()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let report = only_object(&output);
+        expected(&report, &output, "cannot be written: it was removed or replaced since it was opened");
+        assert_eq!((counts(&report)[0], report["path"]["length"].as_u64()), (10, Some(1)), "{report}");
     }
 }
 

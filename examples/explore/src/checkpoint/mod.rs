@@ -32,7 +32,7 @@ mod identity;
 mod tests;
 
 use crate::checks::{Checks, Violation};
-use crate::engine::{Counts, Exploration, Found, grow_within};
+use crate::engine::{Counts, Exploration, Found, Lack, grow_within};
 use crate::exit;
 use crate::ir::Model;
 use crate::ir::bounds::Intervals;
@@ -368,7 +368,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
         }
         *offered = rejected;
         let count = offered.len() / width;
-        if !grow_within(table, [2], table.bytes(), limit)? {
+        if !grow_within(table, Lack::of(batch.tally.full, batch.tally.full_nodes), [2], table.bytes(), limit)? {
             let why =
                 format!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
             return Err(Ended { code: exit::INCOMPLETE, why }.into());

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::parts::Switch;
 use super::steps::{Context, Pair, describe, effects};
 use crate::ir::range::{Range, range};
-use crate::ir::{Action, Model, Transition, TransitionId};
+use crate::ir::{Action, MessageField, Model, Transition, TransitionId};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -146,13 +146,13 @@ fn send(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
     let Action::Send { channel, values } = &model.transitions[id].action else { unreachable!("a sender") };
     let scope = Scope { model, names, transition: id, state: "from", shared: None };
     let values = values.iter().zip(&model.channels[*channel].fields).enumerate().map(|(number, (value, field))| {
-        let text = scope.text(value);
-        match field {
-            Some(ty) if !range(model, value).is_in(Range::of_type(*ty)) => {
-                format!("values[{number}] = wrap_noted<{}, {}>({text}, notes);", ty.bits, ty.signed)
+        let text = match field.ty {
+            Some(ty) if !range(model, value).is_in(Range::of_type(ty)) => {
+                format!("wrap_noted<{}, {}>({}, notes)", ty.bits, ty.signed, scope.text(value))
             }
-            _ => format!("values[{number}] = {text};"),
-        }
+            _ => scope.text(value),
+        };
+        if field.becomes_truth { format!("values[{number}] = ({text}) != 0;") } else { format!("values[{number}] = {text};") }
     });
     values.collect()
 }
@@ -166,7 +166,11 @@ fn receive(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
             Action::Send { values, .. } => values.get(number),
             _ => None,
         });
-        channel.fields[number].map_or_else(|| Range::all_of(values.map(|value| range(model, value))), Range::of_type)
+        match channel.fields[number] {
+            MessageField { becomes_truth: true, .. } => Range::TRUTH,
+            MessageField { ty: Some(ty), .. } => Range::of_type(ty),
+            MessageField { ty: None, .. } => Range::all_of(values.map(|value| range(model, value))),
+        }
     };
     let stores =
         targets.iter().enumerate().map(|(number, target)| scope.store(target, &format!("values[{number}]"), sent(number)));

@@ -281,22 +281,24 @@ fn compiled_code_knows_all_constructs() {
 fn compiled_code_knows_what_slco_has() {
     let text = "
         model constructs { actions tick classes
-          P { variables Byte i := 3 Integer n := 1 Boolean b Byte[3] a ports X L state machines
+          P { variables Byte i := 3 Integer n := 1 Boolean b Byte[3] a ports X L Z state machines
             S { variables Boolean w initial A states B C transitions
               1: A -> B { [i < 5 and b; i := i + 1; n := n * 70000 + i; b := n; a[i % 3] := i ** 2] }
-              2: A -> A { send m(n, i + 254) to X; w := n ** (i - 4) > 2 }
+              2: A -> A { send m(n, i + 254) to X; w := n ** (i - 4) > 2; send t(i * 128, i * 128) to Z }
               A -> C { tick }
               B -> A { b := not b xor w; send l(i) to L }
               C -> A { [i >= 0; i := 3; n := -n; b := i] } }
             T { initial A transitions A -> A { [n > 100000 or n < 0; n := (n % 7) ** 3] } } }
-          Q { variables Byte v Byte[4] c Boolean d ports Y M state machines
+          Q { variables Byte v Byte[4] c Boolean d e ports Y M U state machines
             R { initial A states B transitions
               A -> B { receive m(d, c[v % 4] | d and c[v % 4] <> 3) from Y }
               A -> A { receive m(d, v | not d or v > 200) from Y }
+              A -> A { receive t(d, v) from U } B -> B { receive t(e, d | e or d) from U }
               B -> A { receive l(v | v % 2 = 0) from M }
               B -> A { receive l(c[1]) from M; c[1] := c[1] - 9 } } }
         objects p : P(), q : Q()
-        channels x(Integer, Byte) sync between p.X and q.Y   l(Byte) async[2] lossy from p.L to q.M }";
+        channels x(Integer, Byte) sync between p.X and q.Y   z(Byte, Byte) sync between p.Z and q.U
+           l(Byte) async[2] lossy from p.L to q.M }";
     let slco = Slco::read(Source { name: "constructs.slco".into(), text: text.into() });
     let slco = slco.unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)));
     let mut checks = Checks { deadlocks: true, ..Checks::of_model(&slco.model) };

@@ -102,8 +102,10 @@ impl Graph {
     }
 }
 
-/// Bytes that a graph takes in memory, if it has so many states, transitions and, unless each transition is one, choices.
+/// Bytes that a graph takes in memory, if it has this many states, transitions and, unless each transition is one, choices.
+/// `u64::MAX` if that is more: a file may announce any numbers.
 pub fn bytes(states: u64, transitions: u64, choices: Option<u64>) -> u64 {
-    let of_choices = choices.map_or(0, |choices| 8 * (states + 1) + 8 * (choices + 1));
-    8 * (states + 1) + 4 * transitions + of_choices
+    let offsets = |rows: u64| rows.saturating_add(1).saturating_mul(8);
+    let of_choices = choices.map_or(0, |choices| offsets(states).saturating_add(offsets(choices)));
+    offsets(states).saturating_add(transitions.saturating_mul(4)).saturating_add(of_choices)
 }

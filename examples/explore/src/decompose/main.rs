@@ -66,7 +66,7 @@ use machine::Machine;
 use memory::Room;
 use npy_writer::npy_header;
 use options::{Algorithm, Options};
-use output::Output;
+use output::{Output, Unwritten};
 use partition::{Components, EndComponents, smallest_states};
 use report::{Report, Time};
 use std::io::{BufWriter, Write};
@@ -126,8 +126,9 @@ fn run(options: &Options) -> Result<u8> {
     };
     let found = decompose(&input.graph, &device, algorithm, options, time)?;
     let tarjan = options.compare.then(|| compare(&input.graph, &found.labels)).transpose()?;
+    let mut unwritten = Unwritten::default();
     for (output, labels) in [(output, &found.labels), (end_output, &found.end_labels)] {
-        output.map(|output| write(output, labels)).transpose()?;
+        unwritten.keep(output.map_or(Ok(()), |output| write(output, labels)));
     }
     let how = if algorithm == Algorithm::Tarjan { "Tarjan's algorithm" } else { "all at once" };
     let report = Report {
@@ -140,9 +141,11 @@ fn run(options: &Options) -> Result<u8> {
         time: found.time,
         done: found.done,
         tarjan,
+        unwritten,
     };
     program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
-    Ok(0)
+    report.unwritten.print();
+    Ok(report.exit_code())
 }
 
 fn decompose(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {

@@ -19,8 +19,12 @@ const PIECE: usize = 1 << 16;
 pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
     let targets: Vec<u32> = read_array(&mut archive, "targets", room)?.context("it has no array `targets`")?;
+    // The arrays are in memory together.
+    let room = room.without(4 * targets.len() as u64);
     let offsets: Vec<u64> = read_array(&mut archive, "offsets", room)?.context("it has no array `offsets`")?;
+    let room = room.without(8 * offsets.len() as u64);
     let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", room)?;
+    let room = room.without(8 * choices.as_ref().map_or(0, Vec::len) as u64);
     ensure_rises("offsets", &offsets, targets.len())?;
     let states = match &choices {
         None => offsets.len() as u64 - 1,
@@ -80,7 +84,8 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
     };
     let found = file_bytes.saturating_sub(header.bytes);
     ensure!(count.checked_mul(size) == Some(found), "its shape {} does not fit {found} bytes of data", header.shape_text());
-    room.ensure(&format!("{count} elements"), count * size_of::<T>() as u64)?;
+    // Elements may be larger in memory than in the file.
+    room.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
     let mut elements = Vec::with_capacity(count as usize);
     let mut piece = vec![0; PIECE * size as usize];
     while elements.len() < count as usize {
@@ -102,4 +107,43 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
     // Archives compare checksums when they are read to their end.
     reader.read(&mut [0]).context("its data is damaged")?;
     Ok(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::npy_writer::npy_header;
+    use std::io::Write;
+
+    fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, room: Room) -> String {
+        let header = npy_header(dtype, &format!("({count},)"));
+        let size: u64 = dtype[2..].parse().unwrap();
+        let bytes = header.len() as u64 + count * size;
+        read_elements::<T>(&header[..], bytes, room).map(|_| ()).unwrap_err().to_string()
+    }
+
+    /// Each array fits what is allowed, and both do not.
+    #[test]
+    fn arrays_share_their_memory() {
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, dtype, count, size) in [("targets", "<u4", 1000, 4), ("offsets", "<u8", 501, 8)] {
+            archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+            archive.write_all(&npy_header(dtype, &format!("({count},)"))).unwrap();
+            archive.write_all(&vec![0; count * size]).unwrap();
+        }
+        let file = archive.finish().unwrap();
+        let error = |bytes| format!("{:#}", read(file.clone(), Room::allowed(bytes)).map(|_| ()).unwrap_err());
+        assert!(error(8007).contains("501 elements need 3.91 KiB") && error(8007).contains("leaves 3.91 KiB (4,007 bytes)"));
+        // There is room for all of it, and something else is wrong with it.
+        assert_eq!(error(8008), "`offsets` ends with 0, where it has 1000 rows or elements to share out");
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_more_than_there_is() {
+        // In memory they would have 2^64 bytes, and 2^63.
+        let error = elements::<u64>(1 << 61, "<u4", Room::free(1 << 40));
+        assert!(error.starts_with("2305843009213693952 elements need 16.00 EiB of memory"), "{error}");
+        let error = elements::<u64>((1 << 60) - 100, "<u8", Room::allowed(1 << 40));
+        assert!(error.contains("elements need 8.00 EiB of memory") && error.contains("but --memory leaves 1.00 TiB"), "{error}");
+    }
 }

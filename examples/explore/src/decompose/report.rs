@@ -1,7 +1,9 @@
 //! What is printed of a decomposition.
 
 use crate::engine::Done;
+use crate::exit;
 use crate::graph::Graph;
+use crate::output::Unwritten;
 use crate::partition::{Components, EndComponents, Histogram};
 use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
@@ -22,6 +24,8 @@ pub struct Report<'a> {
     pub done: Done,
     /// By Tarjan's algorithm on one thread, if that was asked for.
     pub tarjan: Option<Duration>,
+    /// Outputs that could not be written.
+    pub unwritten: Unwritten,
 }
 
 /// Where the time went.
@@ -37,6 +41,11 @@ pub struct Time {
 }
 
 impl Report<'_> {
+    /// The program's exit code.
+    pub fn exit_code(&self) -> u8 {
+        self.unwritten.sentence().map_or(0, |_| exit::ERROR)
+    }
+
     pub fn json(&self) -> Value {
         let Self { graph, components, end_components, time, done, .. } = self;
         let seconds = |time: Duration| json!(time.as_secs_f64());
@@ -78,8 +87,8 @@ impl Report<'_> {
         object["work"]["edges"] = json!(done.edges);
         object["work"]["states_by_one_thread"] = json!(done.by_one_thread);
         object["tarjan_seconds"] = json!(self.tarjan.map(|time| time.as_secs_f64()));
-        object["exit_code"] = json!(0);
-        object["error"] = Value::Null;
+        object["exit_code"] = self.exit_code().into();
+        object["error"] = json!(self.unwritten.sentence());
         object
     }
 
@@ -156,6 +165,9 @@ impl Report<'_> {
         if let Some(tarjan) = self.tarjan {
             let times = tarjan.as_secs_f64() / components.as_secs_f64().max(1e-9);
             row("Tarjan", format!("{} on one thread: the same components; {times:.2} times the time above", seconds(tarjan)));
+        }
+        if let Some(why) = self.unwritten.sentence() {
+            row("NOT written", why);
         }
         text
     }

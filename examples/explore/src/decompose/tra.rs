@@ -51,7 +51,10 @@ impl Header {
         let header = match numbers.as_deref() {
             Some(&[states, choices, transitions]) => Self { states, choices: Some(choices), transitions },
             Some(&[states, transitions]) => Self { states, choices: None, transitions },
-            _ => bail!("`{}` is no first line: <states> <choices> <transitions> was expected", excerpt(line)),
+            _ => bail!(
+                "`{}` is no first line: <states> <choices> <transitions> was expected, numbers of at most 19 digits",
+                excerpt(line)
+            ),
         };
         let Self { states, choices, transitions } = header;
         ensure!((1..=MOST_STATES).contains(&states), "{states} states: 1 to {MOST_STATES} are possible");

@@ -156,17 +156,20 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether a step has a label, or one of the labels of a gate.
+    /// Whether there is a step of a gate, if its name is written without quotes; of one label, if that is in quotes. Quotes
+    /// around what is no label are those of a gate: its name may be no word.
     fn enabled(&self, pair: Pair) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let written = pair.into_inner().next().expect("a label is asked for");
         let text = written.as_str().trim_end();
-        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let text = quoted.unwrap_or(text);
         // There may be as many as a state space has transitions, and mostly nobody asks for one: they are not indexed.
         let labels = || self.names.labels.iter();
-        let of_gate = |label: &str| label.strip_prefix(text).is_some_and(|rest| rest.starts_with(['!', '?', '(', ' ', '\t']));
-        let mut all: Vec<usize> = labels().position(|label| label == text).into_iter().collect();
+        let mut all: Vec<usize> = quoted.and_then(|text| labels().position(|label| label == text)).into_iter().collect();
         if all.is_empty() {
+            let is_end = |rest: &str| rest.is_empty() || rest.starts_with(['!', '?', '(', ' ', '\t']);
+            let of_gate = |label: &str| label.strip_prefix(text).is_some_and(is_end);
             let numbered = labels().enumerate().filter(|(_, label)| of_gate(label)).map(|(number, _)| number);
             all = numbered.take(MOST_LABELS + 1).collect();
         }
@@ -178,7 +181,7 @@ impl Scope<'_> {
         Expression::joined(all, Binary::Or, at).ok_or_else(|| {
             let mut names: Vec<&str> = labels().take(MOST_LABELS).collect();
             names.sort_unstable();
-            parsing::unknown("label of a step", text, span(&written), &names)
+            parsing::unknown("label or gate of a step", text, span(&written), &names)
         })
     }
 

@@ -216,17 +216,20 @@ impl Lowering {
             let name = of_channel.next().expect("a channel has a name");
             let capacity = of_channel.next().map_or(Ok(0), |size| self.size(size, None, 0..=MAX_MESSAGES))?;
             let arity = types.as_ref().map_or_else(|| messages.get(name.as_str()).copied().unwrap_or(0), Vec::len);
-            let fields = |default: Option<Type>| match &types {
-                Some(types) => types.iter().copied().map(Some).collect(),
-                None => vec![default; arity],
+            let fields = |default: Option<Type>| -> Vec<Option<Type>> {
+                match &types {
+                    Some(types) => types.iter().copied().map(Some).collect(),
+                    None => vec![default; arity],
+                }
             };
             let channel = if capacity == 0 {
                 let (senders, receivers) = (Vec::new(), Vec::new());
-                self.channels.push(Channel { name: name.as_str().into(), fields: fields(None), senders, receivers });
+                let fields = fields(None).into_iter().map(Into::into).collect();
+                self.channels.push(Channel { name: name.as_str().into(), fields, senders, receivers });
                 names::Channel::Rendezvous(self.channels.len() - 1)
             } else {
-                let fields: Vec<_> = fields(Some(Type::INT)).into_iter().enumerate().collect();
-                let fields = fields.into_iter().map(|(at, ty)| (format!("{}[{at}]", name.as_str()), ty.unwrap_or(Type::INT)));
+                let fields = fields(Some(Type::INT)).into_iter().enumerate();
+                let fields = fields.map(|(at, ty)| (format!("{}[{at}]", name.as_str()), ty.unwrap_or(Type::INT)));
                 names::Channel::Buffer(Buffer::declare(name.as_str(), fields, capacity, &mut self.variables))
             };
             let declared = self.names.channels.declare(name.as_str(), channel, span(&name));

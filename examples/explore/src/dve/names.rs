@@ -39,7 +39,7 @@ impl Channel {
     /// The types of a message's values; `None` for what is sent as it is.
     pub fn types(&self, channels: &[crate::ir::Channel], variables: &[Variable]) -> Vec<Option<Type>> {
         match self {
-            Self::Rendezvous(channel) => channels[*channel].fields.clone(),
+            Self::Rendezvous(channel) => channels[*channel].fields.iter().map(|field| field.ty).collect(),
             Self::Buffer(buffer) => buffer.arrays.iter().map(|array| Some(variables[*array].ty)).collect(),
         }
     }

@@ -116,6 +116,44 @@ fn tables_grow_in_between() {
     }
 }
 
+/// Five counters to 5, each in a word of its own.
+fn wide_counters() -> Dve {
+    let process = |n| format!("process P_{n} {{ int x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
+    widened(&read(&((0..5).map(process).collect::<String>() + "system async;")))
+}
+
+/// Where there are slots, and nodes are full, only nodes grow.
+#[test]
+fn nodes_grow_without_slots() {
+    fn grown<S: Storage>(builder: warpset::TableBuilder<S>) {
+        let dve = wide_counters();
+        let mut table = builder.capacity(100_000).build(&Device::cpu_with_threads(2)).unwrap();
+        let (slots, nodes) = (table.slots(), table.node_slots());
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &Checks::default() };
+        let initial = dve.model.initial_state();
+        let run = |table: &VectorTable<S>| {
+            let engine = Engine { table, source: &source, limits: NO_LIMITS, recorder: None, observer: &|_| true };
+            engine.run(&initial, None).unwrap()
+        };
+        let exploration = run(&table);
+        assert_eq!((exploration.counts.states, exploration.end), (6u64.pow(5), End::Complete));
+        // Compact roots of more nodes have more bits, which may take some more slots.
+        let is_compact = table.spec().key_and_slot_bits().is_some();
+        assert!(table.slots() == slots || (is_compact && table.slots() < 2 * slots), "{slots} slots, then {}", table.slots());
+        assert!(nodes < 50 && table.node_slots() > 4 * nodes, "{nodes} nodes, then {}", table.node_slots());
+        // There is no memory for more nodes, also where slots would have it.
+        table = VectorTable::<S>::builder(dve.model.layout.words).capacity(100_000).build(table.device()).unwrap();
+        let limits = Limits { bytes: table.bytes() + 1, ..NO_LIMITS };
+        assert!(!grow_within(&table, Lack::Nodes, [2], table.bytes(), limits.bytes).unwrap());
+    }
+    let words = wide_counters().model.layout.words;
+    assert!(words > 2, "{words} words");
+    grown(VectorTable::<Tree>::builder(words).nodes(20));
+    grown(VectorTable::<CompactTree>::builder(words).nodes(20));
+    let lacks = [(0, 0), (3, 0), (3, 2), (3, 3)].map(|(rejected, for_nodes)| Lack::of(rejected, for_nodes));
+    assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
+}
+
 /// The path to what was found, by parents that were kept, beside an exploration in a table that begins with so many slots.
 fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (Exploration, Vec<Vec<u32>>) {
     let words = dve.model.layout.words;

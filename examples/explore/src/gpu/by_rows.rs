@@ -4,8 +4,9 @@
 //! table. Beside each row is what its state was found from (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a
 //! path is there without another exploration.
 
+use super::unlisted::Unlisted;
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
-use crate::engine::{Found, Growth, grow_within, if_it_fits};
+use crate::engine::{Found, Growth, Lack, grow_within, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::any::Any;
 use std::ops::Range;
@@ -91,10 +92,12 @@ impl<S: Storage> Engine<'_, S> {
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
         let search = Search { first, next: first, last, ..Search::of_initial_state() };
-        let offers = Offers { hits: 1, ..Offers::default() };
+        // Without parents no kernel is launched; the state is counted as where there is no memory for an order.
+        let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
+        let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
         let order = self.stream.null()?;
-        Ok(Progress { order, parents, unlisted: None, starts: None, offers, search, dropped: 0 })
+        Ok(Progress { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
     }
 
     /// Makes the table larger. Its rows stay where they are, with what is beside them. If states found it full, the level is done
@@ -102,7 +105,7 @@ impl<S: Storage> Engine<'_, S> {
     pub(super) fn grow_by_rows(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
         let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
         // Of what is beside the index only this is in proportion to it.
-        if !grow_within(table, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
+        if !grow_within(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
             return Ok(Growth::Refused);
         }
         if !parents.make_room(table)? {

@@ -1,17 +1,21 @@
 //! Checkpoints of the engine on the GPU: written between two launches, at the beginning of a level; or in one that found the
 //! table full, which is done again then.
 
+use super::unlisted::{Unlisted, in_pieces};
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
-use crate::engine::{Counts, Found};
+use crate::engine::{Counts, Found, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use warpset::Storage;
+use warpset::cudarc::driver::CudaSlice;
 use warpset::gpu::DeviceBatch;
 
-/// States that are copied at a time: as many as there is memory for.
+/// States that are copied at a time, at most and at least: as many as there is memory for.
+const PIECES: [u64; 2] = [1 << 22, 1 << 5];
+
+/// States that are looked up at a time.
 const PIECE: usize = 1 << 22;
-const SMALLEST_PIECE: usize = 1 << 12;
 
 impl<'a, S: Storage> Engine<'a, S> {
     /// Where the search is to be kept, and where it goes on.
@@ -38,7 +42,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         };
         let lists = match &progress.parents {
             Some(parents) => self.lists_by_rows(parents, &search)?,
-            // Nothing is listed where there was no memory for an order from the start.
+            // These are places in the order, or in what is known without one.
             None => [search.first..search.last, search.last..offers.new_references.max(search.last)],
         };
         let [Some(level), Some(next)] =
@@ -53,60 +57,42 @@ impl<'a, S: Storage> Engine<'a, S> {
 
     /// The words of states by their places in the order; none if there is no memory for them. `first` is that of the level.
     fn words(&self, progress: &Progress, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
-        let (begin, end) = (states.start as usize, states.end as usize);
-        let (mut all, width) = (Vec::new(), self.table.width());
-        if all.try_reserve_exact((end - begin) * width).is_err() {
-            return Ok(None);
+        if let Some(unlisted) = &progress.unlisted {
+            let read = |words: &CudaSlice<u32>, range| Ok(self.stream.clone_dtoh(&words.slice(range))?);
+            return unlisted.words(states, first, self.table.width(), read).map(Some);
         }
-        if let Some(words) = &progress.unlisted {
-            let at = |place: usize| (place - first as usize) * width;
-            all.extend(self.stream.clone_dtoh(&words.slice(at(begin)..at(end)))?);
-            return Ok(Some(all));
-        }
-        // There may have been no memory for an order from the start.
-        if progress.parents.is_none() && progress.order.len() < end {
-            return Ok(None);
-        }
-        let (mut first, mut piece) = (begin, PIECE);
-        while first < end {
-            let last = (first + piece).min(end);
-            let words = match &progress.parents {
-                Some(parents) => self.words_of_rows(parents, first as u64..last as u64)?,
-                None => {
-                    let words = self.kernel.states(self.table, &self.stream, &progress.order.slice(first..last))?;
-                    words.map(|words| self.stream.clone_dtoh(&words)).transpose()?
+        in_pieces(states.clone(), PIECES, |piece| match &progress.parents {
+            Some(parents) => self.words_of_rows(parents, piece),
+            None => {
+                let references = progress.order.slice(piece.start as usize..piece.end as usize);
+                match self.kernel.states(self.table, &self.stream, &references)? {
+                    Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
+                    None => self.words_by_table(&self.stream.clone_dtoh(&references)?),
                 }
-            };
-            match words {
-                Some(words) => all.extend(words),
-                None if piece > SMALLEST_PIECE => {
-                    piece /= 2;
-                    continue;
-                }
-                None => return Ok(None),
             }
-            first = last;
-        }
-        Ok(Some(all))
+        })
+    }
+
+    /// The words of states, by the memory that the table has for results; none if there is none.
+    fn words_by_table(&self, slots: &[u64]) -> Result<Option<Vec<u32>>> {
+        let references: Option<Vec<_>> = slots.iter().map(|slot| self.table.reference(*slot)).collect();
+        if_it_fits(self.table.get_many(&references.context("the order has a slot that is none: please report this as a bug")?))
     }
 
     /// Finds the states of a search in its table, which was loaded.
-    pub(super) fn begin_again(&self, resumed: &Resumed) -> Result<Progress> {
+    ///
+    /// Without memory for a list of them the search ends at once, and can be kept as it was.
+    pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<Progress> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
-        let order = room_for::<u64>(&self.stream, self.table.slots())?;
-        let mut order = order.with_context(|| format!("there is no memory for a list of {} states", self.table.slots()))?;
-        let mut at = 0;
-        for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
-            let count = words.len() / width;
-            let states = self.stream.clone_htod(words)?;
-            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
-            let mut references = order.slice_mut(at..at + count);
-            let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
-            self.table.find_device(&self.stream, batch)?;
-            ensure!(self.read(&found)?.hits == count as u64, "states of its level are not in its table");
-            at += count;
-        }
+        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
+            Some(order) => (self.listed_again(order, resumed)?, None),
+            None => {
+                let mut words = std::mem::take(&mut resumed.level);
+                words.append(&mut resumed.next);
+                (self.stream.null()?, Some(Unlisted::Here(words)))
+            }
+        };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
         let search = Search {
             last: waiting as u64,
@@ -126,7 +112,23 @@ impl<'a, S: Storage> Engine<'a, S> {
         let listed = (waiting + next) as u64;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, parents: None, unlisted: None, starts: None, offers, search, dropped: states - listed })
+        Ok(Progress { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
+    }
+
+    /// The list with the references of the states of a search.
+    fn listed_again(&self, mut order: CudaSlice<u64>, resumed: &Resumed) -> Result<CudaSlice<u64>> {
+        let (width, mut at) = (self.table.width(), 0);
+        for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
+            let count = words.len() / width;
+            let states = self.stream.clone_htod(words)?;
+            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
+            let mut references = order.slice_mut(at..at + count);
+            let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
+            self.table.find_device(&self.stream, batch)?;
+            ensure!(self.read(&found)?.hits == count as u64, "states of its level are not in its table");
+            at += count;
+        }
+        Ok(order)
     }
 }
 

@@ -16,17 +16,19 @@ mod rank;
 #[cfg(test)]
 mod simulated;
 mod table_alone;
+mod unlisted;
 
 pub use ahead::begin as compile_ahead;
 pub use rank::OnGpu;
 
 use by_rows::{Parents, States};
+use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
 use crate::decompose::gpu::Gpu;
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Limits, Observer, grow_within};
+use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Lack, Limits, Observer, grow_within};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
 use crate::liveness::lasso::Run;
@@ -222,8 +224,8 @@ struct Progress {
     order: CudaSlice<u64>,
     /// In place of that, of a table whose rows are in order.
     parents: Option<Parents>,
-    /// Words of the states from this level on, where the table has grown and there is no memory for an order.
-    unlisted: Option<CudaSlice<u32>>,
+    /// The states from this level on, where there is no memory for an order.
+    unlisted: Option<Unlisted<CudaSlice<u32>>>,
     /// Where in `order` levels begin, if it has all of them since the first one.
     starts: Option<CudaSlice<u64>>,
     offers: CudaSlice<Offers>,
@@ -242,7 +244,7 @@ impl Progress {
 impl<S: Storage> Explorer for Engine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
-            Some(resumed) => (self.begin_again(&resumed)?, resumed.found),
+            Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
             None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
                 Some(table) => (self.begin_by_rows(table)?, None),
                 None => (self.begin(Some(LEVELS))?, None),
@@ -513,18 +515,18 @@ impl<'a, S: Storage> Engine<'a, S> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, no_room(self.table));
         let reference = start.references[0].context("a state that was put has a place")?;
-        let order = match room_for::<u64>(&self.stream, self.table.slots())? {
+        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
             Some(mut order) => {
                 self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
-                order
+                (order, None)
             }
-            None => self.stream.null()?,
+            None => (self.stream.null()?, Some(Unlisted::Here(self.model().initial_state()))),
         };
         let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
         let search = Search::of_initial_state();
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, parents: None, unlisted: None, starts, offers, search, dropped: 0 })
+        Ok(Progress { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
     }
 
     /// Room for the beginnings of more levels.
@@ -645,12 +647,12 @@ impl<'a, S: Storage> Engine<'a, S> {
         };
         // With the order, which has an element for each slot.
         let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
-        if !grow_within(self.table, GROW_BY, taken, bytes)? {
+        if !grow_within(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new one may want its memory
         let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else {
-            progress.unlisted = Some(states);
+            progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
         };
         let mut found = self.stream.alloc_zeros::<Offers>(1)?;

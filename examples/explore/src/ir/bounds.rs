@@ -13,8 +13,8 @@
 
 use super::range::{Range, range_where};
 use super::{
-    Action, Assignment, Binary, Channel, Expression, Field, Model, Place, Process, ProcessId, Transition, TransitionId, Type,
-    Unary, Variable, VariableId,
+    Action, Assignment, Binary, Channel, Expression, Field, MessageField, Model, Place, Process, ProcessId, Transition,
+    TransitionId, Type, Unary, Variable, VariableId,
 };
 use std::collections::VecDeque;
 
@@ -258,12 +258,13 @@ impl<'m> Search<'m> {
         match &transition.action {
             Action::Alone => {}
             Action::Send { channel, values } => {
-                let types = self.channels[*channel].fields.iter();
-                let stored = |(value, ty): (&Expression, &Option<Type>)| match ty {
-                    Some(ty) => wrapped(moment.range(value), *ty),
-                    None => moment.range(value),
+                let fields = self.channels[*channel].fields.iter();
+                let received = |(value, field): (&Expression, &MessageField)| {
+                    let sent = moment.range(value);
+                    let sent = field.ty.map_or(sent, |ty| wrapped(sent, ty));
+                    if field.becomes_truth { sent.truth() } else { sent }
                 };
-                let values: Vec<Range> = values.iter().zip(types).map(stored).collect();
+                let values: Vec<Range> = values.iter().zip(fields).map(received).collect();
                 for (field, values) in values.into_iter().enumerate() {
                     let before = self.sent[*channel][field];
                     let after = before.map_or(values, |before| self.grown(before, before.or(values)));

@@ -158,12 +158,21 @@ pub struct Location {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     pub name: String,
-    /// How many values go over it at a time, and their types, which they are wrapped to; `None` leaves a value as it is.
-    pub fields: Vec<Option<Type>>,
+    /// The values that go over it at a time.
+    pub fields: Vec<MessageField>,
     /// The transitions that send on it, ascending.
     pub senders: Vec<TransitionId>,
     /// The transitions that receive on it, ascending.
     pub receivers: Vec<TransitionId>,
+}
+
+/// How a value goes over a rendezvous channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageField {
+    /// The type that it is wrapped to, which counts as an overflow if it does not fit; `None` leaves it as it is.
+    pub ty: Option<Type>,
+    /// What is received is 1 if the value, wrapped, is not 0, else 0.
+    pub becomes_truth: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -211,6 +220,12 @@ pub struct Assertion {
     pub location: LocationId,
     pub condition: Expression,
     pub span: Span,
+}
+
+impl From<Option<Type>> for MessageField {
+    fn from(ty: Option<Type>) -> Self {
+        Self { ty, becomes_truth: false }
+    }
 }
 
 impl Variable {

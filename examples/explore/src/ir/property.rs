@@ -100,19 +100,11 @@ impl Property {
 
     pub fn kind(&self, initial: LocationId) -> Kind {
         let (component, reached) = (self.components(), self.reached(initial));
-        let inner = || self.moves.iter().filter(|of| reached[of.from] && component[of.from] == component[of.to]);
-        let of_component = |number: u32| {
-            (0..self.accepting.len()).filter({
-                let component = &component;
-                move |at| component[*at] == number
-            })
-        };
-        let is_uniform = |of: &Move| {
-            let mut same = of_component(component[of.from]).map(|at| self.accepting[at]);
-            let first = same.next();
-            same.all(|accepting| Some(accepting) == first)
-        };
-        if !inner().all(is_uniform) {
+        // By component: whether it has a location that is not accepting, and one that is.
+        let mut has = vec![[false; 2]; component.len()];
+        component.iter().zip(&self.accepting).for_each(|(of, accepting)| has[*of as usize][usize::from(*accepting)] = true);
+        let mut inner = self.moves.iter().filter(|of| reached[of.from] && component[of.from] == component[of.to]);
+        if inner.any(|of| has[component[of.from] as usize] == [true; 2]) {
             return Kind::General;
         }
         let goes_on = |at: usize| {

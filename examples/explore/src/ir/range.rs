@@ -52,6 +52,11 @@ impl Range {
         other.low <= self.low && self.high <= other.high
     }
 
+    /// Of 1 for every value that is not 0, and of 0 for 0.
+    pub fn truth(self) -> Self {
+        Self { low: i64::from(!self.contains(0)), high: i64::from(self != Self { low: 0, high: 0 }) }
+    }
+
     /// As an index of an array.
     pub fn is_below(self, elements: usize) -> bool {
         self.is_in(Self { low: 0, high: elements as i64 - 1 })

@@ -62,7 +62,7 @@ impl Label {
     }
 
     /// Adds a cube, and takes together what can be.
-    fn add(&mut self, cube: Cube) {
+    pub fn add(&mut self, cube: Cube) {
         if self.0.iter().any(|other| cube.implies(*other)) {
             return;
         }

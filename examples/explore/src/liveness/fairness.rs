@@ -1,9 +1,11 @@
 //! Weak fairness: runs in which a process that can move for ever does so infinitely often.
 //!
-//! That is SPIN's weak fairness (Holzmann, "The SPIN Model Checker", 2004, on option -f): a run is unfair to a process if that is
-//! enabled in every state from some point on, and does not move any more. A process is *enabled* in a state if it takes part in a
-//! step from there: alone, as a sender or as a receiver. Where nobody can move, the run stays, and is unfair to nobody. The
-//! components of a network are treated as processes, which take part in the steps of rules.
+//! A run is unfair to a process if that is enabled in every state from some point on, and does not move any more. A process is
+//! *enabled* in a state if it takes part in a step from there: alone, as a sender or as a receiver. SPIN's weak fairness
+//! (Holzmann, "The SPIN Model Checker", 2004, on option -f) is the same but for receivers: to SPIN a rendezvous is a step of its
+//! sender, so that a process which waits to receive is not enabled there. Where no process can move, the run stays, and is unfair
+//! to none.
+//! The components of a network are treated as processes, which take part in the steps of rules.
 //!
 //! For each process, infinitely often it must move or be disabled: a generalised Büchi condition. So no copies of states are
 //! needed (Choueka's, which SPIN makes): a strongly connected component has a fair accepting cycle exactly if it has an accepting

@@ -143,7 +143,7 @@ impl Networks {
     }
 
     /// Reads a condition on the states of the network: an expression of DVE over the components' states, by their names, and
-    /// `enabled(label)`, of a label or of all labels of a gate.
+    /// `enabled(gate)`, of all labels of a gate, or `enabled("label")`, of one label.
     ///
     /// # Errors
     ///

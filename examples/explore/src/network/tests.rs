@@ -203,6 +203,20 @@ fn components_have_names_and_conditions_ask_for_them() {
     for condition in ["enabled(Z)", "two == 1", "enabled()", "one_1.x"] {
         value(condition).unwrap_err();
     }
+    // What is a label and a gate: with quotes it is the label, without them the gate.
+    let files = Files::new(&[("both", &[(0, "A", 1), (1, "A !1", 2), (2, "AB", 3), (3, "C-D !1", 4)])]);
+    let network = files.read("both").unwrap();
+    for (condition, expected) in [
+        ("enabled(\"A\")", [1, 0, 0, 0]),
+        ("enabled(A)", [1, 1, 0, 0]),
+        ("enabled(\"A !1\")", [0, 1, 0, 0]),
+        ("enabled(\"AB\")", [0, 0, 1, 0]),
+        ("enabled(\"C-D\")", [0, 0, 0, 1]),
+    ] {
+        let condition = network.condition(&Source { name: "c".into(), text: condition.into() }).unwrap().0;
+        let values = [0, 1, 2, 3].map(|at| Interpreter::new(&network.model).value(&condition, &[at]).unwrap());
+        assert_eq!(values, expected, "{condition:?}");
+    }
     // One state takes no room.
     let files = Files::new(&[("p", &[(0, "A", 0)]), ("q", &[(0, "B", 1)])]);
     let network = files.read("p ||| q").unwrap();

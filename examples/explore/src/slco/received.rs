@@ -89,7 +89,7 @@ impl Received {
 }
 
 /// What is left of a value that is sent as one of a type, and stored in a variable of a type.
-pub fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
+fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
     let value = wrapped(value, sent, at);
     // What was a byte or a truth value is one.
     if stored.bits >= sent.bits { value } else { wrapped(value, stored, at) }

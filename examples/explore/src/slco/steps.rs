@@ -3,7 +3,7 @@
 use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, Kind};
 use super::expressions::converted;
-use super::received::{Received, depth, kept, parts};
+use super::received::{Received, depth, parts};
 use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
@@ -86,8 +86,8 @@ impl<'a> Steps<'a> {
         if is_special {
             self.special.insert(id, new);
         }
-        // A number that becomes a truth value is one before it is sent.
-        let fields = targets.iter().zip(types).map(|(target, ty)| (!self.becomes_truth(target, *ty)).then_some(*ty)).collect();
+        let field = |(target, ty): (_, &Type)| ir::MessageField { ty: Some(*ty), becomes_truth: self.becomes_truth(target, *ty) };
+        let fields = targets.iter().zip(types).map(field).collect();
         self.rendezvous.push(ir::Channel {
             name: format!("{name}.{signal}"),
             fields,
@@ -189,13 +189,8 @@ impl<'a> Steps<'a> {
             if self.statements[receiver].process == self.statements[id].process {
                 continue;
             }
-            let Action::Receive { targets, .. } = &self.statements[receiver].action else { continue };
-            // What else does not fit is wrapped, and counted, where it is sent and stored.
-            let sent = values.iter().zip(types).zip(targets).map(|((value, ty), target)| match self.becomes_truth(target, *ty) {
-                true => kept(value.clone(), *ty, Type::BOOLEAN, at),
-                false => converted(value.clone(), *ty, at),
-            });
-            let values = sent.collect();
+            // What does not fit is wrapped, and counted, where it is sent and stored.
+            let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at)).collect();
             let conditions = before.iter().cloned().chain([self.meeting(id, receiver, receiver)?]).collect();
             self.push(id, conditions, ir::Action::Send { channel, values }, Vec::new())?;
         }

@@ -100,6 +100,36 @@ fn types_have_their_ranges_and_defaults() {
     assert_eq!(overflows, 1);
 }
 
+/// A number that is received as a truth value is a value of the channel first: what does not fit that is counted, once.
+#[test]
+fn numbers_received_as_truth_values_are_counted() {
+    let found = |ty: &str, kind: &str, sent: &str, receiver: &str| {
+        let text =
+            pair(&format!("({ty}) {kind}"), &format!("A -> B {{ send m({sent}) to X }}"), &format!("A -> B {{ {receiver} }}"));
+        let slco = read(&text).unwrap();
+        let (states, interpreter) = (explored(&slco).0, Interpreter::new(&slco.model));
+        let steps = |state: &Vec<u32>| interpreter.steps(state, &mut Scratch::default(), |_, _| {}).unwrap();
+        (states.iter().map(steps).sum::<u64>(), value(&slco, "q.w", states.last().unwrap()))
+    };
+    for receiver in ["receive m(w) from Y", "receive m(w | not w or v = 0) from Y"] {
+        for kind in ["sync between p.X and q.Y", "async[2] lossless from p.X to q.Y"] {
+            for (ty, sent, expected) in [
+                ("Byte", "i + 200", (0, 1)),
+                ("Byte", "i", (0, 0)),
+                ("Byte", "i + 300", (1, 1)),
+                ("Byte", "i + 256", (1, 0)),
+                ("Byte", "i - 256", (1, 0)),
+                ("Byte", "300", (1, 1)),
+                ("Integer", "i + 256", (0, 1)),
+                ("Integer", "i - 1", (0, 1)),
+                ("Boolean", "i + 256", (0, 1)),
+            ] {
+                assert_eq!(found(ty, kind, sent, receiver), expected, "{ty} {kind}: {sent}, {receiver}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_statement_is_a_step_and_a_composite_is_one() {
     assert_eq!(counts(&machine("Integer x", "A -> B { x := 1; x := 2; x = 2 }")), (4, 3, 1));

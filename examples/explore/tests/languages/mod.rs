@@ -224,7 +224,7 @@ pub fn languages_are_told_by_extension_or_name() {
         ("vending.slco", &["--interleave", "rate"], "--interleave is for networks"),
         ("crossing.exp", &["--invariant", "train == 1"], "there is no variable or constant `train`"),
         ("vending.slco", &["--invariant", "shop.Seller.Idl"], "there is no state or variable of Seller `Idl`"),
-        ("river.dve", &["--invariant", "enabled(A)"], "there is no label of a step `A`"),
+        ("river.dve", &["--invariant", "enabled(A)"], "there is no label or gate of a step `A`"),
     ] {
         let output = explore(&file(name), arguments);
         let said = String::from_utf8_lossy(&output.stderr);
