@@ -14,7 +14,7 @@ pub const HELP: &str = "\
 Exit codes, the same for explore, decompose and replay:
   0    everything was done, and nothing was found
   1    something was found: a violation, a fault of the model or a goal; by replay --verify, a difference
-  2    an error: the command line, an input, the machine; an output that cannot be written in the end (with a report all the same)
+  2    an error: the command line, an input, the machine; an output that cannot be written in the end (with a report)
   3    stopped at a limit before everything was done, with nothing found: of memory, time or states; by replay, a table too full
   130  interrupted by Ctrl-C, whatever was found; a second Ctrl-C ends the program at once, without a word
 
