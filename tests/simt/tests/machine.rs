@@ -207,9 +207,8 @@ fn message_passing_by_read_modify_writes() {
 /// A release sequence goes on through any number of relaxed read-modify-writes, and a store of another lane ends it.
 #[test]
 fn release_sequences() {
-    let threads = |middle: Op, last: Op| {
-        [vec![store(0, 1, Relaxed), store(1, 1, Release)], vec![middle], vec![last, load(0, Relaxed)]]
-    };
+    let threads =
+        |middle: Op, last: Op| [vec![store(0, 1, Relaxed), store(1, 1, Release)], vec![middle], vec![last, load(0, Relaxed)]];
     for last in [load(1, Acquire), add(1, 1, Acquire)] {
         let through = all(&threads(add(1, 4, Relaxed), last), &relaxed());
         assert!(through.contains(&vec![1, 5, 1]) && !through.contains(&vec![1, 5, 0]), "{through:?}");
@@ -244,7 +243,9 @@ fn writes_to_different_variables_are_not_ordered() {
 #[test]
 fn writes_before_and_after_a_hand_over() {
     let lost = vec![0, 1, 1]; // it was handed over, and in the end holds what the first owner wrote
-    for (gives, takes) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(give, take)| ([Relaxed, Release][give], [Relaxed, Acquire][take])) {
+    for (gives, takes) in
+        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(give, take)| ([Relaxed, Release][give], [Relaxed, Acquire][take]))
+    {
         let threads = [
             vec![store(0, 1, Relaxed), swap(1, 0, 1, gives), barrier()],
             vec![swap(1, 1, 0, takes), store(0, 2, Relaxed), barrier(), load(0, Relaxed)],
