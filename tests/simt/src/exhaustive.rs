@@ -161,7 +161,12 @@ impl Program for Exhaustive {
         let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (INCREMENTAL, 'c')];
         let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
         let call = |&(kind, vector): &Call| format!("{}{}", letter(kind), (b'A' + vector as u8) as char);
-        let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
+        // Many equal calls in a row as one and their number.
+        let several = |calls: &[Call]| match calls {
+            [first, _, _, ..] => format!("{}{}", call(first), calls.len()),
+            few => few.iter().map(call).collect(),
+        };
+        let player = |calls: &Vec<Call>| calls.chunk_by(|one, other| one == other).map(several).collect::<String>();
         let players: Vec<String> = self.players.iter().map(player).collect();
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
         let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
@@ -171,7 +176,7 @@ impl Program for Exhaustive {
     }
 
     fn memory_bytes(&self) -> usize {
-        1 << 14
+        if self.warps { 1 << 16 } else { 1 << 14 }
     }
 
     fn steps(&self) -> u64 {
@@ -275,7 +280,8 @@ impl Program for Exhaustive {
             }
         }
         let contents = Contents::read(table, memory, pool, false)?;
-        check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
+        // The vectors of a batch have no order.
+        check_scripts(&contents, operations, if self.warps { 1 } else { *a_lane }, !self.stale && !self.warps)?;
         let mut news: HashMap<usize, u64> = stored_before.iter().map(|vector| (*vector, 1)).collect();
         for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);

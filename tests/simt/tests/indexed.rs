@@ -8,6 +8,7 @@ use support::{Few, layouts, share, stress, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::growth::Growth;
+use warpset_simt::machine::WARP;
 use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, Kernels, PUT, SCAN, TAKE, indexed};
 
 fn main() -> ExitCode {
@@ -70,20 +71,34 @@ fn exhaustive() -> Vec<Trial> {
     trials
 }
 
-/// A row that one lane has written in vain becomes another vector's: two lanes put one vector, the loser's row holds the next
-/// vector, and a third lane looks for both, or reads the row. Random schedules, as there are too many to try all.
+/// A row that was written in vain becomes another vector's, while a third player looks: random schedules, as there are too many to
+/// try all.
 fn handed_over() -> Vec<Trial> {
-    let looks: [&[Call]; 2] = [&[(FIND, A), (FIND, B)], &[(SCAN, 1), (SCAN, 1)]];
     let mut trials = Vec::new();
+    let mut add = |make: &dyn Fn() -> Box<dyn FnOnce() -> Exhaustive + Send>, strategy, count| {
+        let name = format!("handed-over::{}::{strategy}", make()().name());
+        let make = make();
+        trials.push(trial(name, move || (Box::new(make()), strategy, count)));
+    };
+    // Two lanes put one vector, and the loser's row holds its next vector. The third looks for both, or reads the row.
     for kernels in [indexed(2, 32), indexed(3, 64)] {
-        for look in looks {
+        for look in [[(FIND, A), (FIND, B)], [(SCAN, 1), (SCAN, 1)]] {
+            let players = move || vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)], look.to_vec()];
+            let make = || Box::new(move || Exhaustive::of_lanes(kernels, Alike::Nothing, players(), true)) as _;
             for strategy in [Strategy::Random, Strategy::Pct(3)] {
-                let players = vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)], look.to_vec()];
-                let make = move || Exhaustive::of_lanes(kernels, Alike::Nothing, players, true);
-                let name = format!("handed-over::{}::{strategy}", make.clone()().name());
-                trials.push(trial(name, move || (Box::new(make()), strategy, share(6_000, 100_000))));
+                add(&make, strategy, share(6_000, 100_000));
             }
         }
+    }
+    // The lanes of a warp put one vector, and all but one leave a row. Of another warp, which puts others, a lane may come late: that
+    // of the least priority, where lanes have one. Rows are written by several lanes.
+    for kernels in [indexed(6, 64), indexed(8, 32), indexed(16, 64)] {
+        let others = 1..kernels.slots_per_bucket() as u32;
+        let make = || {
+            let batches = vec![vec![A; WARP], others.clone().collect()];
+            Box::new(move || Exhaustive::of_warps(kernels, Alike::Nothing, batches, true)) as _
+        };
+        add(&make, Strategy::Pct(3), share(450, 20_000));
     }
     trials
 }
