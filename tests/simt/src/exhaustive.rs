@@ -47,6 +47,8 @@ pub struct Exhaustive {
     /// The players are warps with a batch each (of puts), not lanes.
     warps: bool,
     stale: bool,
+    /// In an indexed table, vectors have tags of their own. (Otherwise all tags agree, so that rows are compared.)
+    tags: bool,
     /// In a tree table, buckets of nodes, of two slots each.
     node_buckets: u32,
     /// What the stash of a compact table holds.
@@ -71,7 +73,13 @@ struct Case {
 
 impl Exhaustive {
     pub fn of_lanes(kernels: &'static Kernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
-        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, stash: Stash::Empty, control: None, case: None }
+        let (node_buckets, stash) = (2, Stash::Empty);
+        Self { kernels, alike, players, warps: false, stale, tags: false, node_buckets, stash, control: None, case: None }
+    }
+
+    /// With tags that differ, in an indexed table: no row is compared with another vector than its own.
+    pub fn with_tags(self) -> Self {
+        Self { tags: true, ..self }
     }
 
     /// Each warp puts a batch of vectors.
@@ -171,6 +179,7 @@ impl Program for Exhaustive {
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
         let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
         let control = self.control.map_or_else(String::new, |(name, _)| format!("{name}-"));
+        let nodes = if self.tags { format!("{nodes}-tags") } else { nodes };
         let nodes = if self.stash == Stash::Empty { nodes } else { format!("{nodes}-{:?}", self.stash) };
         format!("{control}{}{nodes}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
     }
@@ -192,7 +201,8 @@ impl Program for Exhaustive {
         let layout = self.kernels.is_compact().then(|| self.layout());
         let config = Config {
             buckets: 2,
-            hash_mask: 0,
+            // The bucket is made of the upper bits, the tag of the lower ones.
+            hash_mask: if self.tags { 0xFFFF } else { 0 },
             empty: [0xEEEE_EEE0; 4],
             seed: 1,
             node_buckets: 2,

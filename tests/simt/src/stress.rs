@@ -162,7 +162,7 @@ impl Program for Stress {
                 grids.push(lanes(1, WARP, self.kernels.get, argument(&*get)));
                 case.live_get = Some(get);
             }
-            // Of its own generator, so that all else is as it was without.
+            // Drawn by a generator of its own, so that nothing else depends on it.
             if Pcg64Mcg::seed_from_u64(seed ^ 0x6D65_6173).random_bool(0.25) {
                 let measure = Box::new(measure(memory, &case.table, "live measure"));
                 grids.push(lanes(1, WARP, self.kernels.measure, argument(&*measure)));

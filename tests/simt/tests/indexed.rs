@@ -37,8 +37,9 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Schedules of two lanes with two operations each on two vectors (or on a row, which is read as others write it), of three lanes with one, and of two warps. All tags agree, so
-/// that rows are compared. Rows of one access and of two, which differ in the first or in the last.
+/// Schedules of two lanes with two operations each on two vectors (or on a row, which is read while another lane writes it), of
+/// three lanes with one operation, and of two warps. All tags agree, so that rows are compared. Rows take one access or two, and
+/// differ in the first or in the last.
 fn exhaustive() -> Vec<Trial> {
     let lanes: [Vec<Vec<Call>>; 9] = [
         vec![vec![(PUT, A)], vec![(PUT, A)]],
@@ -71,8 +72,7 @@ fn exhaustive() -> Vec<Trial> {
     trials
 }
 
-/// A row that was written in vain becomes another vector's, while a third player looks: random schedules, as there are too many to
-/// try all.
+/// Hands rows over: a row that was written in vain becomes another vector's. Random schedules; there are too many to try all.
 fn handed_over() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: &dyn Fn() -> Box<dyn FnOnce() -> Exhaustive + Send>, strategy, count| {
@@ -90,13 +90,14 @@ fn handed_over() -> Vec<Trial> {
             }
         }
     }
-    // The lanes of a warp put one vector, and all but one leave a row. Of another warp, which puts others, a lane may come late: that
-    // of the least priority, where lanes have one. Rows are written by several lanes.
+    // All lanes of a warp put one vector, and all but one leave a row. Another warp puts other vectors; if a lane of it has the
+    // lowest priority, it comes late and takes such a row, which several lanes write. Tags differ, because a warp that compares a
+    // row fences before that, and would know the row that it takes without acquiring it.
     for kernels in [indexed(6, 64), indexed(8, 32), indexed(16, 64)] {
         let others = 1..kernels.slots_per_bucket() as u32;
         let make = || {
             let batches = vec![vec![A; WARP], others.clone().collect()];
-            Box::new(move || Exhaustive::of_warps(kernels, Alike::Nothing, batches, true)) as _
+            Box::new(move || Exhaustive::of_warps(kernels, Alike::Nothing, batches, true).with_tags()) as _
         };
         add(&make, Strategy::Pct(3), share(450, 20_000));
     }

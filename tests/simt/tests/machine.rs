@@ -219,8 +219,8 @@ fn release_sequences() {
     assert!(ended.contains(&vec![4, 0]) && ended.contains(&vec![1, 1]) && !ended.contains(&vec![1, 0]), "{ended:?}");
 }
 
-/// Two lanes that write two variables in opposite orders: each may win where it wrote first, as writes to different variables are
-/// not ordered. Only the fences of a sequentially consistent order, which there are none of here, forbid that.
+/// Two lanes write two variables in opposite orders. Each may win where it wrote first, as writes to different variables are not
+/// ordered. Only sequentially consistent fences would forbid that, and the machine has none.
 #[test]
 fn writes_to_different_variables_are_not_ordered() {
     let threads = |order, between: &[Op]| {
@@ -238,14 +238,12 @@ fn writes_to_different_variables_are_not_ordered() {
     }
 }
 
-/// Memory that is handed from lane to lane: the second owner's write may lose to the first one's, unless the hand-over releases and
+/// Memory is handed from lane to lane. The second owner's write may lose to the first owner's, unless the hand-over releases and
 /// acquires.
 #[test]
 fn writes_before_and_after_a_hand_over() {
     let lost = vec![0, 1, 1]; // it was handed over, and in the end holds what the first owner wrote
-    for (gives, takes) in
-        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(give, take)| ([Relaxed, Release][give], [Relaxed, Acquire][take]))
-    {
+    for (gives, takes) in [(Relaxed, Relaxed), (Relaxed, Acquire), (Release, Relaxed), (Release, Acquire)] {
         let threads = [
             vec![store(0, 1, Relaxed), swap(1, 0, 1, gives), barrier()],
             vec![swap(1, 1, 0, takes), store(0, 2, Relaxed), barrier(), load(0, Relaxed)],
@@ -257,7 +255,7 @@ fn writes_before_and_after_a_hand_over() {
     }
 }
 
-/// The same by way of a third lane, which has read what the first one wrote, and by fences.
+/// A lane that has read a value passes that on, too: by release and acquire, or by fences.
 #[test]
 fn what_was_read_is_before_what_others_write() {
     let threads = |gives, takes| {
@@ -297,7 +295,7 @@ fn writes_to_one_variable_are_ordered() {
     // A lane that has read 1 or 2 writes after it.
     let results = last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[load(0, Relaxed), store(0, 3, Relaxed)]);
     assert_eq!(results, set(&[[2, 0, 2], [2, 1, 2], [3, 0, 3], [3, 1, 3], [3, 2, 3]]));
-    // Of two stores of 16 bytes one is whole in the end, and one of 4 bytes is in one of them or over it.
+    // One of two stores of 16 bytes is whole in the end; a store of 4 bytes is under it or over it.
     let wide = |value| store(0, value, Relaxed).of(16);
     let narrow = last(&[wide(1)], &[store(0, 2, Relaxed).at(4), wide(3)]);
     assert_eq!(narrow, set(&[[1, 1], [3, 3]]));

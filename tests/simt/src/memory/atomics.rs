@@ -4,7 +4,7 @@ use super::view::{self, Event, Moment};
 use super::{Access, Accessed, Cell, Fault, Kind, Memory, Order, Request, Value, Write};
 use std::ops::Range;
 
-/// What a machine does with the loads of a kernel. All but the default are broken machines, for negative controls.
+/// How a machine treats the accesses of a kernel. All but the default are broken machines, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loads {
     /// Loads may see older values, and writes may be placed before newer ones, as far as their order allows. Without, memory is
@@ -35,7 +35,7 @@ fn moment_of(event: Event) -> Moment {
     Moment::from(event) << 32
 }
 
-/// One of so many choices; the scheduler is asked only if there are several.
+/// Picks one of `options` choices. The scheduler is asked only if there are several.
 fn pick(options: usize, choose: &mut dyn FnMut(u32) -> u32) -> u32 {
     if options == 1 { 0 } else { choose(options as u32) }
 }
@@ -185,7 +185,7 @@ impl Memory {
         values.iter().rev().find(happened_before).or(values.first()).map_or(0, |value| value.at)
     }
 
-    /// The moments as of which a lane may see these cells, newest first.
+    /// Moments at which a lane may see these cells, newest first.
     fn visible(&self, lane: usize, cells: Range<usize>) -> Vec<Moment> {
         let oldest = cells.clone().map(|cell| self.oldest_visible(lane, cell)).max().unwrap_or(0);
         let mut moments = vec![oldest];
@@ -197,8 +197,8 @@ impl Memory {
         moments
     }
 
-    /// The places that a write of a lane to these cells may take, newest first: not before a write that the lane may see no more,
-    /// and not between a read-modify-write and what that has read. The newest is always free.
+    /// Places that a write of a lane to these cells may take, newest first. Each is after the oldest write that the lane may see,
+    /// and none is between a read-modify-write and the write that it has read. The newest place is always free.
     fn places(&self, lane: usize, cells: Range<usize>) -> Vec<Place> {
         let moments = self.visible(lane, cells.clone());
         let newest = moment_of(self.writes.len() as Event);
@@ -212,7 +212,7 @@ impl Memory {
         moments.iter().zip(later).filter_map(place).collect()
     }
 
-    /// What a load or read-modify-write learns from the write that it reads from.
+    /// Tells a lane what the write that its load or read-modify-write reads from has released.
     fn learn(&mut self, lane: usize, event: Event, order: Order) {
         let Some(released) = self.writes[event as usize].released.clone() else { return };
         if order.acquires() {
@@ -252,7 +252,7 @@ impl Memory {
     }
 }
 
-/// What a read-modify-write leaves, if it writes.
+/// The value that a read-modify-write leaves; none if it writes nothing.
 fn modified(request: &Request, old: &[u32]) -> Option<[u32; 4]> {
     let wide = |cells: &[u32]| u64::from(cells[0]) | cells.get(1).map_or(0, |high| u64::from(*high) << 32);
     let narrow = |value: u64| [value as u32, (value >> 32) as u32, 0, 0];

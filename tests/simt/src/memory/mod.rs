@@ -2,16 +2,16 @@
 //!
 //! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be. For cells that were
 //! written atomically during the launch, the older values are kept too, in the *coherence order*: the one order of all writes to
-//! the cell. It is not the order in which the writes were carried out, as on a GPU two writes of one lane to different addresses
-//! may arrive in either order.
+//! the cell. It may differ from the order in which the writes were carried out, because on a GPU two writes of one lane to
+//! different addresses may arrive in either order.
 //!
 //! Reading. A load sees any value that is not older than the newest one
 //!   - whose write happened before the load (program order, barriers, release to acquire), or
 //!   - that this lane, or a lane whose accesses happened before, has seen in that cell by a *strong* (atomic) access.
 //!
-//! Writing. A store is placed anywhere in the coherence order that is after these values. A read-modify-write takes a place in the
-//! same way and reads the value just before it; nothing is placed between the two later on. So a read-modify-write always reads
-//! the newest value as of its own place.
+//! Writing. A store is placed anywhere in the coherence order that is after these values. A read-modify-write takes a place in
+//! the same way and reads the value just before it; nothing is placed between the two later on. So a read-modify-write always
+//! reads the newest value as of its own place.
 //!
 //! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a
 //! *weak* load sees binds nothing after it: of two in a row the second may be served by the older line of an L1.
@@ -271,7 +271,7 @@ impl Memory {
             self.check_race(lane, byte, size, write, false, access)?;
         }
         if write {
-            // What was written atomically before happened before this, or there is a race: no access may see it any more.
+            // All atomic writes so far happened before this one, or there is a race: no access may see them any more.
             for cell in offset / 4..(offset + size).div_ceil(4) {
                 if !self.cells[cell].values.is_empty() {
                     self.cells[cell].values.clear();

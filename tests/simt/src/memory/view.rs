@@ -1,4 +1,4 @@
-//! What a lane knows of the writes of others.
+//! Views: how much a lane knows of the accesses of others.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ impl View {
     }
 }
 
-/// What is passed on from lane to lane by release and acquire, and by barriers.
+/// Knowledge that release and acquire, and barriers, pass on from lane to lane.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     /// For each lane the time up to which its accesses happened before: a vector clock.
@@ -56,9 +56,9 @@ pub struct Lane {
     /// The lane's own time; it moves on whenever others may learn of what was before.
     pub time: u32,
     own: View,
-    /// What relaxed loads have seen released; an acquire fence makes it known.
+    /// Knowledge that relaxed loads have seen released; an acquire fence adds it to the lane's.
     unfenced: Vec<Rc<Knowledge>>,
-    /// What was known at the last release fence; later relaxed writes pass it on.
+    /// Knowledge at the last release fence; later relaxed writes pass it on.
     pub fenced: Option<Rc<Knowledge>>,
 }
 
@@ -75,7 +75,7 @@ impl Lane {
         if lane == self.index { time <= self.time } else { time <= self.base.clock[lane] }
     }
 
-    /// Moment of the newest write to a cell that a strong access of this lane has seen, or one of a lane that it has acquired from.
+    /// Moment of the newest write to a cell that a strong access of this lane has seen, or of a lane that it acquired from.
     pub fn seen(&self, cell: u32) -> Moment {
         self.base.seen.get(cell).max(self.own.get(cell))
     }
@@ -93,7 +93,7 @@ impl Lane {
         knowledge
     }
 
-    /// What the lane passes on by a release.
+    /// Returns the knowledge that the lane passes on by a release.
     pub fn release(&mut self) -> Rc<Knowledge> {
         let known = Rc::new(self.all_known());
         self.time += 1;

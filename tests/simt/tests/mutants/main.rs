@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What must notice some of them.
+/// Mutants, and the tests that must notice them.
 struct Group {
     tests: &'static [&'static str],
     /// What is compiled for it, as `WARPSET_SIMT_SPECS` has it: all if it is empty.
@@ -41,7 +41,7 @@ const GROUPS: &[Group] = &[
 ];
 
 struct Mutant {
-    /// What is missing.
+    /// Description of what is missing.
     what: &'static str,
     /// `warpset/...` in the headers, or one of the model checker's kernels.
     file: &'static str,
