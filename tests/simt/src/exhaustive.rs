@@ -47,8 +47,6 @@ pub struct Exhaustive {
     /// The players are warps with a batch each (of puts), not lanes.
     warps: bool,
     stale: bool,
-    /// In an indexed table, vectors have tags of their own. (Otherwise all tags agree, so that rows are compared.)
-    tags: bool,
     /// In a tree table, buckets of nodes, of two slots each.
     node_buckets: u32,
     /// What the stash of a compact table holds.
@@ -73,13 +71,7 @@ struct Case {
 
 impl Exhaustive {
     pub fn of_lanes(kernels: &'static Kernels, alike: Alike, players: Vec<Vec<Call>>, stale: bool) -> Self {
-        let (node_buckets, stash) = (2, Stash::Empty);
-        Self { kernels, alike, players, warps: false, stale, tags: false, node_buckets, stash, control: None, case: None }
-    }
-
-    /// With tags that differ, in an indexed table: no row is compared with another vector than its own.
-    pub fn with_tags(self) -> Self {
-        Self { tags: true, ..self }
+        Self { kernels, alike, players, warps: false, stale, node_buckets: 2, stash: Stash::Empty, control: None, case: None }
     }
 
     /// Each warp puts a batch of vectors.
@@ -169,23 +161,17 @@ impl Program for Exhaustive {
         let letters = [(PUT, 'p'), (FIND, 'f'), (SCAN, 's'), (GIVE, 'g'), (TAKE, 't'), (INCREMENTAL, 'c')];
         let letter = |kind| letters.iter().find(|letter| letter.0 == kind).map_or('?', |letter| letter.1);
         let call = |&(kind, vector): &Call| format!("{}{}", letter(kind), (b'A' + vector as u8) as char);
-        // Many equal calls in a row as one and their number.
-        let several = |calls: &[Call]| match calls {
-            [first, _, _, ..] => format!("{}{}", call(first), calls.len()),
-            few => few.iter().map(call).collect(),
-        };
-        let player = |calls: &Vec<Call>| calls.chunk_by(|one, other| one == other).map(several).collect::<String>();
+        let player = |calls: &Vec<Call>| calls.iter().map(call).collect::<String>();
         let players: Vec<String> = self.players.iter().map(player).collect();
         let (who, stale) = (if self.warps { "warps" } else { "lanes" }, if self.stale { "" } else { "-sequential" });
         let nodes = if self.kernels.is_tree() { format!("-{}", self.node_buckets) } else { String::new() };
         let control = self.control.map_or_else(String::new, |(name, _)| format!("{name}-"));
-        let nodes = if self.tags { format!("{nodes}-tags") } else { nodes };
         let nodes = if self.stash == Stash::Empty { nodes } else { format!("{nodes}-{:?}", self.stash) };
         format!("{control}{}{nodes}-{who}-{:?}-{}{stale}", self.kernels.name(), self.alike, players.join("-"))
     }
 
     fn memory_bytes(&self) -> usize {
-        if self.warps { 1 << 16 } else { 1 << 14 }
+        1 << 14
     }
 
     fn steps(&self) -> u64 {
@@ -201,8 +187,7 @@ impl Program for Exhaustive {
         let layout = self.kernels.is_compact().then(|| self.layout());
         let config = Config {
             buckets: 2,
-            // The bucket is made of the upper bits, the tag of the lower ones.
-            hash_mask: if self.tags { 0xFFFF } else { 0 },
+            hash_mask: 0,
             empty: [0xEEEE_EEE0; 4],
             seed: 1,
             node_buckets: 2,
@@ -290,8 +275,7 @@ impl Program for Exhaustive {
             }
         }
         let contents = Contents::read(table, memory, pool, false)?;
-        // The vectors of a batch have no order.
-        check_scripts(&contents, operations, if self.warps { 1 } else { *a_lane }, !self.stale && !self.warps)?;
+        check_scripts(&contents, operations, *a_lane, !self.stale && !self.warps)?;
         let mut news: HashMap<usize, u64> = stored_before.iter().map(|vector| (*vector, 1)).collect();
         for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | GIVE | INCREMENTAL)) {
             *news.entry(operation.vector as usize).or_default() += u64::from(operation.outcome == NEW);

@@ -8,7 +8,6 @@ use support::{Few, layouts, share, stress, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::growth::Growth;
-use warpset_simt::machine::WARP;
 use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, Kernels, PUT, SCAN, TAKE, indexed};
 
 fn main() -> ExitCode {
@@ -72,34 +71,20 @@ fn exhaustive() -> Vec<Trial> {
     trials
 }
 
-/// Hands rows over: a row that was written in vain becomes another vector's. Random schedules; there are too many to try all.
+/// Hands rows over. Two lanes put one vector, the loser's row holds its next vector, and a third lane looks for both vectors, or
+/// reads the row. Random schedules; there are too many to try all.
 fn handed_over() -> Vec<Trial> {
+    let looks: [&[Call]; 2] = [&[(FIND, A), (FIND, B)], &[(SCAN, 1), (SCAN, 1)]];
     let mut trials = Vec::new();
-    let mut add = |make: &dyn Fn() -> Box<dyn FnOnce() -> Exhaustive + Send>, strategy, count| {
-        let name = format!("handed-over::{}::{strategy}", make()().name());
-        let make = make();
-        trials.push(trial(name, move || (Box::new(make()), strategy, count)));
-    };
-    // Two lanes put one vector, and the loser's row holds its next vector. The third looks for both, or reads the row.
     for kernels in [indexed(2, 32), indexed(3, 64)] {
-        for look in [[(FIND, A), (FIND, B)], [(SCAN, 1), (SCAN, 1)]] {
-            let players = move || vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)], look.to_vec()];
-            let make = || Box::new(move || Exhaustive::of_lanes(kernels, Alike::Nothing, players(), true)) as _;
+        for look in looks {
             for strategy in [Strategy::Random, Strategy::Pct(3)] {
-                add(&make, strategy, share(6_000, 100_000));
+                let players = vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)], look.to_vec()];
+                let make = move || Exhaustive::of_lanes(kernels, Alike::Nothing, players, true);
+                let name = format!("handed-over::{}::{strategy}", make.clone()().name());
+                trials.push(trial(name, move || (Box::new(make()), strategy, share(6_000, 100_000))));
             }
         }
-    }
-    // All lanes of a warp put one vector, and all but one leave a row. Another warp puts other vectors; if a lane of it has the
-    // lowest priority, it comes late and takes such a row, which several lanes write. Tags differ, because a warp that compares a
-    // row fences before that, and would know the row that it takes without acquiring it.
-    for kernels in [indexed(6, 64), indexed(8, 32), indexed(16, 64)] {
-        let others = 1..kernels.slots_per_bucket() as u32;
-        let make = || {
-            let batches = vec![vec![A; WARP], others.clone().collect()];
-            Box::new(move || Exhaustive::of_warps(kernels, Alike::Nothing, batches, true).with_tags()) as _
-        };
-        add(&make, Strategy::Pct(3), share(450, 20_000));
     }
     trials
 }

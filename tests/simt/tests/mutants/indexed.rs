@@ -132,12 +132,6 @@ const MUTANTS: &[Mutant] = &[
         to: "platform::compare_and_swap_relaxed(cell, seen, u64{0})",
     },
     Mutant {
-        what: "the barrier between the lane that has acquired a spare row and the lanes that write it",
-        file: "warpset/indexed/search.cuh",
-        from: "        Warp::sync();  // a spare row that a lane has acquired is written by others\n",
-        to: "",
-    },
-    Mutant {
         what: "the end of owning a row that is published (by one thread)",
         file: "warpset/indexed/table.cuh",
         from: "                    lane.row = no_row;\n                    return {Outcome::New, row};",
