@@ -11,7 +11,7 @@
 //! Votes and shuffles order nothing in memory, as in CUDA; `Warp::sync` and the block barrier do.
 
 use crate::fault::{Fault, LaneName};
-use crate::memory::{Loads, Memory, Use};
+use crate::memory::{Accessed, Loads, Memory, Use};
 use crate::request::{Identity, Kind, Request};
 use crate::schedule::{Ready, Scheduler};
 use crate::trace::{Step, Trace};
@@ -242,26 +242,22 @@ impl Machine<'_> {
         // SAFETY: no fibre is running, so nothing else uses the memory of the run.
         let memory = unsafe { &mut *(*self.running).memory };
         let mut step = Step::new(memory, lane, &request, address, size);
-        let answer = match request.kind {
+        let stale = self.rules.loads.stale;
+        let mut choose = |options| if stale { scheduler.value(options) } else { 0 };
+        let accessed = match request.kind {
             Kind::Load => {
                 let order = if self.rules.loads.weak { crate::request::Order::Weak } else { request.order };
-                let stale = self.rules.loads.stale;
-                let mut choose = |options| if stale { scheduler.value(options) } else { 0 };
-                let loaded = memory.load(lane, &request, address, size as usize, order, &mut choose)?;
-                step.age = loaded.age;
-                loaded.cells
+                memory.load(lane, &request, address, size as usize, order, &mut choose)?
             }
-            Kind::Store => {
-                memory.store(lane, &request, address, size as usize)?;
-                request.value
-            }
+            Kind::Store => memory.store(lane, &request, address, size as usize, &mut choose)?,
             Kind::Fence => {
                 memory.fence(lane, request.order);
-                request.value
+                Accessed { cells: request.value, age: 0 }
             }
-            _ => memory.read_modify_write(lane, &request)?,
+            _ => memory.read_modify_write(lane, &request, &mut choose)?,
         };
-        step.answer = answer;
+        let answer = accessed.cells;
+        (step.answer, step.age) = (answer, accessed.age);
         if let Some(trace) = &mut self.trace {
             trace.push(step);
         }

@@ -28,7 +28,7 @@ impl Kind {
         matches!(self, Self::Ballot | Self::Shuffle | Self::SyncWarp | Self::SyncBlock)
     }
 
-    /// Reads and writes in one step, so it always acts on the newest value.
+    /// Reads and writes in one step: no other write comes between the two in the coherence order.
     pub fn is_read_modify_write(self) -> bool {
         matches!(self, Self::CompareAndSwap | Self::FetchAdd | Self::Add | Self::Max)
     }

@@ -50,6 +50,8 @@ struct Case {
     operations_a_lane: usize,
     live_export: Option<Export>,
     live_get: Option<Box<GetArgument>>,
+    /// Probe lengths, measured while others put.
+    live_measure: Option<Box<MeasureArgument>>,
     afterwards: Option<Afterwards>,
     sequential: bool,
 }
@@ -124,6 +126,7 @@ impl Program for Stress {
             operations_a_lane: 1,
             live_export: None,
             live_get: None,
+            live_measure: None,
             afterwards: None,
             sequential: !self.stale,
             table,
@@ -159,13 +162,20 @@ impl Program for Stress {
                 grids.push(lanes(1, WARP, self.kernels.get, argument(&*get)));
                 case.live_get = Some(get);
             }
+            // Drawn by a generator of its own, so that nothing else depends on it.
+            if Pcg64Mcg::seed_from_u64(seed ^ 0x6D65_6173).random_bool(0.25) {
+                let measure = Box::new(measure(memory, &case.table, "live measure"));
+                grids.push(lanes(1, WARP, self.kernels.measure, argument(&*measure)));
+                case.live_measure = Some(measure);
+            }
         }
         if self.scale == Scale::Lanes || rng.random_bool(0.25) {
             let count = rng.random_range(2..=if self.scale == Scale::Lanes { 6 } else { 3 });
             case.operations_a_lane = rng.random_range(1..=3);
             let find = if rng.random() { 0.0 } else { 0.4 };
             let operation = |rng: &mut Pcg64Mcg| {
-                if case.table.kernels.is_tree() && rng.random_bool(0.15) {
+                let kernels = case.table.kernels;
+                if (kernels.is_tree() || kernels.is_indexed()) && rng.random_bool(0.15) {
                     let vector = rng.random_range(0..case.table.slots) as u32;
                     return Operation { kind: SCAN, vector, ..Operation::default() };
                 }
@@ -449,8 +459,18 @@ impl Case {
         if lengths != stored as u64 {
             return Err(wrong("measure", format!("{lengths} vectors of {stored}"), Vec::new()));
         }
-        Ok(())
+        self.live_measure.as_ref().map_or(Ok(()), |live| check_live_measure(memory, live, &afterwards.measure))
     }
+}
+
+/// A vector stays where it is, so none that was met while others put was farther from its first bucket than it is at last.
+fn check_live_measure(memory: &Memory, live: &MeasureArgument, last: &MeasureArgument) -> Result<(), Wrong> {
+    let lengths = |of: &MeasureArgument| memory.at(of.lengths, BINS).to_vec();
+    let longest = |of: &MeasureArgument| memory.at(of.totals.cast::<u64>().cast_const(), 1)[0];
+    let fits = lengths(live).iter().zip(lengths(last)).all(|(live, last)| *live <= last) && longest(live) <= longest(last);
+    let detail =
+        || format!("{:?} and {} at most, {:?} and {} at last", lengths(live), longest(live), lengths(last), longest(last));
+    if fits { Ok(()) } else { Err(wrong("measure", detail(), Vec::new())) }
 }
 
 pub(crate) fn lanes(blocks: usize, threads: usize, kernel: crate::machine::Kernel, argument: *const std::ffi::c_void) -> Grid {
@@ -645,16 +665,21 @@ fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     }
 }
 
-fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
-    let get = get_all(memory, table, "get");
-    let measure = MeasureArgument {
+/// Probe lengths of all slots.
+fn measure(memory: &mut Memory, table: &Table, name: &str) -> MeasureArgument {
+    MeasureArgument {
         view: table.view,
         first: 0,
         last: table.room,
-        lengths: memory.allocate_with("measure: lengths", Use::Shared, &[0u64; BINS]),
-        totals: memory.allocate_with("measure: totals", Use::Shared, &[0u64; 2]).cast(),
+        lengths: memory.allocate_with(format!("{name}: lengths"), Use::Shared, &[0u64; BINS]),
+        totals: memory.allocate_with(format!("{name}: totals"), Use::Shared, &[0u64; 2]).cast(),
         bins: BINS as u32,
-    };
+    }
+}
+
+fn afterwards(memory: &mut Memory, table: &Table, pool: &Pool) -> Afterwards {
+    let get = get_all(memory, table, "get");
+    let measure = measure(memory, table, "measure");
     Afterwards {
         find: batch(memory, table, pool, (0..pool.len()).collect(), true, "later find"),
         export: export(memory, table, "export"),

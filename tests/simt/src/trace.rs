@@ -18,7 +18,7 @@ pub struct Step {
     site: String,
     /// What was there, or was read.
     pub answer: [u32; 4],
-    /// How many newer values a load did not see.
+    /// Number of newer values that a load did not see, or that a write was placed before.
     pub age: u32,
 }
 

@@ -40,6 +40,10 @@ fn swap(variable: usize, expected: u32, value: u32, order: Order) -> Op {
     Op { kind: Kind::CompareAndSwap, expected, value, ..load(variable, order) }
 }
 
+fn add(variable: usize, value: u32, order: Order) -> Op {
+    Op { kind: Kind::FetchAdd, value, ..load(variable, order) }
+}
+
 fn fence(order: Order) -> Op {
     Op { kind: Kind::Fence, looks: false, ..load(0, order) }
 }
@@ -176,6 +180,168 @@ fn message_passing_through_a_compare_and_swap() {
     let results = all(&threads, &relaxed());
     assert!(results.contains(&vec![1, 2, 1]));
     assert!(!results.contains(&vec![1, 2, 0]), "the last lane saw 2, which passes on the release of 1");
+}
+
+/// A flag that is raised by a read-modify-write and seen by one: only release and acquire pass on what was stored before.
+#[test]
+fn message_passing_by_read_modify_writes() {
+    let stale = vec![0, 1, 0]; // the flag is seen, the data not
+    for raise in [|order| add(1, 1, order), |order| swap(1, 0, 1, order)] {
+        for see in [|order| add(1, 1, order), |order| swap(1, 1, 2, order)] {
+            let results = |raises, sees| {
+                let threads = [vec![store(0, 1, Relaxed), raise(raises)], vec![see(sees), load(0, Relaxed)]];
+                (all(&threads, &relaxed()), all(&threads, &sequential()))
+            };
+            for (raises, sees) in [(Release, Acquire), (AcquireRelease, AcquireRelease)] {
+                let (results, _) = results(raises, sees);
+                assert!(results.contains(&vec![0, 1, 1]) && !results.contains(&stale), "{raises:?}, {sees:?}: {results:?}");
+            }
+            for (raises, sees) in [(Relaxed, Relaxed), (Release, Relaxed), (Relaxed, Acquire), (Acquire, Release)] {
+                let (results, sequential) = results(raises, sees);
+                assert!(results.contains(&stale) && !sequential.contains(&stale), "{raises:?}, {sees:?}: {results:?}");
+            }
+        }
+    }
+}
+
+/// A release sequence goes on through any number of relaxed read-modify-writes, and a store of another lane ends it.
+#[test]
+fn release_sequences() {
+    let threads =
+        |middle: Op, last: Op| [vec![store(0, 1, Relaxed), store(1, 1, Release)], vec![middle], vec![last, load(0, Relaxed)]];
+    for last in [load(1, Acquire), add(1, 1, Acquire)] {
+        let through = all(&threads(add(1, 4, Relaxed), last), &relaxed());
+        assert!(through.contains(&vec![1, 5, 1]) && !through.contains(&vec![1, 5, 0]), "{through:?}");
+        // Added to what was there before the release: nothing was released with that.
+        assert!(through.contains(&vec![0, 4, 0]), "{through:?}");
+    }
+    let ended = all(&threads(store(1, 4, Relaxed), load(1, Acquire)), &relaxed());
+    assert!(ended.contains(&vec![4, 0]) && ended.contains(&vec![1, 1]) && !ended.contains(&vec![1, 0]), "{ended:?}");
+}
+
+/// Two lanes write two variables in opposite orders. Each may win where it wrote first, as writes to different variables are not
+/// ordered. Only sequentially consistent fences would forbid that, and the machine has none.
+#[test]
+fn writes_to_different_variables_are_not_ordered() {
+    let threads = |order, between: &[Op]| {
+        let writer = |first, second| {
+            let mut ops = vec![store(first, 1, order)];
+            ops.extend(between);
+            ops.extend([store(second, 2, order), barrier(), load(first, Relaxed)]);
+            ops
+        };
+        [writer(0, 1), writer(1, 0)]
+    };
+    assert_eq!(all(&threads(Relaxed, &[]), &sequential()), set(&[[1, 2], [2, 1], [2, 2]]));
+    for (order, between) in [(Relaxed, vec![]), (Release, vec![]), (Relaxed, vec![fence(AcquireRelease)])] {
+        assert_eq!(all(&threads(order, &between), &relaxed()), set(&[[1, 1], [1, 2], [2, 1], [2, 2]]), "{order:?}");
+    }
+}
+
+/// Memory is handed from lane to lane. The second owner's write may lose to the first owner's, unless the hand-over releases and
+/// acquires.
+#[test]
+fn writes_before_and_after_a_hand_over() {
+    let lost = vec![0, 1, 1]; // it was handed over, and in the end holds what the first owner wrote
+    for (gives, takes) in [(Relaxed, Relaxed), (Relaxed, Acquire), (Release, Relaxed), (Release, Acquire)] {
+        let threads = [
+            vec![store(0, 1, Relaxed), swap(1, 0, 1, gives), barrier()],
+            vec![swap(1, 1, 0, takes), store(0, 2, Relaxed), barrier(), load(0, Relaxed)],
+        ];
+        let results = all(&threads, &relaxed());
+        assert!(results.contains(&vec![0, 1, 2]), "{results:?}");
+        assert_eq!(results.contains(&lost), (gives, takes) != (Release, Acquire), "{gives:?}, {takes:?}: {results:?}");
+        assert!(!all(&threads, &sequential()).contains(&lost));
+    }
+}
+
+/// A lane that has read a value passes that on, too: by release and acquire, or by fences.
+#[test]
+fn what_was_read_is_before_what_others_write() {
+    let threads = |gives, takes| {
+        [
+            vec![store(0, 1, Relaxed), barrier()],
+            vec![load(0, Relaxed), store(1, 1, gives), barrier()],
+            vec![load(1, takes), store(0, 2, Relaxed), barrier(), load(0, Relaxed)],
+        ]
+    };
+    assert!(!all(&threads(Release, Acquire), &relaxed()).contains(&vec![1, 1, 1]));
+    assert!(all(&threads(Relaxed, Acquire), &relaxed()).contains(&vec![1, 1, 1]));
+    assert!(all(&threads(Release, Relaxed), &relaxed()).contains(&vec![1, 1, 1]));
+    let fenced = |release: &[Op], acquire: &[Op]| {
+        let mut one = vec![store(0, 1, Relaxed)];
+        one.extend(release);
+        one.extend([store(1, 1, Relaxed), barrier()]);
+        let mut other = vec![load(1, Relaxed)];
+        other.extend(acquire);
+        other.extend([store(0, 2, Relaxed), barrier(), load(0, Relaxed)]);
+        all(&[one, other], &relaxed())
+    };
+    let (release, acquire) = (fence(Release), fence(Acquire));
+    assert!(!fenced(&[release], &[acquire]).contains(&vec![1, 1]));
+    assert!(fenced(&[release], &[]).contains(&vec![1, 1]));
+    assert!(fenced(&[], &[acquire]).contains(&vec![1, 1]));
+}
+
+/// Writes to one variable have one order, which keeps that of each lane, and puts a write after what its lane has read.
+#[test]
+fn writes_to_one_variable_are_ordered() {
+    let last = |writes: &[Op], others: &[Op]| {
+        let with_barrier = |ops: &[Op]| [ops, &[barrier(), load(0, Relaxed)]].concat();
+        all(&[with_barrier(writes), with_barrier(others)], &relaxed())
+    };
+    // Both lanes see one last value.
+    assert_eq!(last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[store(0, 3, Relaxed)]), set(&[[2, 2], [3, 3]]));
+    // A lane that has read 1 or 2 writes after it.
+    let results = last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[load(0, Relaxed), store(0, 3, Relaxed)]);
+    assert_eq!(results, set(&[[2, 0, 2], [2, 1, 2], [3, 0, 3], [3, 1, 3], [3, 2, 3]]));
+    // One of two stores of 16 bytes is whole in the end; a store of 4 bytes is under it or over it.
+    let wide = |value| store(0, value, Relaxed).of(16);
+    let narrow = last(&[wide(1)], &[store(0, 2, Relaxed).at(4), wide(3)]);
+    assert_eq!(narrow, set(&[[1, 1], [3, 3]]));
+    let whole = [vec![wide(1), barrier()], vec![store(0, 2, Relaxed).at(4), barrier(), load(0, Relaxed).of(16)]];
+    assert_eq!(all(&whole, &relaxed()), set(&[[1111], [1211]]));
+}
+
+/// No write comes between what a read-modify-write reads and what it writes; otherwise it is placed as a store is.
+#[test]
+fn read_modify_writes_are_atomic() {
+    // With a store of 5: before it, and lost to it; or after it.
+    let threads = [vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)], vec![store(0, 5, Relaxed), barrier()]];
+    assert_eq!(all(&threads, &relaxed()), set(&[[0, 5], [5, 6]]));
+    // With each other: all add up, in one order.
+    let adder = vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)];
+    let three = all(&[adder.clone(), adder.clone(), adder], &relaxed());
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    assert_eq!(three, orders.iter().map(|[a, b, c]| vec![*a, 3, *b, 3, *c, 3]).collect());
+    // A lane that knows of the store only by a relaxed flag may add before it; one that has acquired the flag may not.
+    let threads = |raises, sees| {
+        [
+            vec![store(0, 5, Relaxed), store(1, 1, raises), barrier()],
+            vec![load(1, sees), add(0, 1, Relaxed), barrier(), load(0, Relaxed)],
+        ]
+    };
+    assert!(all(&threads(Relaxed, Relaxed), &relaxed()).contains(&vec![1, 0, 5]));
+    assert!(!all(&threads(Release, Acquire), &relaxed()).contains(&vec![1, 0, 5]));
+    assert!(!all(&threads(Relaxed, Relaxed), &sequential()).contains(&vec![1, 0, 5]));
+}
+
+/// Load buffering is not modelled: no lane sees a write that is carried out after the lane's own later steps.
+#[test]
+fn load_buffering_is_not_modelled() {
+    let threads = [vec![load(0, Relaxed), store(1, 1, Relaxed)], vec![load(1, Relaxed), store(0, 1, Relaxed)]];
+    assert_eq!(all(&threads, &relaxed()), set(&[[0, 0], [0, 1], [1, 0]]));
+}
+
+/// A plain write ends the history of its variable: a later store is after it.
+#[test]
+fn plain_writes_are_ordered_by_what_happened_before() {
+    let threads = [
+        vec![store(0, 1, Relaxed), store(0, 2, Weak), store(1, 1, Release), barrier()],
+        vec![load(1, Acquire), barrier(), store(0, 3, Relaxed), load(0, Relaxed), barrier(), load(0, Relaxed)],
+    ];
+    let one = [threads[0].clone(), vec![barrier()]].concat();
+    assert_eq!(all(&[one, threads[1].clone()], &relaxed()), set(&[[0, 3, 3], [1, 3, 3]]));
 }
 
 /// Cumulativity: what a lane has read is passed on with what it writes.

@@ -1,12 +1,14 @@
 //! Atomic accesses: what they see and leave.
 
-use super::view::{self, Event, Knowledge};
-use super::{Access, Fault, Kind, Loaded, Memory, Order, Rc, Request, Write};
+use super::view::{self, Event, Moment};
+use super::{Access, Accessed, Cell, Fault, Kind, Memory, Order, Request, Value, Write};
+use std::ops::Range;
 
-/// What a machine does with the loads of a kernel. All but the default are broken machines, for negative controls.
+/// How a machine treats the accesses of a kernel. All but the default are broken machines, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loads {
-    /// Loads may see older values, as far as their order allows. Without, memory is sequentially consistent.
+    /// Loads may see older values, and writes may be placed before newer ones, as far as their order allows. Without, memory is
+    /// sequentially consistent.
     pub stale: bool,
     /// Relaxed loads are done as plain ones, which a stale line of an L1 may serve.
     pub weak: bool,
@@ -20,6 +22,24 @@ impl Default for Loads {
     }
 }
 
+/// A place in the coherence order that a write may take.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The newest write before it.
+    after: Moment,
+    at: Moment,
+}
+
+/// Moment of a write that is newer than all writes carried out before it. Between it and the one before there is room for others.
+fn moment_of(event: Event) -> Moment {
+    Moment::from(event) << 32
+}
+
+/// Picks one of `options` choices. The scheduler is asked only if there are several.
+fn pick(options: usize, choose: &mut dyn FnMut(u32) -> u32) -> u32 {
+    if options == 1 { 0 } else { choose(options as u32) }
+}
+
 impl Memory {
     /// One atomic (or, with `Order::Weak`, one explicit plain) load of `size` bytes. `choose` picks one of the values that may be
     /// seen; 0 is the newest.
@@ -31,55 +51,71 @@ impl Memory {
         size: usize,
         order: Order,
         choose: &mut dyn FnMut(u32) -> u32,
-    ) -> Result<Loaded, Box<Fault>> {
+    ) -> Result<Accessed, Box<Fault>> {
         let strong = order != Order::Weak;
         let first = self.check_atomic(lane, request, address, size, false, strong)?;
         let cells = first..first + size / 4;
-        let oldest = cells.clone().map(|cell| self.oldest_visible(lane, cell)).max().unwrap_or(0);
-        let mut moments = vec![oldest];
-        for cell in cells.clone() {
-            moments.extend(self.cells[cell].values.iter().map(|value| value.0).filter(|event| *event > oldest));
-        }
-        moments.sort_unstable_by(|one, other| other.cmp(one));
-        moments.dedup();
-        let age = if moments.len() == 1 { 0 } else { choose(moments.len() as u32) };
+        let moments = self.visible(lane, cells.clone());
+        let age = pick(moments.len(), choose);
         let moment = moments[age as usize];
-        let mut loaded = Loaded { age, ..Loaded::default() };
+        let mut loaded = Accessed { age, ..Accessed::default() };
         for (value, cell) in loaded.cells.iter_mut().zip(cells) {
-            let seen = self.cells[cell].values.iter().rev().find(|value| value.0 <= moment).copied();
-            *value = seen.map_or_else(|| self.newest(cell), |seen| seen.1);
-            if let Some((event, _)) = seen.filter(|_| strong) {
-                self.lanes[lane].see(cell as u32, event);
-                self.learn(lane, event, order);
+            let seen = self.value_as_of(cell, moment);
+            *value = seen.map_or_else(|| self.newest(cell), |seen| seen.value);
+            if let Some(seen) = seen.filter(|_| strong) {
+                self.lanes[lane].see(cell as u32, seen.at);
+                self.learn(lane, seen.event, order);
             }
         }
         Ok(loaded)
     }
 
-    pub fn store(&mut self, lane: usize, request: &Request, address: *mut u8, size: usize) -> Result<(), Box<Fault>> {
+    /// One atomic (or, with `Order::Weak`, one explicit plain) store. `choose` picks one of the places that it may take in the
+    /// coherence order; 0 is the newest.
+    pub fn store(
+        &mut self,
+        lane: usize,
+        request: &Request,
+        address: *mut u8,
+        size: usize,
+        choose: &mut dyn FnMut(u32) -> u32,
+    ) -> Result<Accessed, Box<Fault>> {
         let strong = request.order != Order::Weak;
         let first = self.check_atomic(lane, request, address, size, true, strong)?;
-        self.write(lane, first, &request.value[..size / 4], request.order, None);
-        Ok(())
+        let places = self.places(lane, first..first + size / 4);
+        let age = pick(places.len(), choose);
+        self.write(lane, first, &request.value[..size / 4], request.order, places[age as usize], None);
+        Ok(Accessed { cells: request.value, age })
     }
 
-    /// A read-modify-write; gives what was there before.
-    pub fn read_modify_write(&mut self, lane: usize, request: &Request) -> Result<[u32; 4], Box<Fault>> {
+    /// A read-modify-write; gives what was there before. `choose` as for a store.
+    pub fn read_modify_write(
+        &mut self,
+        lane: usize,
+        request: &Request,
+        choose: &mut dyn FnMut(u32) -> u32,
+    ) -> Result<Accessed, Box<Fault>> {
         let size = request.size as usize;
         let first = self.check_atomic(lane, request, request.address, size, false, true)?;
-        let mut old = [0; 4];
-        let mut last = 0;
-        for (value, cell) in old.iter_mut().zip(first..first + size / 4) {
-            *value = self.newest(cell);
-            let event = self.cells[cell].values.last().map_or(0, |value| value.0);
-            self.lanes[lane].see(cell as u32, event);
-            last = last.max(event);
+        let cells = first..first + size / 4;
+        let places = self.places(lane, cells.clone());
+        let age = pick(places.len(), choose);
+        let place = places[age as usize];
+        let mut old = Accessed { age, ..Accessed::default() };
+        let mut last = (0, 0);
+        for (value, cell) in old.cells.iter_mut().zip(cells) {
+            let seen = self.value_as_of(cell, place.after);
+            *value = seen.map_or_else(|| self.newest(cell), |seen| seen.value);
+            if let Some(seen) = seen {
+                self.lanes[lane].see(cell as u32, seen.at);
+                last = last.max((seen.at, seen.event));
+            }
         }
+        let (_, last) = last;
         self.learn(lane, last, request.order);
-        if let Some(new) = modified(request, &old[..size / 4]) {
+        if let Some(new) = modified(request, &old.cells[..size / 4]) {
             self.check_atomic(lane, request, request.address, size, true, true)?;
-            let passed_on = self.writes[last as usize].released.clone();
-            self.write(lane, first, &new[..size / 4], request.order, passed_on.as_ref());
+            self.write(lane, first, &new[..size / 4], request.order, place, Some(last));
         }
         Ok(old)
     }
@@ -132,18 +168,51 @@ impl Memory {
         (self.storage[cell / 4] >> (cell % 4 * 32)) as u32
     }
 
-    /// The oldest write to a cell whose value a load may see.
-    fn oldest_visible(&self, lane: usize, cell: usize) -> Event {
-        let me = &self.lanes[lane];
-        let seen = me.seen(cell as u32);
-        let happened_before = |event: Event| {
-            let write = &self.writes[event as usize];
-            event <= seen || me.knows(write.lane, write.time)
-        };
-        self.cells[cell].values.iter().rev().map(|value| value.0).find(|event| happened_before(*event)).unwrap_or(0)
+    /// The newest value of a cell at a moment; none if the cell was not written atomically, and so has one value only.
+    fn value_as_of(&self, cell: usize, moment: Moment) -> Option<Value> {
+        self.cells[cell].values.iter().rev().find(|value| value.at <= moment).copied()
     }
 
-    /// What a load or read-modify-write learns from the write that it reads from.
+    /// The oldest write to a cell whose value a lane may see, and after which it may place a write.
+    fn oldest_visible(&self, lane: usize, cell: usize) -> Moment {
+        let me = &self.lanes[lane];
+        let seen = me.seen(cell as u32);
+        let happened_before = |value: &&Value| {
+            let write = &self.writes[value.event as usize];
+            value.at <= seen || me.knows(write.lane, write.time)
+        };
+        let values = &self.cells[cell].values;
+        values.iter().rev().find(happened_before).or(values.first()).map_or(0, |value| value.at)
+    }
+
+    /// Moments at which a lane may see these cells, newest first.
+    fn visible(&self, lane: usize, cells: Range<usize>) -> Vec<Moment> {
+        let oldest = cells.clone().map(|cell| self.oldest_visible(lane, cell)).max().unwrap_or(0);
+        let mut moments = vec![oldest];
+        for cell in cells {
+            moments.extend(self.cells[cell].values.iter().rev().map(|value| value.at).take_while(|at| *at > oldest));
+        }
+        moments.sort_unstable_by(|one, other| other.cmp(one));
+        moments.dedup();
+        moments
+    }
+
+    /// Places that a write of a lane to these cells may take, newest first. Each is after the oldest write that the lane may see,
+    /// and none is between a read-modify-write and the write that it has read. The newest place is always free.
+    fn places(&self, lane: usize, cells: Range<usize>) -> Vec<Place> {
+        let moments = self.visible(lane, cells.clone());
+        let newest = moment_of(self.writes.len() as Event);
+        let later = [newest].into_iter().chain(moments.iter().copied());
+        let is_free = |moment| cells.clone().all(|cell| self.value_as_of(cell, moment).is_none_or(|value| !value.followed));
+        let place = |(&after, later): (&Moment, Moment)| {
+            let at = if later == newest { newest } else { after + (later - after) / 2 };
+            // Places that have been halved too often are full.
+            (at > after && is_free(after)).then_some(Place { after, at })
+        };
+        moments.iter().zip(later).filter_map(place).collect()
+    }
+
+    /// Tells a lane what the write that its load or read-modify-write reads from has released.
     fn learn(&mut self, lane: usize, event: Event, order: Order) {
         let Some(released) = self.writes[event as usize].released.clone() else { return };
         if order.acquires() {
@@ -153,28 +222,37 @@ impl Memory {
         }
     }
 
-    fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, passed_on: Option<&Rc<Knowledge>>) {
+    /// Puts values in place. `read`: the write before, if this is a read-modify-write.
+    fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, place: Place, read: Option<Event>) {
         let event = self.writes.len() as Event;
-        for (cell, value) in (first..).zip(values) {
+        for (cell, &value) in (first..).zip(values) {
             let old = self.newest(cell);
-            let history = &mut self.cells[cell].values;
+            let Cell { values: history, first, .. } = &mut self.cells[cell];
             if history.is_empty() {
-                history.push((0, old));
+                history.push(Value { at: moment_of(*first), event: *first, value: old, followed: false });
             }
-            history.push((event, *value));
-            let (word, shift) = (cell / 4, cell % 4 * 32);
-            self.storage[word] = self.storage[word] & !(0xFFFF_FFFF << shift) | u128::from(*value) << shift;
-            self.lanes[lane].see(cell as u32, event);
+            let index = history.partition_point(|other| other.at < place.at);
+            if read.is_some() {
+                history[index - 1].followed = true;
+            }
+            history.insert(index, Value { at: place.at, event, value, followed: false });
+            if index + 1 == history.len() {
+                let (word, shift) = (cell / 4, cell % 4 * 32);
+                self.storage[word] = self.storage[word] & !(0xFFFF_FFFF << shift) | u128::from(value) << shift;
+            }
+            self.lanes[lane].see(cell as u32, place.at);
         }
         let me = &mut self.lanes[lane];
         let time = me.time;
         let released = if order.releases() { Some(me.release()) } else { me.fenced.clone() };
+        // A read-modify-write passes on what the write that it read passed on.
+        let passed_on = read.and_then(|read| self.writes[read as usize].released.as_ref());
         let released = if order == Order::Weak { None } else { view::join(released, passed_on) };
         self.writes.push(Write { lane, time, released });
     }
 }
 
-/// What a read-modify-write leaves, if it writes.
+/// The value that a read-modify-write leaves; none if it writes nothing.
 fn modified(request: &Request, old: &[u32]) -> Option<[u32; 4]> {
     let wide = |cells: &[u32]| u64::from(cells[0]) | cells.get(1).map_or(0, |high| u64::from(*high) << 32);
     let narrow = |value: u64| [value as u32, (value >> 32) as u32, 0, 0];

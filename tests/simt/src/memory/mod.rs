@@ -1,16 +1,21 @@
 //! The memory of the simulated GPU: what each access may see, and which accesses must not meet.
 //!
-//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be; of cells that were
-//! written atomically during the launch the older values are kept too, in the order in which they were written (the coherence
-//! order).
+//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be. For cells that were
+//! written atomically during the launch, the older values are kept too, in the *coherence order*: the one order of all writes to
+//! the cell. It may differ from the order in which the writes were carried out, because on a GPU two writes of one lane to
+//! different addresses may arrive in either order.
 //!
-//! What a load sees. Any value that is not older than the newest one
+//! Reading. A load sees any value that is not older than the newest one
 //!   - whose write happened before the load (program order, barriers, release to acquire), or
-//!   - that this lane, or one whose loads happened before, has seen in that cell by a *strong* (atomic) load.
+//!   - that this lane, or a lane whose accesses happened before, has seen in that cell by a *strong* (atomic) access.
+//!
+//! Writing. A store is placed anywhere in the coherence order that is after these values. A read-modify-write takes a place in
+//! the same way and reads the value just before it; nothing is placed between the two later on. So a read-modify-write always
+//! reads the newest value as of its own place.
 //!
 //! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a
 //! *weak* load sees binds nothing after it: of two in a row the second may be served by the older line of an L1.
-//! Read-modify-writes act on the newest value. An access of several cells sees all of them as of one moment.
+//! An access of several cells sees all of them as of one moment.
 //!
 //! Data races. Two accesses of one byte, one of them a write, one of them plain, and neither happened before the other.
 //! Whatever order they came in here, on a GPU it could have been the other: the race is reported at once.
@@ -24,7 +29,7 @@ use crate::fault::{Access, Fault, LaneName, Location};
 use crate::request::{Kind, Order, Request};
 use std::collections::HashMap;
 use std::rc::Rc;
-use view::{Event, Knowledge, Lane};
+use view::{Event, Knowledge, Lane, Moment};
 
 /// Who may do what with an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +103,20 @@ struct Cell {
     accesses: Accesses,
     /// Single bytes were accessed: `Memory::bytes` has the accesses.
     split: bool,
-    /// The values since the launch, oldest first; none if there was no atomic write.
-    values: Vec<(Event, u32)>,
+    /// The values since the last plain write, or since the launch, oldest first; none if there was no atomic write since.
+    values: Vec<Value>,
+    /// The write that `values` begin with: the last plain one, or 0.
+    first: Event,
+}
+
+/// A value that a cell has held.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    at: Moment,
+    event: Event,
+    value: u32,
+    /// The next value is that of a read-modify-write that has read this one: no write comes between them.
+    followed: bool,
 }
 
 #[derive(Debug)]
@@ -109,11 +126,11 @@ struct Write {
     released: Option<Rc<Knowledge>>,
 }
 
-/// What a load got.
+/// The cells that an access saw, or left, and its age.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Loaded {
+pub struct Accessed {
     pub cells: [u32; 4],
-    /// How many newer values there were.
+    /// Number of newer values: a load did not see them, a write was placed before them.
     pub age: u32,
 }
 
@@ -254,9 +271,13 @@ impl Memory {
             self.check_race(lane, byte, size, write, false, access)?;
         }
         if write {
-            // What was written atomically before happened before this, or there is a race: nobody may see it any more.
+            // All atomic writes so far happened before this one, or there is a race: no access may see them any more.
             for cell in offset / 4..(offset + size).div_ceil(4) {
-                self.cells[cell].values.clear();
+                if !self.cells[cell].values.is_empty() {
+                    self.cells[cell].values.clear();
+                    self.cells[cell].first = self.writes.len() as Event;
+                    self.writes.push(Write { lane, time: self.lanes[lane].time, released: None });
+                }
             }
         }
         Ok(())

@@ -1,37 +1,43 @@
-//! What a lane knows of the writes of others.
+//! Views: how much a lane knows of the accesses of others.
 
 use std::rc::Rc;
 
-/// The number of a write. 0 stands for the contents of memory before the launch.
+/// The number of a write, in the order in which writes were carried out. 0 stands for the contents of memory before the launch.
 pub type Event = u32;
 
-/// For each cell the newest write to it that was seen; cells that are not named were seen as they were at the start.
+/// The place of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
+///
+/// Moments are not the order in which writes were carried out: a write may be placed before writes that its lane does not know.
+pub type Moment = u64;
+
+/// For each cell the moment of the newest write that was seen; cells that are not named were seen as they were at the start.
 #[derive(Clone, Debug, Default)]
-pub struct View(Vec<(u32, Event)>);
+pub struct View(Vec<(u32, Moment)>);
 
 impl View {
-    pub fn get(&self, cell: u32) -> Event {
+    pub fn get(&self, cell: u32) -> Moment {
         self.0.binary_search_by_key(&cell, |entry| entry.0).map_or(0, |at| self.0[at].1)
     }
 
-    pub fn raise(&mut self, cell: u32, event: Event) {
+    pub fn raise(&mut self, cell: u32, moment: Moment) {
         match self.0.binary_search_by_key(&cell, |entry| entry.0) {
-            Ok(at) => self.0[at].1 = self.0[at].1.max(event),
-            Err(at) => self.0.insert(at, (cell, event)),
+            Ok(at) => self.0[at].1 = self.0[at].1.max(moment),
+            Err(at) => self.0.insert(at, (cell, moment)),
         }
     }
 
     pub fn join(&mut self, other: &View) {
-        other.0.iter().for_each(|&(cell, event)| self.raise(cell, event));
+        other.0.iter().for_each(|&(cell, moment)| self.raise(cell, moment));
     }
 }
 
-/// What is passed on from lane to lane by release and acquire, and by barriers.
+/// Knowledge that release and acquire, and barriers, pass on from lane to lane.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     /// For each lane the time up to which its accesses happened before: a vector clock.
     pub clock: Vec<u32>,
-    /// For each cell the newest write that a strong access saw: a later strong access sees none that is older.
+    /// For each cell the newest write that a strong access saw: a later strong access sees no older one, and a later write is
+    /// placed after it.
     pub seen: View,
 }
 
@@ -50,9 +56,9 @@ pub struct Lane {
     /// The lane's own time; it moves on whenever others may learn of what was before.
     pub time: u32,
     own: View,
-    /// What relaxed loads have seen released; an acquire fence makes it known.
+    /// Knowledge that relaxed loads have seen released; an acquire fence adds it to the lane's.
     unfenced: Vec<Rc<Knowledge>>,
-    /// What was known at the last release fence; later relaxed writes pass it on.
+    /// Knowledge at the last release fence; later relaxed writes pass it on.
     pub fenced: Option<Rc<Knowledge>>,
 }
 
@@ -69,14 +75,14 @@ impl Lane {
         if lane == self.index { time <= self.time } else { time <= self.base.clock[lane] }
     }
 
-    /// The newest write to a cell that a strong access of this lane, or of one that it heard of, has seen.
-    pub fn seen(&self, cell: u32) -> Event {
+    /// Moment of the newest write to a cell that a strong access of this lane has seen, or of a lane that it acquired from.
+    pub fn seen(&self, cell: u32) -> Moment {
         self.base.seen.get(cell).max(self.own.get(cell))
     }
 
-    pub fn see(&mut self, cell: u32, event: Event) {
-        if self.seen(cell) < event {
-            self.own.raise(cell, event);
+    pub fn see(&mut self, cell: u32, moment: Moment) {
+        if self.seen(cell) < moment {
+            self.own.raise(cell, moment);
         }
     }
 
@@ -87,7 +93,7 @@ impl Lane {
         knowledge
     }
 
-    /// What the lane passes on by a release.
+    /// Returns the knowledge that the lane passes on by a release.
     pub fn release(&mut self) -> Rc<Knowledge> {
         let known = Rc::new(self.all_known());
         self.time += 1;

@@ -4,10 +4,11 @@
 //! goes on freely. Which choices need to be tried is found by dynamic partial-order reduction (Flanagan and Godefroid 2005):
 //! where a step and a later one of another lane touch the same 16 bytes, not both only read, and nothing orders them, the later
 //! lane must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps
-//! of runs seen before. Each value that a load may see is tried too.
+//! of runs seen before. Each value that a load may see is tried too, and each place that a write may take.
 //!
 //! Two steps are independent if they touch different 16 bytes, or both read, or both are additions whose result nobody gets: then
-//! doing them in the other order leaves the same memory, and offers the same values to later loads.
+//! doing them in the other order leaves the same memory, and offers the same values to later loads and the same places to later
+//! writes.
 
 use super::{LaneName, Ready, Scheduler};
 use crate::request::Kind;
@@ -39,7 +40,7 @@ struct Frame {
     /// The lanes that could make the step, and what each would have done.
     ready: Vec<(usize, Footprint)>,
     lane: usize,
-    /// Which value of how many the load of the step sees.
+    /// Which value the load of the step sees, or which place its write takes; and how many there were.
     value: Option<(u32, u32)>,
     /// Lanes that must be tried here.
     wanted: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Who goes on, and which of the values that it may see a load sees.
+//! Which lane makes the next step, which of the values that it may see a load sees, and which of its places a write takes.
 
 mod exhaustive;
 mod lock_step;
@@ -32,14 +32,15 @@ pub trait Scheduler {
     /// The position in `ready.lanes`, which is not empty, of the lane that makes the next step; none to abandon the run.
     fn next(&mut self, ready: &Ready) -> Option<usize>;
 
-    /// Which value the load that has just been named sees, of so many: 0 is the newest.
+    /// Which of the `options` values the load that has just been named sees, or which place the write takes: 0 is the newest.
     fn value(&mut self, options: u32) -> u32;
 
     /// These lanes have met in a collective.
     fn met(&mut self, _lanes: &[usize]) {}
 }
 
-/// How often loads see old values, chosen anew for each run: some bugs need many, and many hide others.
+/// How often loads see old values and writes are placed before newer ones. Each run draws its own share: some bugs need many, and
+/// many hide others.
 #[derive(Clone, Copy, Debug)]
 struct Staleness(f64);
 

@@ -8,12 +8,12 @@ use std::str::FromStr;
 pub enum Decision {
     /// This lane makes a step.
     Lane(u32),
-    /// The load of the step sees this value, not the newest (0).
+    /// The load of the step sees this value, or its write takes this place, not the newest (0).
     Value(u32),
 }
 
 /// All choices of a run. As text: the lanes that made steps, each with how many in a row (`3` or `3*5`), and `v1` after a step
-/// whose load saw a value that is one write older than the newest.
+/// whose load saw the second newest of the values that it could see, or whose write took the second newest place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule(pub Vec<Decision>);
 

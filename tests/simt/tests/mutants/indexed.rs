@@ -102,6 +102,36 @@ const MUTANTS: &[Mutant] = &[
         to: "platform::compare_and_swap_release(slot_at",
     },
     Mutant {
+        what: "the acquire of slots that a lookup sees (by one thread)",
+        file: "warpset/indexed/table.cuh",
+        from: "platform::load_acquire(slot_at(bucket, index));  // as in",
+        to: "platform::load_relaxed(slot_at(bucket, index));  // as in",
+    },
+    Mutant {
+        what: "the acquire of the slot that names a row, before the row is read by its number",
+        file: "warpset/indexed/table.cuh",
+        from: "platform::load_acquire(slot_at(probe.bucket, index));",
+        to: "platform::load_relaxed(slot_at(probe.bucket, index));",
+    },
+    Mutant {
+        what: "the acquire of slots whose rows are measured",
+        file: "warpset/batch/maintenance.cuh",
+        from: "platform::load_acquire(table.slot_at(",
+        to: "platform::load_relaxed(table.slot_at(",
+    },
+    Mutant {
+        what: "the release of a row that becomes a spare",
+        file: "warpset/indexed/rows.cuh",
+        from: "platform::compare_and_swap_release(cell, u64{0}, row + 1)",
+        to: "platform::compare_and_swap_relaxed(cell, u64{0}, row + 1)",
+    },
+    Mutant {
+        what: "the acquire of a spare row",
+        file: "warpset/indexed/rows.cuh",
+        from: "platform::compare_and_swap_acquire(cell, seen, u64{0})",
+        to: "platform::compare_and_swap_relaxed(cell, seen, u64{0})",
+    },
+    Mutant {
         what: "the end of owning a row that is published (by one thread)",
         file: "warpset/indexed/table.cuh",
         from: "                    lane.row = no_row;\n                    return {Outcome::New, row};",

@@ -1,5 +1,6 @@
-//! Does the simulator notice when something is taken out of the real headers? Each mutant is a copy of `cuda/` with one change
-//! that must make a test of tests/bucket.rs, tests/compact.rs, tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
+//! Does the simulator notice when something is taken out of the real headers, or of the model checker's kernels? Each mutant is a
+//! copy of `cuda/` and of `examples/explore/src/gpu` with one change that must make a test of tests/bucket.rs, tests/compact.rs,
+//! tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
 //!
 //! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
 //! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
@@ -18,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What must notice some of them.
+/// Mutants, and the tests that must notice them.
 struct Group {
     tests: &'static [&'static str],
     /// What is compiled for it, as `WARPSET_SIMT_SPECS` has it: all if it is empty.
@@ -40,17 +41,23 @@ const GROUPS: &[Group] = &[
 ];
 
 struct Mutant {
-    /// What is missing.
+    /// Description of what is missing.
     what: &'static str,
+    /// `warpset/...` in the headers, or one of the model checker's kernels.
     file: &'static str,
     from: &'static str,
     to: &'static str,
 }
 
 impl Mutant {
-    /// The header with the change.
+    fn is_of_headers(&self) -> bool {
+        self.file.starts_with("warpset/")
+    }
+
+    /// The file with the change.
     fn text(&self) -> String {
-        let text = fs::read_to_string(headers().join(self.file)).expect("a header");
+        let folder = if self.is_of_headers() { headers() } else { checker() };
+        let text = fs::read_to_string(folder.join(self.file)).expect("a file of the folder");
         assert_eq!(text.matches(self.from).count(), 1, "{}: the text to change must be there once", self.what);
         text.replace(self.from, self.to)
     }
@@ -60,7 +67,12 @@ fn headers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda")
 }
 
-/// The changes are of the headers as they are.
+/// The model checker's kernels.
+fn checker() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/explore/src/gpu")
+}
+
+/// The changes are of the files as they are.
 #[test]
 fn every_mutant_differs() {
     GROUPS.iter().flat_map(|group| group.mutants).for_each(|mutant| drop(mutant.text()));
@@ -78,15 +90,19 @@ fn every_mutant_is_killed() {
 
 /// Whether all tests pass without what the mutant lacks; says which fail.
 fn survives(group: &Group, mutant: &Mutant) -> bool {
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant");
-    let _ = fs::remove_dir_all(&copy);
-    copy_folder(&headers(), &copy);
-    fs::write(copy.join(mutant.file), mutant.text()).expect("a copy can be written");
+    let copies = ["mutant", "mutant-checker"].map(|name| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+    for (folder, copy) in [headers(), checker()].iter().zip(&copies) {
+        let _ = fs::remove_dir_all(copy);
+        copy_folder(folder, copy);
+    }
+    let changed = &copies[usize::from(!mutant.is_of_headers())];
+    fs::write(changed.join(mutant.file), mutant.text()).expect("a copy can be written");
 
     let output = Command::new(env!("CARGO"))
         .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
         .args(group.tests.iter().flat_map(|test| ["--test", test]))
-        .env("WARPSET_SIMT_HEADERS", &copy)
+        .env("WARPSET_SIMT_HEADERS", &copies[0])
+        .env("WARPSET_SIMT_CHECKER", &copies[1])
         .env("WARPSET_TEST_FULL", "1")
         .env("WARPSET_SIMT_SPECS", group.specs)
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
