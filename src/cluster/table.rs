@@ -155,7 +155,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// [`Error::Rank`], [`Error::Connection`]; what the device reports.
     pub fn len(&mut self) -> Result<u64> {
-        let stored = self.local.raw.stored().map(|[vectors, _]| [vectors]);
+        let stored = self.local.raw.stored("len").map(|[vectors, _]| [vectors]);
         Ok(self.gather(Operation::Length, stored)?.into_iter().map(|[stored]| stored).sum())
     }
 
@@ -214,7 +214,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// some tables have grown, and others not.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
         self.engine.agree(Operation::Reserve, Ok(()))?;
-        self.engine.agree(Operation::Reserve, self.local.raw.reserve(slots)).map(drop)
+        self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
     }
 
     /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around

@@ -6,7 +6,7 @@ use super::options::Parameters;
 use super::size::{self, MAX_NODES, Size};
 use super::spec::Spec;
 use super::store::Search;
-use super::table::{RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Outcome, Result, Tally};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
@@ -75,7 +75,7 @@ impl RawTable {
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while limits.error.is_none() {
             let size = self.size();
-            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
@@ -85,7 +85,7 @@ impl RawTable {
             } else {
                 Size { slots: size.slots * 2, ..size }
             };
-            limits.keep(self.grow_by_itself(size, larger));
+            limits.keep(self.grow_by_itself(FIND_OR_PUT, size, larger));
         }
         offered
     }
@@ -112,7 +112,7 @@ impl RawTable {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
             let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
             let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
@@ -121,7 +121,7 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            let ready = self.grow_by_itself(size, larger).and_then(|()| Rejected::of(batch, self.width()));
+            let ready = self.grow_by_itself(FIND_OR_PUT, size, larger).and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = limits.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally)?;
         }
@@ -140,7 +140,7 @@ impl RawTable {
             leaves_holes: batch.leaves_holes,
             ..HostBatch::of(&words)
         };
-        let found = self.ready()?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
+        let found = self.ready(FIND_OR_PUT)?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
             let Some(all) = all else { return };
             positions.iter().zip(again).for_each(|(at, again)| all[*at as usize] = *again);
@@ -159,10 +159,10 @@ impl RawTable {
         if capacity <= slots {
             return Err(Error::NotLarger { capacity, slots });
         }
-        self.reserve(capacity)
+        self.reserve("grow", capacity)
     }
 
-    pub(crate) fn reserve(&self, capacity: u64) -> Result<()> {
+    pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
         // Another thread may grow the table first, and to less than this.
         loop {
             let size = self.size();
@@ -171,13 +171,13 @@ impl RawTable {
             }
             // Nodes in proportion, as far as references to them reach.
             let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
-            self.grow_from(size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
+            self.grow_from(call, size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
         }
     }
 
     /// Forgets the rows of an indexed table from number `rows` on.
     pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively("truncate")?;
         sized.store.settle()?;
         if sized.store.row_counts()?.given <= rows {
             return Ok(());
@@ -190,14 +190,14 @@ impl RawTable {
     }
 
     pub(crate) fn size(&self) -> Size {
-        self.size_of(&self.sized())
+        self.size_of(&self.look())
     }
 
     /// The same as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
     /// slots are all full need not fit as many slots of another layout, which they get when only the nodes grow.
-    pub(crate) fn grow_by_itself(&self, from: Size, mut to: Size) -> Result<()> {
+    pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, mut to: Size) -> Result<()> {
         loop {
-            match self.grow_from(from, to) {
+            match self.grow_from(call, from, to) {
                 Err(Error::TableFull { rejected, for_nodes, stored, slots, .. }) if slots < GROW_AT_MOST * stored => {
                     let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
                     let nodes = twice(to.nodes, for_nodes > 0).min(MAX_NODES);
@@ -209,10 +209,10 @@ impl RawTable {
     }
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
-    pub(crate) fn grow_from(&self, from: Size, to: Size) -> Result<()> {
+    pub(crate) fn grow_from(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively(call)?;
         let now = self.size_of(&sized);
         if now != from {
             return Ok(());
@@ -263,13 +263,13 @@ mod tests {
             let _ = table.find_or_put_many(&vectors).unwrap();
             let from = raw.size();
             let to = Size { nodes: 2 * from.nodes, ..from };
-            match raw.grow_from(from, to) {
+            match raw.grow_from("grow", from, to) {
                 Ok(()) => continue,
                 Err(Error::TableFull { for_nodes: 0, .. }) => rejected += 1,
                 Err(other) => panic!("{other}"),
             }
             let stored = table.len().unwrap();
-            raw.grow_by_itself(from, to).unwrap();
+            raw.grow_by_itself("grow", from, to).unwrap();
             assert_eq!(raw.size().slots, 2 * from.slots, "seed {seed}");
             assert!(raw.size().nodes >= to.nodes, "seed {seed}");
             assert_eq!(table.len().unwrap(), stored, "seed {seed}");

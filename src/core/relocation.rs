@@ -3,7 +3,7 @@
 use super::batch::HostBatch;
 use super::generation::Generation;
 use super::growth::{Limits, Rejected};
-use super::table::{RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Result, Tally};
 
 /// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many
@@ -12,11 +12,11 @@ const RELOCATE_FOR_ONE_IN: u64 = 64;
 
 impl RawTable {
     /// Moves keys of a cuckoo table from its stash to the main level. Gives how many; none in other tables.
-    pub(crate) fn relocate(&self) -> Result<u64> {
+    pub(crate) fn relocate(&self, call: &'static str) -> Result<u64> {
         if !self.options.is_cuckoo() {
             return Ok(0);
         }
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively(call)?;
         // Those that an earlier one has left in no slot, when it met an error.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
@@ -29,9 +29,9 @@ impl RawTable {
     /// it.
     pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         while tally.full > 0 {
-            let relocated = self.stored().and_then(|[before, _]| {
+            let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
                 let rejected = Rejected::of(batch, self.width())?;
-                Ok((before, rejected, self.relocate()?))
+                Ok((before, rejected, self.relocate(FIND_OR_PUT)?))
             });
             // The keys of others: they must not go unnoticed.
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
@@ -42,7 +42,7 @@ impl RawTable {
             tally = self.retry(rejected, batch, tally)?;
             // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
             // some. After an error what has been put by now is reported.
-            let Some([now, _]) = limits.keep(self.stored()) else { break };
+            let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             let is_little = |freed: u64, of: u64| freed <= of / RELOCATE_FOR_ONE_IN;
             // What is little for a large table may be all that a few keys want, each of which may be offered many times.
@@ -54,7 +54,7 @@ impl RawTable {
     }
 
     fn stash_slots(&self) -> u64 {
-        let sized = self.sized();
+        let sized = self.look();
         sized.spec.layout(sized.buckets).map_or(0, |layout| layout.stash.slots())
     }
 }

@@ -1,18 +1,19 @@
 //! The rows of an indexed table as memory of its GPU.
 
 use super::buffer::{Buffer, sealed};
+use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Indexed, Key, Result, Table, Words};
 use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The rows of an indexed table in the memory of its GPU, in the order of their references; see
 /// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
 pub struct DeviceRows<'a, K: Key = Words> {
     /// Keeps them as they are.
-    _sized: RwLockReadGuard<'a, Sized>,
+    _sized: Shared<'a, Sized>,
     address: u64,
     rows: u64,
     elements: usize,
@@ -89,7 +90,7 @@ impl<K: Key> Table<K, Indexed> {
     /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
-        let (sized, rows) = self.raw.with_dense_rows()?;
+        let (sized, rows) = self.raw.with_dense_rows("rows_device")?;
         let address = sized.store.on_gpu().map_or(0, |store| store.rows_address());
         let elements = rows as usize * K::elements(self.width());
         Ok(DeviceRows { _sized: sized, address, rows, elements, stream: gpu.context().default_stream(), keys: PhantomData })

@@ -1,17 +1,18 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
+use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Result, Values};
 use bytemuck::Pod;
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
 pub struct DeviceValues<'a, V> {
     /// Keeps the table as it is.
-    _sized: RwLockReadGuard<'a, Sized>,
+    _sized: Shared<'a, Sized>,
     address: u64,
     len: usize,
     /// Of the GPU's context.

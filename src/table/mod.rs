@@ -235,7 +235,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.raw.stored()?[0])
+        Ok(self.raw.stored("len")?[0])
     }
 
     /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
@@ -252,7 +252,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn nodes(&self) -> Result<u64> {
-        Ok(self.raw.stored()?[1])
+        Ok(self.raw.stored("nodes")?[1])
     }
 
     /// Whether no vector is stored.
@@ -348,7 +348,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
     pub fn locate_many(&self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
-        self.raw.locate(&words(vectors))
+        self.raw.locate("locate_many", &words(vectors))
     }
 
     /// The vectors at these references, one after another.
@@ -367,7 +367,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`StaleReferences`](crate::Error::StaleReferences) if some are of an earlier generation or another table,
     /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<K::Element>> {
-        Ok(elements(self.raw.get(references)?))
+        Ok(elements(self.raw.get("get_many", references)?))
     }
 
     /// The reference to the vector in the slot of this number, which a kernel of yours, or a batch in device memory, has given
@@ -446,7 +446,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
     pub fn reserve(&self, slots: u64) -> Result<()> {
-        self.raw.reserve(slots)
+        self.raw.reserve("reserve", slots)
     }
 
     /// How full the table is, and how long its searches are. Reads the whole table.
@@ -515,7 +515,7 @@ impl<K: Key> Table<K, Root> {
     /// that looks at keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
     /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
-        self.raw.relocate()
+        self.raw.relocate("relocate")
     }
 }
 

@@ -130,7 +130,7 @@ impl<V: Pod> Values<V> {
         if values.len() != references.len() {
             return Err(Error::Rows { what: "values", given: values.len(), needed: references.len() });
         }
-        self.array.change(references, false, |at, value| *value = values[at])
+        self.array.change("Values::set_many", references, false, |at, value| *value = values[at])
     }
 
     /// Calls `update` for each reference, in order, with its position and its value, to be changed. A reference that is there
@@ -159,7 +159,7 @@ impl<V: Pod> Values<V> {
     ///
     /// As [`set_many`](Self::set_many), before `update` is called but for what the GPU reports when values are written.
     pub fn update_many(&mut self, references: &[Reference], update: impl FnMut(usize, &mut V)) -> Result<()> {
-        self.array.change(references, true, update)
+        self.array.change("Values::update_many", references, true, update)
     }
 
     /// All values as one slice: that of the vector of number i is the i-th. As many as [`rows`](crate::Table::rows) has vectors:
