@@ -3,6 +3,7 @@
 use super::batch::{HostBatch, Progress};
 use super::memory::zeroed;
 use super::options::Parameters;
+use super::relocation::move_by_relocation;
 use super::size::{self, MAX_NODES, Size};
 use super::spec::Spec;
 use super::store::Search;
@@ -222,15 +223,23 @@ impl RawTable {
         }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;
-        let rehashed = sized.store.rehash_into(&larger.store, now.slots)?;
-        // Only a table that was nearly full, and whose slots grow by little or not at all, can reject some.
-        if rehashed.full > 0 {
-            let (offered, stored, for_nodes) = (rehashed.offered, rehashed.hits, rehashed.full_nodes);
-            let slots = self.slots_of(&larger);
-            return Err(Error::TableFull { rejected: rehashed.full, for_nodes, offered, stored, slots, cause: None });
-        }
+        self.move_all(&sized, &larger, now.slots)?;
         *sized = larger;
         Ok(())
+    }
+
+    /// Puts all vectors of `from`, which has `slots` slots, into `larger`, which is empty.
+    ///
+    /// An error, with the numbers, if some find no slot there: those of a table that was nearly full and whose slots grow by
+    /// little or not at all. Keys of a cuckoo table are relocated before that.
+    fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
+        let rehashed = from.store.rehash_into(&larger.store, 0..slots)?;
+        if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
+            return Ok(());
+        }
+        let ([offered, _], [stored, _]) = (from.store.stored()?, larger.store.stored()?);
+        let (rejected, for_nodes) = (offered.saturating_sub(stored), rehashed.full_nodes);
+        Err(Error::TableFull { rejected, for_nodes, offered, stored, slots: self.slots_of(larger), cause: None })
     }
 
     /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
@@ -250,7 +259,30 @@ impl RawTable {
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
-    use crate::{CompactTreeTable, Device};
+    use crate::{CompactTreeTable, Device, RootTable};
+
+    /// A table is to become one of fewer slots than it has keys. It stays as it was, and the error has the numbers.
+    #[test]
+    fn cuckoo_tables_whose_keys_find_no_slots_stay_as_they_were() {
+        for (threads, capacity) in [(1, 20), (1, 1000), (4, 1 << 15)] {
+            let builder = RootTable::builder().key_bits(64).slot_bits(64).capacity(capacity).cuckoo(true);
+            let table = builder.seed(3).build(&Device::cpu_with_threads(threads)).unwrap();
+            let from = table.raw.size();
+            let keys: Vec<u64> = (0..from.slots * 9 / 10).map(|key| (key + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let batch = table.find_or_put_many(&keys).unwrap();
+            let stored: Vec<u64> = batch.positions(Outcome::New).map(|at| keys[at]).collect();
+            let before = table.locate_many(&stored).unwrap();
+            let error = table.raw.grow_from("grow", from, Size { slots: stored.len() as u64 / 4, ..from }).unwrap_err();
+            let Error::TableFull { rejected, for_nodes: 0, offered, stored: rest, slots, cause: None } = error else {
+                panic!("{error:?}")
+            };
+            assert!(offered == stored.len() as u64 && rejected + rest == offered && rest <= slots, "{error}");
+            // Nearly all slots were filled before it gave up.
+            assert!(rest * 10 > slots * 7, "{error}");
+            assert_eq!((table.raw.size(), table.len().unwrap()), (from, offered));
+            assert!(table.locate_many(&stored).unwrap() == before, "references are good, and every key is there");
+        }
+    }
 
     /// Slots and nodes are all taken, and only more nodes are asked for: roots have more bits then, and another place.
     #[test]

@@ -10,6 +10,52 @@ use crate::{Error, Result, Tally};
 /// keys that the batch wants.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
+/// Growth puts the keys of at least so many slots at a time while it relocates.
+const LEAST_SLOTS: u64 = 1 << 12;
+
+/// Whether a pass that has freed, or filled, so many slots of `of` makes hardly any difference.
+fn is_little(slots: u64, of: u64) -> bool {
+    slots <= of / RELOCATE_FOR_ONE_IN
+}
+
+impl Sized {
+    /// Slots of the stash of a compact table.
+    fn stash_slots(&self) -> u64 {
+        self.spec.layout(self.buckets).map_or(0, |layout| layout.stash.slots())
+    }
+}
+
+/// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, where they are relocated when some find no slot. Keys
+/// that are there already stay. Nothing else uses either table. False if relocation makes hardly any room any more.
+///
+/// The keys come from as many slots at a time as the stash has: so about as many are offered again after a pass as it has made room
+/// for.
+pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Result<bool> {
+    let stash = larger.stash_slots();
+    let piece = stash.max(LEAST_SLOTS);
+    // Other chains in every pass.
+    let mut seeds = larger.generation.number()..;
+    for first in (0..slots).step_by(piece as usize) {
+        let put = || from.store.rehash_into(&larger.store, first..slots.min(first + piece));
+        let mut wanted = put()?.full;
+        while wanted > 0 {
+            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), || ()) {
+                Ok(relocated) => relocated,
+                // They are all in the table that grows.
+                Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            let still = put()?.full;
+            let found = wanted.saturating_sub(still);
+            if is_little(relocated + found, stash) && is_little(found, wanted) && relocated <= wanted {
+                return Ok(false);
+            }
+            wanted = still;
+        }
+    }
+    Ok(true)
+}
+
 impl RawTable {
     /// Moves keys of a cuckoo table from its stash to the main level. Gives how many; none in other tables.
     pub(crate) fn relocate(&self, call: &'static str) -> Result<u64> {
@@ -44,17 +90,11 @@ impl RawTable {
             // some. After an error what has been put by now is reported.
             let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            let is_little = |freed: u64, of: u64| freed <= of / RELOCATE_FOR_ONE_IN;
             // What is little for a large table may be all that a few keys want, each of which may be offered many times.
-            if is_little(freed, self.stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
+            if is_little(freed, self.look().stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
                 break;
             }
         }
         Ok(tally)
-    }
-
-    fn stash_slots(&self) -> u64 {
-        let sized = self.look();
-        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.stash.slots())
     }
 }
