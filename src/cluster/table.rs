@@ -200,8 +200,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not.
     pub fn clear(&mut self) -> Result<()> {
-        // All are here: none clears its table while another does something else.
-        self.engine.agree(Operation::Clear, Ok(()))?;
+        // All are here: none clears its table while another does something else, or cannot clear its own.
+        self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
@@ -213,7 +213,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
     /// some tables have grown, and others not.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
-        self.engine.agree(Operation::Reserve, Ok(()))?;
+        let needs_none = self.local.slots() >= slots;
+        let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };
+        self.engine.agree(Operation::Reserve, ready)?;
         self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
     }
 

@@ -138,23 +138,22 @@ impl<T> TableLock<T> {
     ///
     /// [`Error::SelfDeadlock`] if this thread holds the lock already.
     pub(crate) fn take(&self, call: &'static str) -> Result<Alone<'_, T>> {
-        if let Some(held) = held(|held| self.newest(held)).flatten() {
-            return Err(Error::SelfDeadlock { call, held });
-        }
+        self.check_not_held(call)?;
         if !self.try_enter_alone() {
             self.wait_alone();
         }
         Ok(self.alone(call))
     }
 
+    /// An error if this thread holds the lock, so that `take` would give one.
+    pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
+        let newest = held(|held| held.iter().rev().find(|guard| guard.lock == self.id).map(|guard| guard.call));
+        newest.flatten().map_or(Ok(()), |held| Err(Error::SelfDeadlock { call, held }))
+    }
+
     /// Has the lock alone, if no thread holds it now, this one included.
     pub(crate) fn try_take(&self, call: &'static str) -> Option<Alone<'_, T>> {
         self.try_enter_alone().then(|| self.alone(call))
-    }
-
-    /// The operation by which this thread has held the lock for the shortest time.
-    fn newest(&self, held: &[Held]) -> Option<&'static str> {
-        held.iter().rev().find(|guard| guard.lock == self.id).map(|guard| guard.call)
     }
 
     fn alone(&self, call: &'static str) -> Alone<'_, T> {

@@ -159,6 +159,11 @@ impl RawTable {
         self.sized.take(call)
     }
 
+    /// An error if `sized_exclusively` would give one now: for who must know before the others of a group begin.
+    pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
+        self.sized.check_not_held(call)
+    }
+
     pub(crate) fn slots(&self) -> u64 {
         self.slots_of(&self.look())
     }
