@@ -19,7 +19,7 @@ pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 /// An automatic growth makes a table at most so many times as large as what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
-/// What a batch has met when it wanted more slots.
+/// First error of a batch that wanted more slots.
 #[derive(Default)]
 pub(super) struct Limits {
     /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
@@ -28,8 +28,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The value, or none after an error, which is kept if it is the first; or if it names keys that have no slot any more, of
-    /// which nobody is told otherwise.
+    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no other
+    /// result mentions those keys.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result
             .map_err(|error| match error {
@@ -194,7 +194,7 @@ impl RawTable {
         self.size_of(&self.look())
     }
 
-    /// The same as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
+    /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
     /// slots are all full need not fit as many slots of another layout, which they get when only the nodes grow.
     pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, mut to: Size) -> Result<()> {
         loop {

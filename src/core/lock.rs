@@ -14,7 +14,10 @@
 //! errors only. What a guard gives back on its drop is what it took, so memory safety rests on `state` alone: also if a guard is
 //! forgotten, or is dropped so late in the life of its thread that the list is gone.
 //!
-//! Cost: a compare-and-swap, a decrement, and a push and a pop of the thread's own list: `cargo bench --bench calls`.
+//! Cost: a compare-and-swap, a decrement, and a push and a pop of the thread's own list. `cargo bench --bench calls` on a cloud
+//! machine of 2 cores, least of 31 rounds, in three runs in turns with `std::sync::RwLock`: taking and dropping a guard 27 ns (with
+//! `RwLock` 11), an empty batch 153 to 158 ns (127 to 128), a batch of 1,000 stored vectors of 4 words 11,561 to 11,589 ns (11,403
+//! to 11,855). So the lock adds 0.3 % to a batch of 1,000 vectors.
 
 use crate::{Error, Result};
 use std::cell::{RefCell, UnsafeCell};
@@ -124,7 +127,7 @@ impl<T> TableLock<T> {
                 state = self.state.load(Ordering::Relaxed);
                 continue;
             }
-            // Acquire, with the release of whoever had the lock alone: what that thread has changed is seen.
+            // Acquire, with the release of the thread that had the lock alone: what it has changed is seen.
             match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Ok(Shared { lock: self, call, thread: PhantomData }),
                 Err(now) => state = now,
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(refused(lock.share("get")), Some(("get", "save")));
         assert_eq!(refused(lock.take("clear")), Some(("clear", "save")));
         assert!(lock.try_take("try").is_none());
-        // A look that outlasts it keeps nobody from looking, and all from changing.
+        // A look that outlasts it lets other threads look, and lets none change the value.
         let look = lock.look();
         drop(frozen);
         assert!(lock.share("get").is_ok() && lock.take("clear").is_err());

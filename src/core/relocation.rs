@@ -6,14 +6,14 @@ use super::growth::{Limits, Rejected};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Result, Tally};
 
-/// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many
-/// keys that the batch wants.
+/// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys that
+/// want some.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
-/// Growth puts the keys of at least so many slots at a time while it relocates.
+/// Slots, at least, whose keys growth offers between two passes of relocation.
 const LEAST_SLOTS: u64 = 1 << 12;
 
-/// Whether a pass that has freed, or filled, so many slots of `of` makes hardly any difference.
+/// Whether a pass that has freed or filled `slots` of `of` slots makes hardly any difference.
 fn is_little(slots: u64, of: u64) -> bool {
     slots <= of / RELOCATE_FOR_ONE_IN
 }
@@ -41,7 +41,7 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
         while wanted > 0 {
             let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), || ()) {
                 Ok(relocated) => relocated,
-                // They are all in the table that grows.
+                // The table that grows still has all keys.
                 Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             };
@@ -63,7 +63,7 @@ impl RawTable {
             return Ok(0);
         }
         let mut sized = self.sized_exclusively(call)?;
-        // Those that an earlier one has left in no slot, when it met an error.
+        // Keys that an earlier relocation has left in no slot, when it met an error.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
@@ -86,11 +86,11 @@ impl RawTable {
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
-            // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
+            // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have freed
             // some. After an error what has been put by now is reported.
             let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            // What is little for a large table may be all that a few keys want, each of which may be offered many times.
+            // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
             if is_little(freed, self.look().stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
                 break;
             }

@@ -68,8 +68,11 @@ impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
 impl<K: Key> Table<K, Indexed> {
     /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
     ///
-    /// What is enqueued while this lives may read them. `clear`, `grow` and `truncate` wait until it is dropped, and then for the
-    /// GPU; what else holds of it is as for [`rows`](Self::rows) on a CPU.
+    /// What is enqueued while this lives may read them.
+    ///
+    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
+    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of it
+    /// is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -77,7 +77,7 @@ fn vectors(from: u64, count: usize) -> Vec<u32> {
     distinct(WIDTH, from, count)
 }
 
-/// What calls are made with while their thread has a guard.
+/// Arguments of the calls.
 struct With<'a> {
     table: &'a IndexedTable,
     /// Values beside the same rows, other ones than those that the guard may be of.
@@ -86,7 +86,7 @@ struct With<'a> {
     stored: &'a [Reference],
 }
 
-/// What a call needs of a table that its thread shares already.
+/// Access that a call needs, of a table that its thread shares already.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
     /// To have it alone.
@@ -321,7 +321,7 @@ fn reading_a_level_and_putting_the_next(device: &Device) {
                 level = next;
             }
         }
-        // Where it has to grow, the vectors go into the slots there are, and then the error says why there are no more.
+        // If the table has to grow, the vectors go into the slots there are. The error then says why there are no more.
         let table = IndexedTable::builder(1).capacity(500).grows(true).build(&device).unwrap();
         table.find_or_put_many(&[0]).unwrap().complete(&table).unwrap();
         let (slots, mut level, mut failed) = (table.slots(), 0, None);
@@ -394,7 +394,7 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
     });
 }
 
-/// A guard that is never dropped holds its table for ever: its thread is told so. Tables that come later are not held by it.
+/// A guard that is never dropped holds its table for ever, and its thread gets the error. Later tables are not held by it.
 fn forgotten_guards_are_errors(device: &Device) {
     let device = device.clone();
     ends("forgotten guards", move || {
@@ -505,7 +505,7 @@ fn keys_are_not_relocated_in_a_callback(device: &Device) {
             ControlFlow::Continue(())
         };
         table.find_or_put_many_with(first, Request::new().progress(&mut progress)).unwrap().complete(&table).unwrap();
-        // What would have been relocated for it was not, and it says so; all that it put is stored.
+        // No keys were relocated for the inner batch, which has the reason. All that it reports as new is stored.
         let inner = inner.expect("the callback was called");
         assert!(inner.tally.full > 0 && inner.tally.new > 0, "{:?}", inner.tally);
         assert_eq!(inner.error, Some(refused("find_or_put_many", "find_or_put_many")));
@@ -515,7 +515,7 @@ fn keys_are_not_relocated_in_a_callback(device: &Device) {
     });
 }
 
-/// A rank's thread that has values of its own table is refused what would change it, and all ranks are told before any does.
+/// If the thread of one rank has a view of its table, a call that would replace the table is refused on all ranks, and none changes.
 fn ranks_whose_thread_has_values(device: &Device) {
     if device.is_gpu() {
         return; // Values from a GPU are a copy, which holds nothing.
