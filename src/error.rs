@@ -161,8 +161,8 @@ pub enum Error {
     /// returned, or in a closure or a writer that `held` calls. Drop that, or return from there, before the call.
     /// [Which calls wait for what](crate::threads_and_streams#what-a-thread-holds).
     ///
-    /// A batch that would have to make the table grow for this reason is not refused: its vectors go into the slots there are, and
-    /// this is in [`Batch::error`](crate::Batch::error).
+    /// A batch that would have to make the table grow for this reason is not refused: its vectors go into the slots there are,
+    /// and this is in [`Batch::error`](crate::Batch::error).
     #[error(
         "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop what `{held}` has returned, or return from the closure or writer that it calls"
     )]

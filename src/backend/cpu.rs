@@ -613,8 +613,8 @@ impl CpuStore {
         count as usize
     }
 
-    /// Rehashes the vectors in a range of slots into `larger`. Each thread takes a piece of the range at a time, whose vectors are
-    /// in its cache when it puts them.
+    /// Rehashes the vectors in a range of slots into `larger`. Each thread takes a piece of the range at a time, whose vectors
+    /// are in its cache when it puts them.
     pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: Range<u64>) -> Result<Counts> {
         let (width, count) = (self.spec.width(), slots.end - slots.start);
         let piece = ((256 << 10) / (width as u64 * 4)).clamp(1, count.max(1));

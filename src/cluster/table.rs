@@ -198,7 +198,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not.
+    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not; none is after
+    /// [`Error::SelfDeadlock`] on a rank.
     pub fn clear(&mut self) -> Result<()> {
         // All are here: none clears its table while another does something else, or cannot clear its own.
         self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
@@ -211,7 +212,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
-    /// some tables have grown, and others not.
+    /// some tables have grown, and others not; none has after [`Error::SelfDeadlock`] on a rank.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
         let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };

@@ -28,8 +28,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no other
-    /// result mentions those keys.
+    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no
+    /// other result mentions those keys.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result
             .map_err(|error| match error {

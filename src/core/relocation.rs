@@ -6,8 +6,8 @@ use super::growth::{Limits, Rejected};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Result, Tally};
 
-/// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys that
-/// want some.
+/// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys
+/// that want some.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
 /// Slots, at least, whose keys growth offers between two passes of relocation.
@@ -28,8 +28,8 @@ impl Sized {
 /// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, where they are relocated when some find no slot. Keys
 /// that are there already stay. Nothing else uses either table. False if relocation makes hardly any room any more.
 ///
-/// The keys come from as many slots at a time as the stash has: so about as many are offered again after a pass as it has made room
-/// for.
+/// The keys come from as many slots at a time as the stash has: so about as many are offered again after a pass as it has made
+/// room for.
 pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Result<bool> {
     let stash = larger.stash_slots();
     let piece = stash.max(LEAST_SLOTS);
@@ -86,8 +86,8 @@ impl RawTable {
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
-            // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have freed
-            // some. After an error what has been put by now is reported.
+            // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
+            // freed some. After an error what has been put by now is reported.
             let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             // Few slots of a large table may be all that a few keys want, and each key may be offered many times.

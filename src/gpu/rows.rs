@@ -71,8 +71,8 @@ impl<K: Key> Table<K, Indexed> {
     /// What is enqueued while this lives may read them.
     ///
     /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
-    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of it
-    /// is as for [`rows`](Self::rows) on a CPU.
+    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of
+    /// it is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -62,8 +62,8 @@ impl<V: Pod> Values<V> {
     ///
     /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
     ///
-    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other operations
-    /// on the values wait for all work of the GPU that was submitted before them.
+    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other
+    /// operations on the values wait for all work of the GPU that was submitted before them.
     ///
     /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
     /// `truncate` of the table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in

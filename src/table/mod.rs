@@ -409,8 +409,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. (An [`IndexedTable`] moves none and keeps its references: it only makes a new index.)
-    /// Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an error.
+    /// streams); makes all references stale. (An [`IndexedTable`] moves none and keeps its references: it only makes a new
+    /// index.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
+    /// error.
     ///
     /// A [cuckoo](TableBuilder::cuckoo) table relocates keys in the larger table where some find no slot, as batches do.
     ///
@@ -426,9 +427,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`NotLarger`](crate::Error::NotLarger), [`SelfDeadlock`](crate::Error::SelfDeadlock),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little
-    /// that a vector finds no free slot in the larger one (in a cuckoo table: although keys were relocated), or what the device
-    /// reports: the table is as it was.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so
+    /// little that a vector finds no free slot in the larger one (in a cuckoo table: although keys were relocated), or what the
+    /// device reports: the table is as it was.
     pub fn grow(&self, capacity: u64) -> Result<()> {
         self.raw.grow(capacity)
     }
@@ -546,7 +547,8 @@ impl<K: Key> Table<K, Indexed> {
     /// # Errors
     ///
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), what the device reports, or
-    /// [`TableFull`](crate::Error::TableFull) if the rows that stay find no room in an index that is nearly full, in another order than before: the table is as it was.
+    /// [`TableFull`](crate::Error::TableFull) if the rows that stay find no room in an index that is nearly full, in another
+    /// order than before: the table is as it was.
     pub fn truncate(&self, rows: u64) -> Result<()> {
         self.raw.truncate(rows)
     }
@@ -582,9 +584,9 @@ impl<K: Key> Table<K, Indexed> {
     /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate`. Those of
     /// other threads do wait. Those of the thread that has it are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch
     /// of that thread does not make the table grow: its vectors go into the slots there are, and
-    /// [`Batch::error`](crate::Batch::error) has that error. All other calls of that thread are answered at once. Drop the rows, or
-    /// copy what is needed, before a batch that may have to make the table grow; and do not wait for another thread meanwhile that
-    /// uses the table.
+    /// [`Batch::error`](crate::Batch::error) has that error. All other calls of that thread are answered at once. Drop the rows,
+    /// or copy what is needed, before a batch that may have to make the table grow; and do not wait for another thread meanwhile
+    /// that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

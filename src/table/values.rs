@@ -167,11 +167,11 @@ impl<V: Pod> Values<V> {
     /// All values as one slice: that of the vector of number i is the i-th. As many as [`rows`](crate::Table::rows) has vectors:
     /// if there are [holes](crate::Table::holes), those before the first.
     ///
-    /// On a CPU this is the array itself. While it lives vectors may be put, whose values it does not show. From a GPU the values are
-    /// copied, and nothing waits for the copy.
+    /// On a CPU this is the array itself. While it lives vectors may be put, whose values it does not show. From a GPU the values
+    /// are copied, and nothing waits for the copy.
     ///
-    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the table.
-    /// Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
+    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
+    /// table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
     /// [`Batch::error`](crate::Batch::error), is a growth by itself: as for [`rows`](crate::Table::rows).
     ///
     /// ```
@@ -193,10 +193,10 @@ impl<V: Pod> Values<V> {
     /// Calls `update` with the slice that [`view`](Self::view) would show, to be changed, and gives what it returns. From a GPU
     /// the values are copied, and back.
     ///
-    /// Calls that wait until `update` returns: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the table.
-    /// `update` itself gets the error [`SelfDeadlock`](Error::SelfDeadlock) from them, and so, in
-    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow. It may make all other calls. It
-    /// must not wait for another thread that uses the table.
+    /// Calls that wait until `update` returns: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
+    /// table. `update` itself gets the error [`SelfDeadlock`](Error::SelfDeadlock) from them, and so, in
+    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow. It may make all other
+    /// calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -275,8 +275,8 @@ fn tables_grow_by_themselves_and_late(device: &Device) {
     assert_eq!(table.slots(), slots);
 }
 
-/// Without relocation a key finds no slot in the larger table: its two buckets and its places in the stash are taken, at a fill that
-/// find-or-put alone does not come to.
+/// Without relocation a key finds no slot in the larger table: its two buckets and its places in the stash are taken, at a fill
+/// that find-or-put alone does not come to.
 fn nearly_full_tables_grow_by_a_quarter_and_by_less(device: &Device) {
     let log2 = sized(15, 13, 11);
     for (slot_bits, share) in [(64, 0.97), (32, 0.97), (16, 0.97)] {

@@ -515,7 +515,8 @@ fn keys_are_not_relocated_in_a_callback(device: &Device) {
     });
 }
 
-/// If the thread of one rank has a view of its table, a call that would replace the table is refused on all ranks, and none changes.
+/// If the thread of one rank has a view of its table, a call that would replace the table is refused on all ranks, and none
+/// changes.
 fn ranks_whose_thread_has_values(device: &Device) {
     if device.is_gpu() {
         return; // Values from a GPU are a copy, which holds nothing.
@@ -540,6 +541,9 @@ fn ranks_whose_thread_has_values(device: &Device) {
                     };
                     check(set.clear(), "clear");
                     check(set.reserve(10 * slots), "reserve");
+                    let mut bytes = Vec::new();
+                    check(set.save(&mut bytes), "save");
+                    assert!(bytes.is_empty(), "no rank has written anything");
                     assert_eq!((set.local().len().unwrap(), set.local().slots()), (len, slots), "no rank has changed");
                     // A batch goes into the slots there are.
                     let more = vectors(1 << 20 | (5000 * rank as u64), 2000);

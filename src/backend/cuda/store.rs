@@ -391,8 +391,8 @@ impl CudaStore {
         }
     }
 
-    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on
-    /// the GPU first.
+    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
+    /// on the GPU first.
     pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: Range<u64>) -> Result<Counts> {
         self.gpu.synchronize()?;
         let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
