@@ -157,6 +157,21 @@ pub enum Error {
         /// The error, if it was one. It is in the text, and so no [`source`](std::error::Error::source).
         cause: Option<Box<Error>>,
     },
+    /// The call would wait for the thread that makes it, and so for ever: this thread holds the table, by what `held` has
+    /// returned, or in a closure or a writer that `held` calls. Drop that, or return from there, before the call.
+    /// [Which calls wait for what](crate::threads_and_streams#what-a-thread-holds).
+    ///
+    /// A batch that would have to make the table grow for this reason is not refused: its vectors go into the slots there are,
+    /// and this is in [`Batch::error`](crate::Batch::error).
+    #[error(
+        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop what `{held}` has returned, or return from the closure or writer that it calls"
+    )]
+    SelfDeadlock {
+        /// The call that was refused.
+        call: &'static str,
+        /// The call of the same thread by which it holds the table: the last one, if there are several.
+        held: &'static str,
+    },
     /// A table can only grow into more slots than it has.
     #[error("a table of {slots} slots cannot grow to a capacity of {capacity}")]
     NotLarger {

@@ -34,6 +34,7 @@ mod suite {
     pub mod results;
     pub mod saved;
     pub mod seeds;
+    pub mod self_deadlocks;
     pub mod stale_references;
     pub mod strategies;
     pub mod typed_keys;
@@ -87,6 +88,8 @@ const MODULES: &[&[Test]] = &[
     suite::saved::TESTS,
     suite::saved::saved_once::TESTS,
     suite::seeds::TESTS,
+    suite::self_deadlocks::TESTS,
+    suite::self_deadlocks::self_deadlocks_of_all_kinds::TESTS,
     suite::stale_references::TESTS,
     suite::stale_references::of_cuckoo_tables::TESTS,
     suite::strategies::TESTS,

@@ -613,23 +613,23 @@ impl CpuStore {
         count as usize
     }
 
-    /// Rehashes every vector into `larger`. Each thread takes a range of slots at a time, whose vectors are in its cache when it
-    /// puts them.
-    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: u64) -> Result<Counts> {
-        let width = self.spec.width();
-        let piece = ((256 << 10) / (width as u64 * 4)).clamp(1, slots.max(1));
-        let (next, sum, failed) = (AtomicU64::new(0), Mutex::new(Counts::default()), Mutex::new(None));
+    /// Rehashes the vectors in a range of slots into `larger`. Each thread takes a piece of the range at a time, whose vectors
+    /// are in its cache when it puts them.
+    pub(crate) fn rehash_into(&self, larger: &CpuStore, slots: Range<u64>) -> Result<Counts> {
+        let (width, count) = (self.spec.width(), slots.end - slots.start);
+        let piece = ((256 << 10) / (width as u64 * 4)).clamp(1, count.max(1));
+        let (next, sum, failed) = (AtomicU64::new(slots.start), Mutex::new(Counts::default()), Mutex::new(None));
         let work = || {
             let rehash = || -> Result<Counts> {
                 let mut vectors = zeroed::<u32>(piece as usize * width)?;
                 let mut counts = Counts::default();
                 loop {
-                    // Relaxed: only the uniqueness of the ranges matters; the counts are read after the threads are joined.
+                    // Relaxed: only the uniqueness of the pieces matters; the counts are read after the threads are joined.
                     let first = next.fetch_add(piece, Ordering::Relaxed);
-                    if first >= slots {
+                    if first >= slots.end {
                         return Ok(counts);
                     }
-                    let count = self.export_to(first..slots.min(first + piece), &mut vectors, None);
+                    let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
                     let batch = HostBatch::of(&vectors[..count * width]).view(self.spec, 0, &mut counts);
                     // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
                     unsafe { larger.search_by_this_thread(Search::FindOrPut, &larger.view, &batch) };
@@ -640,7 +640,7 @@ impl CpuStore {
                 Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
             }
         };
-        on_threads(self.threads.min(slots.div_ceil(piece) as usize), work, work);
+        on_threads(self.threads.min(count.div_ceil(piece) as usize), work, work);
         let (sum, failed) = (sum.into_inner(), failed.into_inner());
         match failed.unwrap_or_else(PoisonError::into_inner) {
             // What one thread could not do others may have done, but memory is short: the caller has not lost anything.

@@ -6,7 +6,7 @@ use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
 use crate::core::store::Search;
-use crate::core::table::RawTable;
+use crate::core::table::{CLUSTER_BATCH, RawTable};
 use crate::{Error, Outcome, Result, Tally};
 
 /// A relocation of keys that lets fewer than one of so many in that were rejected is the last one for a batch.
@@ -123,7 +123,7 @@ impl Engine {
     /// This rank's record, with the numbers of its table.
     fn record(&self, raw: &RawTable) -> Result<Record> {
         let mut record = self.link.record();
-        let ([stored, nodes], size) = (raw.stored()?, raw.size());
+        let ([stored, nodes], size) = (raw.stored(CLUSTER_BATCH)?, raw.size());
         (record.head.stored, record.head.nodes, record.head.slots, record.head.node_slots) =
             (stored, nodes, size.slots, size.nodes);
         Ok(record)
@@ -400,10 +400,12 @@ impl Engine {
         let (size, mut own) = (raw.size(), None);
         let mut moved = 0;
         let made = raw.keeping(&mut answers.fresh, || match room {
-            Room::Grow { slots, nodes } => {
-                raw.grow_by_itself(size, Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) })
-            }
-            Room::Relocate => raw.relocate().map(|keys| moved = keys),
+            Room::Grow { slots, nodes } => raw.grow_by_itself(
+                CLUSTER_BATCH,
+                size,
+                Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) },
+            ),
+            Room::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
         });
         if let Err(error) = made {
             own = Some(error);

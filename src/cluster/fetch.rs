@@ -67,7 +67,7 @@ impl Engine {
 
     /// The vectors at these references, one after another.
     pub(super) fn get(&mut self, raw: &RawTable, references: &[Reference]) -> Result<Vec<u32>> {
-        self.ask(Operation::Get, references, raw.width(), |places| raw.get(places))
+        self.ask(Operation::Get, references, raw.width(), |places| raw.get("get_many", places))
     }
 
     /// What these references, of before the set was saved, are now.

@@ -121,11 +121,14 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As of [`warpset::Table::save`](crate::Table::save) on the rank that it is of, [`Error::Rank`] on the others: then the
-    /// parts that were written make no set. [`Error::Connection`], [`Error::OutOfStep`].
+    /// parts that were written make no set. After [`Error::SelfDeadlock`] on a rank none has written anything.
+    /// [`Error::Connection`], [`Error::OutOfStep`].
     pub fn save(&mut self, mut to: impl Write) -> Result<()> {
-        let record = self.engine.link.record().values([rand::rng().next_u64()]);
+        // No rank writes anything if the thread of one holds its table.
+        let held = self.local.raw.check_not_held("save").err();
+        let record = self.engine.link.record().values([rand::rng().next_u64()]).failed(held.as_ref());
         let records = self.engine.link.tell(Operation::Save, record)?;
-        agree(&records, None)?;
+        agree(&records, held)?;
         let Config { seed, hash_mask, shares, .. } = self.config;
         let bounds = self.engine.partition.bounds().to_vec();
         let head = Head { rank: self.rank() as u64, save: records[0].head.values[0], seed, hash_mask, shares, bounds };

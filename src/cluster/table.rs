@@ -155,7 +155,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// [`Error::Rank`], [`Error::Connection`]; what the device reports.
     pub fn len(&mut self) -> Result<u64> {
-        let stored = self.local.raw.stored().map(|[vectors, _]| [vectors]);
+        let stored = self.local.raw.stored("len").map(|[vectors, _]| [vectors]);
         Ok(self.gather(Operation::Length, stored)?.into_iter().map(|[stored]| stored).sum())
     }
 
@@ -198,10 +198,11 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not.
+    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not; none is after
+    /// [`Error::SelfDeadlock`] on a rank.
     pub fn clear(&mut self) -> Result<()> {
-        // All are here: none clears its table while another does something else.
-        self.engine.agree(Operation::Clear, Ok(()))?;
+        // All are here: none clears its table while another does something else, or cannot clear its own.
+        self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
@@ -211,10 +212,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
-    /// some tables have grown, and others not.
+    /// some tables have grown, and others not; none has after [`Error::SelfDeadlock`] on a rank.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
-        self.engine.agree(Operation::Reserve, Ok(()))?;
-        self.engine.agree(Operation::Reserve, self.local.raw.reserve(slots)).map(drop)
+        let needs_none = self.local.slots() >= slots;
+        let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };
+        self.engine.agree(Operation::Reserve, ready)?;
+        self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
     }
 
     /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around

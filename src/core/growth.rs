@@ -3,10 +3,11 @@
 use super::batch::{HostBatch, Progress};
 use super::memory::zeroed;
 use super::options::Parameters;
+use super::relocation::move_by_relocation;
 use super::size::{self, MAX_NODES, Size};
 use super::spec::Spec;
 use super::store::Search;
-use super::table::{RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Outcome, Result, Tally};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
@@ -18,7 +19,7 @@ pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 /// An automatic growth makes a table at most so many times as large as what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
-/// What a batch has met when it wanted more slots.
+/// First error of a batch that wanted more slots.
 #[derive(Default)]
 pub(super) struct Limits {
     /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
@@ -27,8 +28,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The value, or none after an error, which is kept if it is the first; or if it names keys that have no slot any more, of
-    /// which nobody is told otherwise.
+    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no
+    /// other result mentions those keys.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result
             .map_err(|error| match error {
@@ -75,7 +76,7 @@ impl RawTable {
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while limits.error.is_none() {
             let size = self.size();
-            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
@@ -85,7 +86,7 @@ impl RawTable {
             } else {
                 Size { slots: size.slots * 2, ..size }
             };
-            limits.keep(self.grow_by_itself(size, larger));
+            limits.keep(self.grow_by_itself(FIND_OR_PUT, size, larger));
         }
         offered
     }
@@ -112,7 +113,7 @@ impl RawTable {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let Some([stored, nodes]) = limits.keep(self.stored()) else { break };
+            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
             let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
             let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
@@ -121,7 +122,7 @@ impl RawTable {
             if larger == size {
                 break;
             }
-            let ready = self.grow_by_itself(size, larger).and_then(|()| Rejected::of(batch, self.width()));
+            let ready = self.grow_by_itself(FIND_OR_PUT, size, larger).and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = limits.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally)?;
         }
@@ -140,7 +141,7 @@ impl RawTable {
             leaves_holes: batch.leaves_holes,
             ..HostBatch::of(&words)
         };
-        let found = self.ready()?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
+        let found = self.ready(FIND_OR_PUT)?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
             let Some(all) = all else { return };
             positions.iter().zip(again).for_each(|(at, again)| all[*at as usize] = *again);
@@ -159,10 +160,10 @@ impl RawTable {
         if capacity <= slots {
             return Err(Error::NotLarger { capacity, slots });
         }
-        self.reserve(capacity)
+        self.reserve("grow", capacity)
     }
 
-    pub(crate) fn reserve(&self, capacity: u64) -> Result<()> {
+    pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
         // Another thread may grow the table first, and to less than this.
         loop {
             let size = self.size();
@@ -171,7 +172,7 @@ impl RawTable {
             }
             // Nodes in proportion, as far as references to them reach.
             let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
-            self.grow_from(size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
+            self.grow_from(call, size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
         }
     }
 
@@ -189,7 +190,7 @@ impl RawTable {
 
     /// Forgets the rows of an indexed table from number `rows` on.
     pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively("truncate")?;
         sized.store.settle()?;
         if sized.store.row_counts()?.given <= rows {
             return Ok(());
@@ -202,14 +203,14 @@ impl RawTable {
     }
 
     pub(crate) fn size(&self) -> Size {
-        self.size_of(&self.sized())
+        self.size_of(&self.look())
     }
 
-    /// The same as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
+    /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
     /// slots are all full need not fit as many slots of another layout, which they get when only the nodes grow.
-    pub(crate) fn grow_by_itself(&self, from: Size, mut to: Size) -> Result<()> {
+    pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, mut to: Size) -> Result<()> {
         loop {
-            match self.grow_from(from, to) {
+            match self.grow_from(call, from, to) {
                 Err(Error::TableFull { rejected, for_nodes, stored, slots, .. }) if slots < GROW_AT_MOST * stored => {
                     let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
                     let nodes = twice(to.nodes, for_nodes > 0).min(MAX_NODES);
@@ -221,10 +222,10 @@ impl RawTable {
     }
 
     /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
-    pub(crate) fn grow_from(&self, from: Size, to: Size) -> Result<()> {
+    pub(crate) fn grow_from(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively(call)?;
         let now = self.size_of(&sized);
         if now != from {
             return Ok(());
@@ -234,15 +235,23 @@ impl RawTable {
         }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;
-        let rehashed = sized.store.rehash_into(&larger.store, now.slots)?;
-        // Only a table that was nearly full, and whose slots grow by little or not at all, can reject some.
-        if rehashed.full > 0 {
-            let (offered, stored, for_nodes) = (rehashed.offered, rehashed.hits, rehashed.full_nodes);
-            let slots = self.slots_of(&larger);
-            return Err(Error::TableFull { rejected: rehashed.full, for_nodes, offered, stored, slots, cause: None });
-        }
+        self.move_all(&sized, &larger, now.slots)?;
         *sized = larger;
         Ok(())
+    }
+
+    /// Puts all vectors of `from`, which has `slots` slots, into `larger`, which is empty.
+    ///
+    /// An error, with the numbers, if some find no slot there: those of a table that was nearly full and whose slots grow by
+    /// little or not at all. Keys of a cuckoo table are relocated before that.
+    fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
+        let rehashed = from.store.rehash_into(&larger.store, 0..slots)?;
+        if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
+            return Ok(());
+        }
+        let ([offered, _], [stored, _]) = (from.store.stored()?, larger.store.stored()?);
+        let (rejected, for_nodes) = (offered.saturating_sub(stored), rehashed.full_nodes);
+        Err(Error::TableFull { rejected, for_nodes, offered, stored, slots: self.slots_of(larger), cause: None })
     }
 
     /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
@@ -262,7 +271,30 @@ impl RawTable {
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
-    use crate::{CompactTreeTable, Device};
+    use crate::{CompactTreeTable, Device, RootTable};
+
+    /// A table is to become one of fewer slots than it has keys. It stays as it was, and the error has the numbers.
+    #[test]
+    fn cuckoo_tables_whose_keys_find_no_slots_stay_as_they_were() {
+        for (threads, capacity) in [(1, 20), (1, 1000), (4, 1 << 15)] {
+            let builder = RootTable::builder().key_bits(64).slot_bits(64).capacity(capacity).cuckoo(true);
+            let table = builder.seed(3).build(&Device::cpu_with_threads(threads)).unwrap();
+            let from = table.raw.size();
+            let keys: Vec<u64> = (0..from.slots * 9 / 10).map(|key| (key + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let batch = table.find_or_put_many(&keys).unwrap();
+            let stored: Vec<u64> = batch.positions(Outcome::New).map(|at| keys[at]).collect();
+            let before = table.locate_many(&stored).unwrap();
+            let error = table.raw.grow_from("grow", from, Size { slots: stored.len() as u64 / 4, ..from }).unwrap_err();
+            let Error::TableFull { rejected, for_nodes: 0, offered, stored: rest, slots, cause: None } = error else {
+                panic!("{error:?}")
+            };
+            assert!(offered == stored.len() as u64 && rejected + rest == offered && rest <= slots, "{error}");
+            // Nearly all slots were filled before it gave up.
+            assert!(rest * 10 > slots * 7, "{error}");
+            assert_eq!((table.raw.size(), table.len().unwrap()), (from, offered));
+            assert!(table.locate_many(&stored).unwrap() == before, "references are good, and every key is there");
+        }
+    }
 
     /// Slots and nodes are all taken, and only more nodes are asked for: roots have more bits then, and another place.
     #[test]
@@ -275,13 +307,13 @@ mod tests {
             let _ = table.find_or_put_many(&vectors).unwrap();
             let from = raw.size();
             let to = Size { nodes: 2 * from.nodes, ..from };
-            match raw.grow_from(from, to) {
+            match raw.grow_from("grow", from, to) {
                 Ok(()) => continue,
                 Err(Error::TableFull { for_nodes: 0, .. }) => rejected += 1,
                 Err(other) => panic!("{other}"),
             }
             let stored = table.len().unwrap();
-            raw.grow_by_itself(from, to).unwrap();
+            raw.grow_by_itself("grow", from, to).unwrap();
             assert_eq!(raw.size().slots, 2 * from.slots, "seed {seed}");
             assert!(raw.size().nodes >= to.nodes, "seed {seed}");
             assert_eq!(table.len().unwrap(), stored, "seed {seed}");

@@ -1,12 +1,12 @@
 //! The rows of an indexed table, as the host sees them: how many there are, and how holes among them are closed.
 
 use super::generation::Generation;
+use super::lock::{Alone, Shared};
 use super::options::Parameters;
-use super::table::{RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::view::RowMove;
 use crate::{Error, Reference, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 /// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile and do not need, one each
 /// (of all that an H200 has at work, 152,064), and spares that found no cell. Only those that are taken get memory.
@@ -140,8 +140,8 @@ impl Calls {
 
 impl RawTable {
     /// Begins a call of an indexed table; none of others.
-    pub(super) fn begin_call(&self) -> Result<Option<Call<'_>>> {
-        let sized = self.sized();
+    pub(super) fn begin_call(&self, call: &'static str) -> Result<Option<Call<'_>>> {
+        let sized = self.sized(call)?;
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
@@ -168,10 +168,10 @@ impl RawTable {
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
-    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(RwLockWriteGuard<'_, Sized>, Closing)>> {
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, Closing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
-        let Some(mut sized) = self.try_sized_exclusively() else { return Ok(None) };
+        let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
         if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl RawTable {
 
     /// The numbers below that of the last row that are no vector's, from low to high.
     pub(crate) fn holes(&self) -> Result<Vec<u64>> {
-        let sized = self.sized();
+        let sized = self.sized("holes")?;
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         let mut room = given.saturating_sub(stored);
         loop {
@@ -204,15 +204,15 @@ impl RawTable {
 
     /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
     /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
-    pub(crate) fn with_dense_rows(&self) -> Result<(RwLockReadGuard<'_, Sized>, u64)> {
+    pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
         // A batch that is under way must not move what is seen here.
         let _call = self.calls.overlap();
-        if let Some(mut sized) = self.try_sized_exclusively() {
+        if let Some(mut sized) = self.try_sized_exclusively(call) {
             // So that it need not be found out again.
             let rows = self.dense_rows_of(&sized, true)?;
             sized.store.set_dense(rows);
         }
-        let sized = self.sized();
+        let sized = self.sized(call)?;
         let rows = self.dense_rows_of(&sized, false)?;
         Ok((sized, rows))
     }
@@ -318,7 +318,7 @@ mod tests {
         let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
         let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
         let mut references = put(&[0, 10]);
-        assert_eq!(table.raw.sized().store.lose_a_row(), 2);
+        assert_eq!(table.raw.look().store.lose_a_row(), 2);
         // Not alone, so the hole stays.
         table.raw.calls.lend();
         references.extend(put(&[30, 40]));
@@ -361,7 +361,7 @@ mod tests {
         for (look, moves) in looks {
             let (table, references) = with_a_hole();
             table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
-            let mut call = table.raw.begin_call().unwrap().unwrap();
+            let mut call = table.raw.begin_call(FIND_OR_PUT).unwrap().unwrap();
             // As if rows 3 and 4 were its own.
             call.alone = call.alone.map(|(number, _)| (number, 3));
             look(&table, &references);

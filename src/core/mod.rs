@@ -5,6 +5,7 @@ pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod growth;
 pub(crate) mod indexed;
+pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod options;
 #[doc(hidden)] // for tests and benches

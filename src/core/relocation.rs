@@ -3,21 +3,67 @@
 use super::batch::HostBatch;
 use super::generation::Generation;
 use super::growth::{Limits, Rejected};
-use super::table::{RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::{Error, Result, Tally};
 
-/// Relocation ends for a batch when a pass frees fewer than one slot for so many of the stash, and for fewer than one of so many
-/// keys that the batch wants.
+/// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys
+/// that want some.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
+
+/// Slots, at least, whose keys growth offers between two passes of relocation.
+const LEAST_SLOTS: u64 = 1 << 12;
+
+/// Whether a pass that has freed or filled `slots` of `of` slots makes hardly any difference.
+fn is_little(slots: u64, of: u64) -> bool {
+    slots <= of / RELOCATE_FOR_ONE_IN
+}
+
+impl Sized {
+    /// Slots of the stash of a compact table.
+    fn stash_slots(&self) -> u64 {
+        self.spec.layout(self.buckets).map_or(0, |layout| layout.stash.slots())
+    }
+}
+
+/// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, where they are relocated when some find no slot. Keys
+/// that are there already stay. Nothing else uses either table. False if relocation makes hardly any room any more.
+///
+/// The keys come from as many slots at a time as the stash has: so about as many are offered again after a pass as it has made
+/// room for.
+pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Result<bool> {
+    let stash = larger.stash_slots();
+    let piece = stash.max(LEAST_SLOTS);
+    // Other chains in every pass.
+    let mut seeds = larger.generation.number()..;
+    for first in (0..slots).step_by(piece as usize) {
+        let put = || from.store.rehash_into(&larger.store, first..slots.min(first + piece));
+        let mut wanted = put()?.full;
+        while wanted > 0 {
+            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), || ()) {
+                Ok(relocated) => relocated,
+                // The table that grows still has all keys.
+                Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            let still = put()?.full;
+            let found = wanted.saturating_sub(still);
+            if is_little(relocated + found, stash) && is_little(found, wanted) && relocated <= wanted {
+                return Ok(false);
+            }
+            wanted = still;
+        }
+    }
+    Ok(true)
+}
 
 impl RawTable {
     /// Moves keys of a cuckoo table from its stash to the main level. Gives how many; none in other tables.
-    pub(crate) fn relocate(&self) -> Result<u64> {
+    pub(crate) fn relocate(&self, call: &'static str) -> Result<u64> {
         if !self.options.is_cuckoo() {
             return Ok(0);
         }
-        let mut sized = self.sized_exclusively();
-        // Those that an earlier one has left in no slot, when it met an error.
+        let mut sized = self.sized_exclusively(call)?;
+        // Keys that an earlier relocation has left in no slot, when it met an error.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
@@ -29,9 +75,9 @@ impl RawTable {
     /// it.
     pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
         while tally.full > 0 {
-            let relocated = self.stored().and_then(|[before, _]| {
+            let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
                 let rejected = Rejected::of(batch, self.width())?;
-                Ok((before, rejected, self.relocate()?))
+                Ok((before, rejected, self.relocate(FIND_OR_PUT)?))
             });
             // The keys of others: they must not go unnoticed.
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
@@ -40,21 +86,15 @@ impl RawTable {
             let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
-            // What other callers have put meanwhile counts too: they may have taken the slots that this has freed, or have freed
-            // some. After an error what has been put by now is reported.
-            let Some([now, _]) = limits.keep(self.stored()) else { break };
+            // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
+            // freed some. After an error what has been put by now is reported.
+            let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            let is_little = |freed: u64, of: u64| freed <= of / RELOCATE_FOR_ONE_IN;
-            // What is little for a large table may be all that a few keys want, each of which may be offered many times.
-            if is_little(freed, self.stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
+            // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
+            if is_little(freed, self.look().stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
                 break;
             }
         }
         Ok(tally)
-    }
-
-    fn stash_slots(&self) -> u64 {
-        let sized = self.sized();
-        sized.spec.layout(sized.buckets).map_or(0, |layout| layout.stash.slots())
     }
 }

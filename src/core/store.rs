@@ -244,8 +244,8 @@ impl Store {
         on_store!(self.measure(slots, bins))
     }
 
-    /// Rehashes every vector of `self`, which has `slots` slots, into `larger`.
-    pub(crate) fn rehash_into(&self, larger: &Store, slots: u64) -> Result<Counts> {
+    /// Finds or puts the vectors in a range of slots of `self` in `larger`.
+    pub(crate) fn rehash_into(&self, larger: &Store, slots: Range<u64>) -> Result<Counts> {
         match (self, larger) {
             #[cfg(feature = "cuda")]
             (Self::Cuda(from), Self::Cuda(to)) => from.rehash_into(to, slots),

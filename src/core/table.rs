@@ -4,6 +4,7 @@ use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_o
 use super::generation::Generation;
 use super::growth::Limits;
 use super::indexed::Calls;
+use super::lock::{Alone, Shared, TableLock};
 use super::memory::zeroed;
 use super::options::{Options, Parameters, Seeds};
 use super::size::{self, Size, node_bytes};
@@ -18,14 +19,13 @@ use crate::device::Machine;
 use crate::saved::Loaded;
 use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 pub(crate) struct RawTable {
     pub device: Device,
     pub(crate) options: Options,
     pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
-    sized: RwLock<Sized>,
+    sized: TableLock<Sized>,
     /// Of an indexed table: who may have references to its rows.
     pub(crate) calls: Calls,
     /// Of an indexed table: arrays of values beside its rows.
@@ -82,6 +82,12 @@ impl Sized {
     }
 }
 
+/// What errors call find-or-put of a batch from the host.
+pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
+
+/// What errors call a batch of several ranks, which puts or looks up what this rank owns.
+pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
+
 /// The layout of a spec on a device: computed by its kernels, which are compiled for that on a GPU.
 pub(crate) fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
     match &device.machine {
@@ -108,7 +114,7 @@ impl RawTable {
     }
 
     pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: Sized) -> Self {
-        let (device, sized) = (device.clone(), RwLock::new(sized));
+        let (device, sized) = (device.clone(), TableLock::new(sized));
         let (calls, arrays) = (Calls::default(), Arrays::default());
         Self { device, options, seeds, geometry, sized, calls, arrays, loaded: None }
     }
@@ -117,38 +123,49 @@ impl RawTable {
         self.options.width
     }
 
-    /// The table as it is now; it neither grows nor is cleared while this is held.
-    pub(crate) fn sized(&self) -> RwLockReadGuard<'_, Sized> {
-        self.sized.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The table as it is now, for the operation `call`. It neither grows nor is cleared while this is held.
+    ///
+    /// An error if the calling thread saves the table, in whose writer this is called.
+    pub(crate) fn sized(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
+        self.sized.share(call)
     }
 
-    /// The same, with every key in a slot: for looking at slots.
-    pub(crate) fn ready(&self) -> Result<RwLockReadGuard<'_, Sized>> {
+    /// The table as it is now, to look at sizes: also while the calling thread saves it.
+    pub(crate) fn look(&self) -> Shared<'_, Sized> {
+        self.sized.look()
+    }
+
+    /// The table as it is now, with every key in a slot, to look at slots; otherwise as `sized`.
+    pub(crate) fn ready(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
         loop {
-            let sized = self.sized();
+            let sized = self.sized(call)?;
             if !sized.store.has_displaced() {
                 return Ok(sized);
             }
             drop(sized);
-            self.sized_exclusively().store.put_displaced_back()?;
+            self.sized_exclusively(call)?.store.put_displaced_back()?;
         }
     }
 
-    /// The same as `sized_exclusively`, if nobody has the table now.
-    pub(super) fn try_sized_exclusively(&self) -> Option<RwLockWriteGuard<'_, Sized>> {
-        match self.sized.try_write() {
-            Ok(sized) => Some(sized),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// The table for this thread alone, if no thread has it now.
+    pub(super) fn try_sized_exclusively(&self, call: &'static str) -> Option<Alone<'_, Sized>> {
+        self.sized.try_take(call)
     }
 
-    pub(crate) fn sized_exclusively(&self) -> RwLockWriteGuard<'_, Sized> {
-        self.sized.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The table for this thread alone, for the operation `call`: waits until all others are done with it.
+    ///
+    /// An error if the calling thread has the table, which it would wait for.
+    pub(crate) fn sized_exclusively(&self, call: &'static str) -> Result<Alone<'_, Sized>> {
+        self.sized.take(call)
+    }
+
+    /// An error if `sized_exclusively` would give one now: for who must know before the others of a group begin.
+    pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
+        self.sized.check_not_held(call)
     }
 
     pub(crate) fn slots(&self) -> u64 {
-        self.slots_of(&self.sized())
+        self.slots_of(&self.look())
     }
 
     /// Slots of the table as it is now.
@@ -171,11 +188,11 @@ impl RawTable {
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        self.sized().spec
+        self.look().spec
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes_of(&self.sized())
+        self.bytes_of(&self.look())
     }
 
     pub(crate) fn bytes_of(&self, sized: &Sized) -> u64 {
@@ -184,7 +201,7 @@ impl RawTable {
     }
 
     pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {
-        let sized = self.sized();
+        let sized = self.look();
         (sized.generation, self.references_of(&sized))
     }
 
@@ -195,8 +212,8 @@ impl RawTable {
     }
 
     /// Vectors and nodes that are stored.
-    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
-        self.ready()?.stored()
+    pub(crate) fn stored(&self, call: &'static str) -> Result<[u64; 2]> {
+        self.ready(call)?.stored()
     }
 
     /// The number of vectors in `words`, which are keys if the table is one of keys.
@@ -215,7 +232,7 @@ impl RawTable {
     /// nothing is stale that must not be.
     fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
         let count = self.count(words)?;
-        let sized = self.sized();
+        let sized = self.sized(FIND_OR_PUT)?;
         let rows = |what, given: Option<usize>, needed: usize| match given {
             Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
             _ => Ok(()),
@@ -245,7 +262,7 @@ impl RawTable {
         buffers.hide();
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
-        let call = self.begin_call()?;
+        let call = self.begin_call(FIND_OR_PUT)?;
         let mut progress = Progress::new(request.progress.take(), count);
         let leaves_holes = request.leaves_holes;
         let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
@@ -254,7 +271,7 @@ impl RawTable {
         // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
         // quiet about outcomes.
         if results.has_references() && self.retries() && moved.offered > 0 {
-            match self.locate(&words[..moved.offered * self.width()]) {
+            match self.locate(FIND_OR_PUT, &words[..moved.offered * self.width()]) {
                 Ok(now) => results.locate_again(&now, moved.new),
                 Err(error) => ended_by = ended_by.or(Some(error)),
             }
@@ -283,16 +300,19 @@ impl RawTable {
     ///
     /// If nothing has been put. After that, what has been is reported with the error.
     fn put(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
-        let spec = self.spec();
+        let (spec, generation) = {
+            let sized = self.look();
+            (sized.spec, sized.generation)
+        };
         let count = batch.count(spec);
-        let mut put = Put::new(self.sized().generation);
+        let mut put = Put::new(generation);
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
             let len = if self.options.grows { self.grow_for(left, &mut put.limits) } else { left };
             let mut part = batch.part(&(first..first + len), put.tally.new, spec);
             progress.begin_part(first);
-            let searched = self.ready().and_then(|sized| {
+            let searched = self.ready(FIND_OR_PUT).and_then(|sized| {
                 put.moved_to(sized.generation, first);
                 sized.search(Search::FindOrPut, &mut part, progress)
             });
@@ -305,7 +325,7 @@ impl RawTable {
                 // That keys are left without a slot, of which nobody is told otherwise, is the more important.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
                     // A growth may have come before it.
-                    put.moved_to(self.sized().generation, first);
+                    put.moved_to(self.look().generation, first);
                     put.ended_by = Some(error);
                     break;
                 }
@@ -314,7 +334,7 @@ impl RawTable {
             put.tally += of_part;
             first += of_part.offered() as usize;
             // Also those that were offered again: another growth may have come between.
-            put.moved_to(self.sized().generation, first);
+            put.moved_to(self.look().generation, first);
         }
         Ok(put)
     }
@@ -323,8 +343,8 @@ impl RawTable {
     /// before.
     #[cfg(feature = "cpu")]
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        let _call = self.begin_call()?;
-        self.ready()?.search(search, batch, &mut Progress::none())
+        let _call = self.begin_call(CLUSTER_BATCH)?;
+        self.ready(CLUSTER_BATCH)?.search(search, batch, &mut Progress::none())
     }
 
     /// The same in the memory of the table's GPU, beside what is done on other streams: enqueues it. References are of the
@@ -341,7 +361,7 @@ impl RawTable {
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
         self.calls.lend();
-        let sized = self.ready()?;
+        let sized = self.ready(CLUSTER_BATCH)?;
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
         // SAFETY: the caller's.
@@ -352,7 +372,7 @@ impl RawTable {
     /// may wait for all that the GPU does.
     #[cfg(feature = "cuda")]
     pub(crate) fn prepare(&self, search: Search) -> Result<()> {
-        self.ready()?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search))
+        self.ready(CLUSTER_BATCH)?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search))
     }
 
     /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it
@@ -362,10 +382,10 @@ impl RawTable {
             return move_them();
         }
         let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
-        let words = self.get(&places)?;
+        let words = self.get(CLUSTER_BATCH, &places)?;
         let moved = move_them();
         // Also after an error, which may come when some have moved.
-        let now = match self.locate(&words) {
+        let now = match self.locate(CLUSTER_BATCH, &words) {
             Ok(now) => now,
             Err(error) => return moved.and(Err(error)),
         };
@@ -374,11 +394,11 @@ impl RawTable {
     }
 
     /// Where each vector is.
-    pub(crate) fn locate(&self, words: &[u32]) -> Result<Vec<Option<Reference>>> {
+    pub(crate) fn locate(&self, call: &'static str, words: &[u32]) -> Result<Vec<Option<Reference>>> {
         let mut references = zeroed(self.count(words)?)?;
-        let _call = self.begin_call()?;
+        let _call = self.begin_call(call)?;
         let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
-        self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        self.ready(call)?.search(Search::Find, &mut batch, &mut Progress::none())?;
         Ok(bytemuck::allocation::cast_vec(references))
     }
 
@@ -386,13 +406,13 @@ impl RawTable {
     pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
         let mut outcomes = zeroed::<u8>(self.count(words)?)?;
         let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(words) };
-        self.ready()?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        self.ready("contains_many")?.search(Search::Find, &mut batch, &mut Progress::none())?;
         Ok(are_seen(outcomes))
     }
 
-    pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<u32>> {
+    pub(crate) fn get(&self, call: &'static str, references: &[Reference]) -> Result<Vec<u32>> {
         let mut vectors = zeroed(references.len() * self.width())?;
-        let sized = self.ready()?;
+        let sized = self.ready(call)?;
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
@@ -402,7 +422,7 @@ impl RawTable {
     }
 
     pub(crate) fn clear(&self) -> Result<()> {
-        let mut sized = self.sized_exclusively();
+        let mut sized = self.sized_exclusively("clear")?;
         let Sized { store, generation, .. } = &mut *sized;
         store.clear(|| {
             *generation = Generation::next();
@@ -412,7 +432,7 @@ impl RawTable {
 
     pub(crate) fn stats(&self) -> Result<Stats> {
         const BINS: usize = 64;
-        let sized = self.ready()?;
+        let sized = self.ready("stats")?;
         let slots = self.slots_of(&sized);
         let measured = sized.store.measure(slots, BINS)?;
         let [_, nodes] = sized.stored()?;
@@ -431,8 +451,8 @@ impl RawTable {
 
     /// The vectors stored in a range of slots, and where, if the table is still of this generation.
     pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
-        let _call = self.begin_call()?;
-        let sized = self.ready()?;
+        let _call = self.begin_call("iter")?;
+        let sized = self.ready("iter")?;
         if sized.generation != generation {
             return Err(Error::ChangedDuringIteration);
         }

@@ -8,6 +8,7 @@
 //! No value ever moves. The only rows that do are those that the batch has put that moves them, before it returns (`Closing`),
 //! and it does so only if nobody else can have their references. Each operation here counts as a call that overlaps with it.
 
+use super::lock::Shared;
 use super::memory::zeroed;
 use super::table::{RawTable, Sized};
 #[cfg(feature = "cuda")]
@@ -19,7 +20,7 @@ use crate::{Error, Reference, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Pages are aligned to this at least.
 const MAX_ALIGNMENT: usize = 4096;
@@ -71,7 +72,7 @@ enum Place {
 /// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from a GPU.
 pub(crate) enum Viewed<'a, V> {
     #[cfg(feature = "cpu")]
-    InPlace { _sized: RwLockReadGuard<'a, Sized>, values: &'a [V] },
+    InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
     #[cfg(feature = "cuda")]
     Copied(Vec<V>, PhantomData<&'a V>),
 }
@@ -93,7 +94,7 @@ impl<V: Pod> Array<V> {
             assert!(size_of::<V>() > 0, "a value has at least one byte");
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
         }
-        let sized = table.sized();
+        let sized = table.sized("by_reference")?;
         let place = match &table.device.machine {
             #[cfg(feature = "cpu")]
             Machine::Cpu { threads } => Place::Cpu(CpuValues::new(Self::bytes_of(table.references_of(&sized)), *threads)?),
@@ -113,7 +114,7 @@ impl<V: Pod> Array<V> {
 
     /// Numbers that the table has given.
     pub(crate) fn len(&self) -> Result<u64> {
-        let sized = self.table.sized();
+        let sized = self.table.sized("Values::len")?;
         // It counts on when there are no rows left.
         Ok(sized.store.stored()?[1].min(self.table.references_of(&sized)))
     }
@@ -157,7 +158,7 @@ impl<V: Pod> Array<V> {
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<V>> {
         let _call = self.table.calls.overlap();
-        let sized = self.table.sized();
+        let sized = self.table.sized("Values::get_many")?;
         let memory = self.open(&sized, sized.numbers_of(references)?)?;
         match &memory.place {
             #[cfg(feature = "cpu")]
@@ -179,12 +180,13 @@ impl<V: Pod> Array<V> {
     /// what it has made of it before.
     pub(crate) fn change(
         &mut self,
+        call: &'static str,
         references: &[Reference],
         #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] reads: bool,
         mut change: impl FnMut(usize, &mut V),
     ) -> Result<()> {
         let _call = self.table.calls.overlap();
-        let sized = self.table.sized();
+        let sized = self.table.sized(call)?;
         let numbers = sized.numbers_of(references)?;
         let mut memory = self.open(&sized, numbers)?;
         memory.used = memory.used.max(numbers);
@@ -214,7 +216,7 @@ impl<V: Pod> Array<V> {
 
     /// The values of all rows before the first hole.
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
-        let (sized, rows) = self.table.with_dense_rows()?;
+        let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
         match &memory.place {
             #[cfg(feature = "cpu")]
@@ -232,7 +234,7 @@ impl<V: Pod> Array<V> {
 
     /// Calls `update` with the values of all rows before the first hole.
     pub(crate) fn update<R>(&mut self, update: impl FnOnce(&mut [V]) -> R) -> Result<R> {
-        let (sized, rows) = self.table.with_dense_rows()?;
+        let (sized, rows) = self.table.with_dense_rows("Values::update")?;
         let mut memory = self.open(&sized, rows)?;
         memory.used = memory.used.max(rows);
         match &mut memory.place {
@@ -250,8 +252,8 @@ impl<V: Pod> Array<V> {
 
     /// Where the values of all numbers are that the table can give: the table as it is now, an address, and how many.
     #[cfg(feature = "cuda")]
-    pub(crate) fn on_gpu(&mut self) -> Result<(RwLockReadGuard<'_, Sized>, u64, u64)> {
-        let sized = self.table.sized();
+    pub(crate) fn on_gpu(&mut self) -> Result<(Shared<'_, Sized>, u64, u64)> {
+        let sized = self.table.sized("Values::device")?;
         let numbers = self.table.references_of(&sized);
         let mut memory = self.open(&sized, numbers)?;
         let address = match &memory.place {

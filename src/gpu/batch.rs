@@ -145,8 +145,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
-        // Held once: a second reader of the lock would wait for ever behind a writer who waits for the first.
-        let sized = self.raw.ready()?;
+        let sized = self.raw.ready(name)?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
         // While the table's lock is held, without which no host batch closes holes.
         self.raw.calls.lend();

@@ -44,7 +44,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`NotOnGpu`](Error::NotOnGpu); of an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
     /// rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
-        let sized = self.raw.ready()?;
+        let sized = self.raw.ready("kernel_argument")?;
         let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
         self.raw.calls.lend();
         store.make_all_rows()?;

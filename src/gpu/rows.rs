@@ -1,18 +1,19 @@
 //! The rows of an indexed table as memory of its GPU.
 
 use super::buffer::{Buffer, sealed};
+use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Indexed, Key, Result, Table, Words};
 use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The rows of an indexed table in the memory of its GPU, in the order of their references; see
 /// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
 pub struct DeviceRows<'a, K: Key = Words> {
     /// Keeps them as they are.
-    _sized: RwLockReadGuard<'a, Sized>,
+    _sized: Shared<'a, Sized>,
     address: u64,
     rows: u64,
     elements: usize,
@@ -67,8 +68,11 @@ impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
 impl<K: Key> Table<K, Indexed> {
     /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
     ///
-    /// What is enqueued while this lives may read them. `clear`, `grow` and `truncate` wait until it is dropped, and then for the
-    /// GPU; what else holds of it is as for [`rows`](Self::rows) on a CPU.
+    /// What is enqueued while this lives may read them.
+    ///
+    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
+    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of
+    /// it is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -89,7 +93,7 @@ impl<K: Key> Table<K, Indexed> {
     /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
-        let (sized, rows) = self.raw.with_dense_rows()?;
+        let (sized, rows) = self.raw.with_dense_rows("rows_device")?;
         let address = sized.store.on_gpu().map_or(0, |store| store.rows_address());
         let elements = rows as usize * K::elements(self.width());
         Ok(DeviceRows { _sized: sized, address, rows, elements, stream: gpu.context().default_stream(), keys: PhantomData })

@@ -1,17 +1,18 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
+use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Result, Values};
 use bytemuck::Pod;
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 /// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
 pub struct DeviceValues<'a, V> {
     /// Keeps the table as it is.
-    _sized: RwLockReadGuard<'a, Sized>,
+    _sized: Shared<'a, Sized>,
     address: u64,
     len: usize,
     /// Of the GPU's context.
@@ -61,10 +62,12 @@ impl<V: Pod> Values<V> {
     ///
     /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
     ///
-    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. `clear`, `grow`,
-    /// `truncate` and growth by itself wait until it is dropped, and then for the GPU, so the thread that has it must not call
-    /// one of these; batches that grow nothing go on. The host's other operations on the values wait for all work of the GPU that
-    /// was submitted before them.
+    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other
+    /// operations on the values wait for all work of the GPU that was submitted before them.
+    ///
+    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
+    /// `truncate` of the table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
+    /// [`Batch::error`](crate::Batch::error), is a growth by itself. Batches that grow nothing go on.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -76,9 +76,11 @@ pub(crate) struct Loaded {
 impl RawTable {
     /// Waits for operations under way, and holds up those that come.
     pub(crate) fn save(&self, to: impl Write) -> Result<()> {
-        let sized = self.sized_exclusively();
+        let sized = self.sized_exclusively("save")?;
         sized.store.settle()?;
         sized.store.put_displaced_back()?;
+        // The writer is code of the caller: it may call this table, and must not change it.
+        let sized = sized.freeze();
         let header = Header::of(self, &sized)?;
         let Fields { slot_bytes, node_bytes, row_bytes, .. } = header.fields;
         let mut to = Sink::new(to);
@@ -151,7 +153,7 @@ impl RawTable {
         }
         let sized = Sized::of(store, &parameters);
         let mut raw = Self::of_store(device, options, seeds, geometry, sized);
-        let now = raw.sized().generation;
+        let now = raw.look().generation;
         raw.loaded = Some(Loaded { saved: fields.generation, now });
         Ok(raw)
     }
@@ -175,14 +177,14 @@ impl RawTable {
             vectors.take(bytes, &mut found);
             slots.put_all(&found, stored)
         })?;
-        let [put, _] = slots.stored()?;
+        let [put, _] = slots.stored("load")?;
         if put != stored {
             return Err(from.damaged(format!("{put} vectors are in the slots, {stored} should be"), header.fields.slot_bytes));
         }
         if !spec.is_tree() {
             return Ok(slots);
         }
-        let roots = slots.sized();
+        let roots = slots.look();
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets: roots.buckets, node_buckets };
         let mut store = Store::unfilled(device, &parameters)?;
         let mut at = 0;
@@ -212,13 +214,13 @@ impl RawTable {
                 let (rejected, offered, slots) = (tally.full, tally.offered(), size.slots);
                 return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
             }
-            self.grow_by_itself(size, Size { slots: 2 * size.slots, ..size })?;
+            self.grow_by_itself("load", size, Size { slots: 2 * size.slots, ..size })?;
         }
     }
 
     /// What references to the table that was saved are to this one, which was loaded.
     pub(crate) fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
-        let sized = self.sized();
+        let sized = self.sized("loaded_references")?;
         let of_saved = |reference: &&Reference| {
             let number = reference.to_bits() >> Reference::SLOT_BITS;
             self.loaded.is_some_and(|loaded| loaded.saved == number && loaded.now == sized.generation)

@@ -15,7 +15,7 @@ fn vectors(width: usize, count: u32) -> Vec<u32> {
 
 /// What is in a table's slots, by what this module knows of them.
 fn read_slots(raw: &RawTable) -> Vec<u32> {
-    let sized = raw.sized_exclusively();
+    let sized = raw.sized_exclusively("save").unwrap();
     let header = Header::of(raw, &sized).unwrap();
     let Fields { slot_layout, buckets, slot_bytes, .. } = header.fields;
     assert_eq!(slot_layout.bytes(buckets), slot_bytes);
@@ -77,7 +77,7 @@ fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buc
 /// The file of a table as a machine would have written it whose slots lie like that.
 fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
     let words = read_slots(raw);
-    let sized = raw.sized_exclusively();
+    let sized = raw.sized_exclusively("save").unwrap();
     let mut header = Header::of(raw, &sized).unwrap();
     let width = sized.spec.hashed_words() as usize;
     let slots = (words.len() / width) as u64 * 5 / 4 + 20;
@@ -140,7 +140,7 @@ fn slots_of_other_machines_are_put_again() {
         let references: Vec<Reference> = references.into_iter().flatten().collect();
         for layout in layouts(width as u32) {
             let bytes = saved_elsewhere(&table.raw, layout);
-            let own = { Header::of(&table.raw, &table.raw.sized_exclusively()).unwrap().fields.slot_layout };
+            let own = { Header::of(&table.raw, &table.raw.sized_exclusively("save").unwrap()).unwrap().fields.slot_layout };
             if layout == own {
                 alike += 1;
                 continue;
@@ -213,7 +213,7 @@ fn holes_are_kept() {
     let table = IndexedTable::builder(1).capacity(100).build(&device).unwrap();
     let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
     let mut references = put(&[0, 10]);
-    assert_eq!(table.raw.sized().store.lose_a_row(), 2);
+    assert_eq!(table.raw.look().store.lose_a_row(), 2);
     table.raw.calls.lend();
     references.extend(put(&[30, 40]));
     let references: Vec<Reference> = references.into_iter().flatten().collect();

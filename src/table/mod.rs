@@ -58,6 +58,9 @@ use std::sync::Arc;
 /// [`truncate`](Self::truncate) wait for those under way and hold up those that come. On a GPU, reading back, iterating and
 /// statistics free buffers at their end, for which the driver waits until work under way is done.
 ///
+/// A call that would wait for its own thread, which holds [rows](Self::rows), say, or is in a callback, is the error
+/// [`SelfDeadlock`](crate::Error::SelfDeadlock): [what a thread holds](crate::threads_and_streams#what-a-thread-holds).
+///
 /// # Memory
 ///
 /// [`bytes`](Self::bytes) for the slots and nodes. On a GPU, batches from host slices pass through buffers, the *stages* that all
@@ -235,7 +238,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.raw.stored()?[0])
+        Ok(self.raw.stored("len")?[0])
     }
 
     /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
@@ -252,7 +255,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// What the device reports.
     pub fn nodes(&self) -> Result<u64> {
-        Ok(self.raw.stored()?[1])
+        Ok(self.raw.stored("nodes")?[1])
     }
 
     /// Whether no vector is stored.
@@ -348,7 +351,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_many`](Self::find_or_put_many).
     pub fn locate_many(&self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
-        self.raw.locate(&words(vectors))
+        self.raw.locate("locate_many", &words(vectors))
     }
 
     /// The vectors at these references, one after another.
@@ -367,7 +370,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`StaleReferences`](crate::Error::StaleReferences) if some are of an earlier generation or another table,
     /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<K::Element>> {
-        Ok(elements(self.raw.get(references)?))
+        Ok(elements(self.raw.get("get_many", references)?))
     }
 
     /// The reference to the vector in the slot of this number, which a kernel of yours, or a batch in device memory, has given
@@ -400,15 +403,17 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), or what the device reports.
     pub fn clear(&self) -> Result<()> {
         self.raw.clear()
     }
 
     /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. (An [`IndexedTable`] moves none, and keeps its references: it only makes its index
-    /// anew.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
+    /// streams); makes all references stale. (An [`IndexedTable`] moves none and keeps its references: it only makes a new
+    /// index.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
     /// error.
+    ///
+    /// A [cuckoo](TableBuilder::cuckoo) table relocates keys in the larger table where some find no slot, as batches do.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -421,9 +426,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotLarger`](crate::Error::NotLarger), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a vector finds no free slot in the
-    /// larger one, or what the device reports: the table is as it was.
+    /// [`NotLarger`](crate::Error::NotLarger), [`SelfDeadlock`](crate::Error::SelfDeadlock),
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so
+    /// little that a vector finds no free slot in the larger one (in a cuckoo table: although keys were relocated), or what the
+    /// device reports: the table is as it was.
     pub fn grow(&self, capacity: u64) -> Result<()> {
         self.raw.grow(capacity)
     }
@@ -446,7 +452,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
     pub fn reserve(&self, slots: u64) -> Result<()> {
-        self.raw.reserve(slots)
+        self.raw.reserve("reserve", slots)
     }
 
     /// Number of slots for nodes: 0 in a table without trees.
@@ -546,11 +552,12 @@ impl<K: Key> Table<K, Root> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the device reports: then the next call of the host
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the
+    /// device reports: then the next call of the host
     /// that looks at keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
     /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
-        self.raw.relocate()
+        self.raw.relocate("relocate")
     }
 }
 
@@ -574,8 +581,9 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), what the device reports, or [`TableFull`](crate::Error::TableFull) if the rows
-    /// that stay find no room in an index that is nearly full, in another order than before: the table is as it was.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), what the device reports, or
+    /// [`TableFull`](crate::Error::TableFull) if the rows that stay find no room in an index that is nearly full, in another
+    /// order than before: the table is as it was.
     pub fn truncate(&self, rows: u64) -> Result<()> {
         self.raw.truncate(rows)
     }
@@ -605,10 +613,15 @@ impl<K: Key> Table<K, Indexed> {
     /// All vectors as one slice, in the order of their references: the vector of number i is the i-th. If there are
     /// [holes](Self::holes), those before the first.
     ///
-    /// On a CPU this is the memory of the table. While it lives vectors may be put, which it does not show, but `clear`, `grow`,
-    /// `truncate` and growth by itself wait until it is dropped, and calls that come later wait for these. So the thread that has
-    /// it must not call one of these, and no other operation of the table where another thread may call one. Batches leave their
-    /// holes meanwhile. From a GPU the rows are copied; `rows_device` gives them without a copy.
+    /// On a CPU this is the memory of the table. While it lives vectors may be put, which it does not show. Batches leave their
+    /// holes meanwhile. From a GPU the rows are copied, and nothing waits for the copy; `rows_device` gives them without a copy.
+    ///
+    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate`. Those of
+    /// other threads do wait. Those of the thread that has it are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch
+    /// of that thread does not make the table grow: its vectors go into the slots there are, and
+    /// [`Batch::error`](crate::Batch::error) has that error. All other calls of that thread are answered at once. Drop the rows,
+    /// or copy what is needed, before a batch that may have to make the table grow; and do not wait for another thread meanwhile
+    /// that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

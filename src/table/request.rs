@@ -128,9 +128,12 @@ impl<'a> Request<'a> {
 
     /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It
     /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
-    /// ([`Batch::stopped`](crate::Batch::stopped)). It must not use the table, which the batch keeps from growing and being
-    /// cleared until it returns; nor should it offer batches to other tables on the same GPU, which may wait for buffers that
-    /// this one has.
+    /// ([`Batch::stopped`](crate::Batch::stopped)).
+    ///
+    /// Calls that wait until it returns: `clear`, `grow`, `reserve` that grows, `relocate`, `save`, `save_file` and `truncate` of
+    /// the table. The callback itself gets the error [`SelfDeadlock`](crate::Error::SelfDeadlock) from them, and so, in
+    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow or relocate keys. It may
+    /// make all other calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -1,10 +1,10 @@
 use super::Key;
 use super::key::elements;
+use crate::core::lock::Shared;
 use crate::core::table::{RawTable, Sized};
 use crate::{Result, Words};
 use std::fmt;
 use std::ops::Deref;
-use std::sync::RwLockReadGuard;
 
 /// The rows of an indexed table, in the order of their references; see [`Table::rows`](crate::Table::rows).
 pub struct Rows<'a, K: Key = Words> {
@@ -13,13 +13,13 @@ pub struct Rows<'a, K: Key = Words> {
 
 enum Place<'a, K: Key> {
     /// In the table, which keeps them as they are meanwhile: the first ones, so many.
-    Table(RwLockReadGuard<'a, Sized>, u64),
+    Table(Shared<'a, Sized>, u64),
     Copied(Vec<K::Element>),
 }
 
 impl<'a, K: Key> Rows<'a, K> {
     pub(super) fn of(raw: &'a RawTable) -> Result<Self> {
-        let (sized, rows) = raw.with_dense_rows()?;
+        let (sized, rows) = raw.with_dense_rows("rows")?;
         if !raw.device.is_gpu() {
             return Ok(Self { place: Place::Table(sized, rows) });
         }

@@ -13,9 +13,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Writes the table, as it is at one moment: vectors, references, and how it was built.
     ///
     /// Waits for operations under way (on a GPU, for all its streams), and holds up those that come until it has returned.
-    /// Kernels of yours must not put into the table meanwhile. Nor may the calling thread have its [`rows`](Table::rows). Nothing
-    /// is buffered: bytes are written in blocks of a mebibyte, and `to` is flushed at the end. Takes no memory but two pieces of
-    /// 8 MiB of pinned memory, if the table is on a GPU.
+    /// Kernels of yours must not put into the table meanwhile. Nothing is buffered: bytes are written in blocks of a mebibyte,
+    /// and `to` is flushed at the end. Takes no memory but two pieces of 8 MiB of pinned memory, if the table is on a GPU.
+    ///
+    /// The writer must not use the table: all calls of other threads wait until the table is saved, and those that the writer
+    /// itself makes are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). Only [`slots`](Table::slots),
+    /// [`spec`](Table::spec), [`bytes`](Table::bytes) and [`reference`](Table::reference) answer.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -33,8 +36,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io), with what the writer says, or what the device reports: the table is as it was, and any part of
-    /// the bytes may be written.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) before anything is written; [`Io`](crate::Error::Io), with what the writer
+    /// says, or what the device reports: the table is as it was, and any part of the bytes may be written.
     pub fn save(&self, to: impl Write) -> Result<()> {
         self.raw.save(to)
     }

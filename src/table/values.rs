@@ -130,13 +130,15 @@ impl<V: Pod> Values<V> {
         if values.len() != references.len() {
             return Err(Error::Rows { what: "values", given: values.len(), needed: references.len() });
         }
-        self.array.change(references, false, |at, value| *value = values[at])
+        self.array.change("Values::set_many", references, false, |at, value| *value = values[at])
     }
 
     /// Calls `update` for each reference, in order, with its position and its value, to be changed. A reference that is there
     /// several times is as often updated, each time from what the time before has left.
     ///
     /// By the calling thread. From a GPU the values are copied, each once, and back.
+    ///
+    /// `update` may call the table, but what waits for it is an error, as in [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -159,15 +161,18 @@ impl<V: Pod> Values<V> {
     ///
     /// As [`set_many`](Self::set_many), before `update` is called but for what the GPU reports when values are written.
     pub fn update_many(&mut self, references: &[Reference], update: impl FnMut(usize, &mut V)) -> Result<()> {
-        self.array.change(references, true, update)
+        self.array.change("Values::update_many", references, true, update)
     }
 
     /// All values as one slice: that of the vector of number i is the i-th. As many as [`rows`](crate::Table::rows) has vectors:
     /// if there are [holes](crate::Table::holes), those before the first.
     ///
-    /// On a CPU this is the array itself. While it lives vectors may be put, whose values it does not show, but `clear`, `grow`,
-    /// `truncate` and growth by itself wait until it is dropped; what else holds of it is as for [`rows`](crate::Table::rows).
-    /// From a GPU the values are copied.
+    /// On a CPU this is the array itself. While it lives vectors may be put, whose values it does not show. From a GPU the values
+    /// are copied, and nothing waits for the copy.
+    ///
+    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
+    /// table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
+    /// [`Batch::error`](crate::Batch::error), is a growth by itself: as for [`rows`](crate::Table::rows).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -188,7 +193,10 @@ impl<V: Pod> Values<V> {
     /// Calls `update` with the slice that [`view`](Self::view) would show, to be changed, and gives what it returns. From a GPU
     /// the values are copied, and back.
     ///
-    /// `update` must not call what waits for it: the table's `clear`, `grow`, `truncate`, and batches that make it grow.
+    /// Calls that wait until `update` returns: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
+    /// table. `update` itself gets the error [`SelfDeadlock`](Error::SelfDeadlock) from them, and so, in
+    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow. It may make all other
+    /// calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -20,6 +20,7 @@ tests![
     callers_race_while_keys_are_relocated,
     hot_keys_before_a_full_table,
     tables_grow_by_themselves_and_late,
+    nearly_full_tables_grow_by_a_quarter_and_by_less,
     relocation_moves_nothing_in_other_tables,
     half_the_slots_fit_the_same_keys,
 ];
@@ -272,6 +273,35 @@ fn tables_grow_by_themselves_and_late(device: &Device) {
     let slots = table.slots();
     fill(&table, &keys(32, (slots as f64 * 0.95) as usize), 1);
     assert_eq!(table.slots(), slots);
+}
+
+/// Without relocation a key finds no slot in the larger table: its two buckets and its places in the stash are taken, at a fill
+/// that find-or-put alone does not come to.
+fn nearly_full_tables_grow_by_a_quarter_and_by_less(device: &Device) {
+    let log2 = sized(15, 13, 11);
+    for (slot_bits, share) in [(64, 0.97), (32, 0.97), (16, 0.97)] {
+        let key_bits = slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 3;
+        for part in [4, 10, 25] {
+            let table = builder(key_bits.min(64), slot_bits, 1 << log2).build(device).unwrap();
+            let context = format!("{}, by one of {part}", table.spec());
+            let stored = keys(key_bits.min(64), (table.slots() as f64 * share) as usize);
+            assert_eq!(table.find_or_put_many(&words(&stored)).unwrap().tally.full, 0, "{context}");
+            let before = table.locate_many(&words(&stored[..9])).unwrap();
+            let slots = table.slots();
+            table.grow(slots + slots / part).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert!(table.slots() > slots && table.slots() < slots + 2 * slots / part, "{context}: {} slots", table.slots());
+            assert_eq!(table.len().unwrap(), stored.len() as u64, "{context}");
+            let now = table.locate_many(&words(&stored)).unwrap();
+            assert!(now.iter().all(Option::is_some), "{context}: a key is gone");
+            let now: Vec<_> = now.into_iter().flatten().collect();
+            assert!(table.get_many(&now).unwrap() == words(&stored), "{context}");
+            let before: Vec<_> = before.into_iter().flatten().collect();
+            let stale = Err(Error::StaleReferences { stale: 9, count: 9 });
+            assert_eq!(table.get_many(&before).map(drop), stale, "{context}");
+            let batch = table.find_or_put_many(&words(&stored)).unwrap();
+            assert_eq!((batch.tally.new, batch.tally.seen), (0, stored.len() as u64), "{context}");
+        }
+    }
 }
 
 fn relocation_moves_nothing_in_other_tables(device: &Device) {

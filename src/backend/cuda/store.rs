@@ -391,17 +391,18 @@ impl CudaStore {
         }
     }
 
-    /// Rehashes every vector into `larger`, a piece at a time through a buffer on the GPU. Waits for all work on the GPU first.
-    pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: u64) -> Result<Counts> {
+    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
+    /// on the GPU first.
+    pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: Range<u64>) -> Result<Counts> {
         self.gpu.synchronize()?;
-        let (vectors, piece) = self.buffer_for(slots)?;
+        let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
         let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
         counts.zero_async(0, size_of::<Counts>(), self.stream())?;
-        for first in (0..slots).step_by(piece as usize) {
+        for first in slots.clone().step_by(piece as usize) {
             let batch = BatchView {
                 vectors: vectors.address(),
-                count: self.export_to(&(first..slots.min(first + piece)), &cursor, &vectors, None)?,
+                count: self.export_to(&(first..slots.end.min(first + piece)), &cursor, &vectors, None)?,
                 counts: counts.address(),
                 ..BatchView::default()
             };
