@@ -184,7 +184,7 @@ impl RawTable {
             if size.nodes == 0 || size.nodes >= nodes {
                 return Ok(());
             }
-            self.grow_by_itself(size, Size { nodes, ..size })?;
+            self.grow_by_itself("reserve_nodes", size, Size { nodes, ..size })?;
         }
     }
 

@@ -242,7 +242,7 @@ fn statistics_end_whatever_the_nodes_are() {
     table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
     let before = table.stats().unwrap();
     let buckets = {
-        let mut sized = table.raw.sized_exclusively();
+        let mut sized = table.raw.sized_exclusively("test").unwrap();
         let (buckets, bytes) = (sized.node_buckets, crate::core::size::node_bytes(sized.node_buckets));
         let change = &mut |nodes: &mut [u8]| {
             let last = nodes.len() - 8;
