@@ -38,6 +38,10 @@ pub(crate) enum Part {
     Relocate = 5,
     /// Only for an indexed table: rebuild, list holes, move, and what values need.
     Rows = 6,
+    /// Only for ranks of several GPUs: find-or-put of vectors that another GPU has sent.
+    PutReceived = 7,
+    /// Only for ranks of several GPUs: find of vectors that another GPU has sent.
+    FindReceived = 8,
 }
 
 /// The compiled kernels of one spec.
@@ -52,6 +56,8 @@ pub(crate) struct Kernels {
     read: OnceLock<ReadKernels>,
     relocate: OnceLock<CudaFunction>,
     rows: OnceLock<RowKernels>,
+    find_or_put_received: OnceLock<SearchKernel>,
+    find_received: OnceLock<SearchKernel>,
 }
 
 /// Those that only an indexed table has.
@@ -153,6 +159,8 @@ impl Kernels {
             read: OnceLock::new(),
             relocate: OnceLock::new(),
             rows: OnceLock::new(),
+            find_or_put_received: OnceLock::new(),
+            find_received: OnceLock::new(),
         })
     }
 
@@ -165,15 +173,28 @@ impl Kernels {
     }
 
     pub(super) fn find(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(&self.find, || {
-            let find = SearchKernel::load(&gpu.table_kernels(self.spec, Part::Find)?, "warpset_find", &self.geometry)?;
-            // The workspace has room for no more.
-            let resident_blocks = match self.geometry.search_workspace_bytes {
-                0 => find.resident_blocks,
-                _ => find.resident_blocks.min(self.find_or_put.resident_blocks),
-            };
-            Ok(SearchKernel { resident_blocks, ..find })
-        })
+        first_time(&self.find, || self.load_search(gpu, Part::Find, "warpset_find"))
+    }
+
+    /// Only for ranks of several GPUs.
+    pub(super) fn find_or_put_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(&self.find_or_put_received, || self.load_search(gpu, Part::PutReceived, "warpset_find_or_put_received"))
+    }
+
+    /// Only for ranks of several GPUs.
+    pub(super) fn find_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(&self.find_received, || self.load_search(gpu, Part::FindReceived, "warpset_find_received"))
+    }
+
+    /// A search kernel of another part than [`Part::Put`]. It has at most the resident blocks of find-or-put if it works in the
+    /// batch's workspace, whose size is for those.
+    fn load_search(&self, gpu: &Gpu, part: Part, name: &str) -> Result<SearchKernel> {
+        let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, part)?, name, &self.geometry)?;
+        let resident_blocks = match self.geometry.search_workspace_bytes {
+            0 => kernel.resident_blocks,
+            _ => kernel.resident_blocks.min(self.find_or_put.resident_blocks),
+        };
+        Ok(SearchKernel { resident_blocks, ..kernel })
     }
 
     pub(super) fn read(&self, gpu: &Gpu) -> Result<&ReadKernels> {

@@ -22,7 +22,7 @@ pub(crate) use cluster::{
 };
 pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
-pub(crate) use store::{CudaStore, Waves};
+pub(crate) use store::{CudaStore, Exchanged, Waves};
 pub(crate) use values::CudaValues;
 
 use crate::{Error, Result, faults};

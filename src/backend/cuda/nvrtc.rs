@@ -373,7 +373,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 14] = [
+        const KERNELS: [(&str, Part); 16] = [
             ("warpset_clear", Part::Put),
             ("warpset_find_or_put", Part::Put),
             ("warpset_find_or_put_incremental", Part::Incremental),
@@ -388,6 +388,8 @@ mod tests {
             ("warpset_count_unstored", Part::Rows),
             ("warpset_gather_values", Part::Rows),
             ("warpset_scatter_values", Part::Rows),
+            ("warpset_find_or_put_received", Part::PutReceived),
+            ("warpset_find_received", Part::FindReceived),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -397,7 +399,16 @@ mod tests {
             Spec::indexed(3, 32, 16).unwrap(),
         ];
         for spec in specs {
-            let parts = [Part::Put, Part::Incremental, Part::Find, Part::Read, Part::Relocate, Part::Rows];
+            let parts = [
+                Part::Put,
+                Part::Incremental,
+                Part::Find,
+                Part::Read,
+                Part::Relocate,
+                Part::Rows,
+                Part::PutReceived,
+                Part::FindReceived,
+            ];
             let parts = parts.into_iter().filter(|part| match part {
                 Part::Incremental => spec.is_incremental(),
                 Part::Relocate => spec.is_cuckoo(),

@@ -384,7 +384,6 @@ impl Stage {
             changed: at(part.changed.is_some(), parts.changed),
             workspace: 0,
             tag: *tag,
-            refused: 0,
         };
         launch(&view, stream)?;
         // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the
