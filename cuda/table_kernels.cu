@@ -68,8 +68,8 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchVi
 }
 #endif
 
-// Batches that another GPU has sent. Their kernels are separate because tables of one GPU do not need `refused`, and what a search
-// kernel does besides searching costs throughput.
+// Batches that another GPU has sent. Their kernels are separate because tables of one GPU do not need `refused`, and what a
+// search kernel does besides searching costs throughput.
 #if WARPSET_HAS_PART(7)
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_received(View view, BatchView batch, const u64* refused)
 {

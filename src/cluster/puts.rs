@@ -83,13 +83,7 @@ impl Partition {
     }
 
     #[cfg(feature = "cuda")]
-    fn search_on_gpu(
-        &mut self,
-        raw: &RawTable,
-        (search, exchanged): (Search, Exchanged),
-        run: Run,
-        rank: usize,
-    ) -> Result<()> {
+    fn search_on_gpu(&mut self, raw: &RawTable, (search, exchanged): (Search, Exchanged), run: Run, rank: usize) -> Result<()> {
         let (new_references, new_capacity) = match self.asked.fresh {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),

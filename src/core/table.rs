@@ -348,8 +348,8 @@ impl RawTable {
         unsafe { store.enqueue_exchanged(search, &batch, stream, exchanged) }
     }
 
-    /// Compiles and loads the kernels of a search on a GPU before it is enqueued, because that may wait for all that the GPU does:
-    /// if `is_exchanged`, also that for vectors that another GPU has sent.
+    /// Compiles and loads the kernels of a search on a GPU before it is enqueued, because that may wait for all that the GPU
+    /// does: if `is_exchanged`, also that for vectors that another GPU has sent.
     #[cfg(feature = "cuda")]
     pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
         self.ready()?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search, is_exchanged))

@@ -4,6 +4,7 @@ pub(crate) mod ahead;
 pub(crate) mod cache;
 mod cluster;
 mod gpu;
+mod includes;
 mod kernels;
 mod library;
 mod memory;

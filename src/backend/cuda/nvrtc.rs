@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, digest};
 pub(crate) use super::kernels::Part;
-use super::library;
+use super::{includes, library};
 use crate::{Error, Result, Spec};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
@@ -182,17 +182,9 @@ pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
     }
 }
 
-/// Whether a source may include what is not one of our headers: a file, which NVRTC looks for beside the one that the source's
-/// name says, and whose text nobody here knows.
+/// Whether a source may depend on a file, whose text is not in the key.
 fn includes_files(source: &str) -> bool {
-    let directives = source.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
-    let mut included = directives.filter_map(|directive| directive.trim_start().strip_prefix("include"));
-    let is_ours = |name: &str| HEADERS.iter().any(|(ours, _)| *ours == name);
-    included.any(|rest| {
-        let quoted = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
-        let bracketed = rest.trim_start().strip_prefix('<').and_then(|rest| rest.split_once('>'));
-        !quoted.or(bracketed).is_some_and(|(name, _)| is_ours(name))
-    })
+    includes::includes_files(source, |name| HEADERS.iter().any(|(ours, _)| *ours == name))
 }
 
 struct Program(nvrtcProgram);

@@ -314,8 +314,8 @@ impl CudaStore {
             let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * u64::from(waves.count())) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             let (view, part) = (view_argument(&view), argument(&part));
-            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`, of
-            // the two kernels `..._received` (layouts checked when they were loaded); the rest is the caller's.
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
+            // of the two kernels `..._received` (layouts checked when they were loaded); the rest is the caller's.
             unsafe {
                 match &refused {
                     None => self.gpu.launch(&kernel.function, launch, stream, &mut [view, part])?,
