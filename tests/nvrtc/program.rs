@@ -93,8 +93,8 @@ const INDEXED: [(usize, u32); 17] = [
     (32, 64),
 ];
 
-/// Every width has a layout of its own. With chunks of 8 bytes, vectors of these widths have one chunk, several and very many, each
-/// with a last one that is shorter and without.
+/// Every width has a layout of its own. With chunks of 8 bytes, vectors of these widths have one chunk, several and very many,
+/// each with a last one that is shorter and without.
 fn widths(capability: (u32, u32)) -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 132, 160, 192, 200, 255, 256];
     match capability {

@@ -129,7 +129,7 @@ impl Reader<'_> {
     fn skip(&mut self, text: &[u8]) -> bool {
         let comes = self.starts_with(text);
         if comes {
-            text.iter().for_each(|_| drop(self.next()));
+            text.iter().for_each(|_| _ = self.next());
         }
         comes
     }
@@ -198,7 +198,7 @@ impl Reader<'_> {
         while let Some(byte) = self.next_if(|byte| byte != b'\n') {
             match byte {
                 _ if byte == quote => break,
-                b'\\' => drop(self.next_if(|byte| byte != b'\n')),
+                b'\\' => _ = self.next_if(|byte| byte != b'\n'),
                 _ => text.push(byte),
             }
         }

@@ -1,6 +1,7 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod ahead;
+mod build_id;
 pub(crate) mod cache;
 mod cluster;
 mod gpu;

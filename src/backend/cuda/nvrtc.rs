@@ -122,18 +122,23 @@ impl<'a> Job<'a> {
     }
 
     /// All that the outcome depends on, as a text. The headers, which belong to this build of the library, are there as a digest.
-    fn key(&self, options: &[String], driver: i32) -> Result<String> {
+    fn key(&self, options: &[String], driver: i32, nvrtc: &str) -> String {
         static HEADERS_DIGEST: LazyLock<u128> =
             LazyLock::new(|| digest(HEADERS.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()])));
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: both are valid memory.
-        check("asking for the version of NVRTC", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
         let (version, headers, Self { name, source, .. }) = (env!("CARGO_PKG_VERSION"), *HEADERS_DIGEST, self);
-        Ok(format!(
-            "warpset {version}\nheaders {headers:032x}\nNVRTC {major}.{minor}\ndriver {driver}\noptions {options:?}\nname {name:?}\n\n\
-             {source}"
-        ))
+        format!(
+            "warpset {version}\nheaders {headers:032x}\nNVRTC {nvrtc}\ndriver {driver}\noptions {options:?}\nname {name:?}\n\n{source}"
+        )
     }
+}
+
+/// Version and build of NVRTC. The version alone is that of many builds, which compile differently.
+fn version() -> Result<String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both are valid memory.
+    check("asking for the version of NVRTC", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+    let build = library::NVRTC.build("nvrtcVersion").unwrap_or("unknown");
+    Ok(format!("{major}.{minor}, build {build}"))
 }
 
 /// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
@@ -177,7 +182,7 @@ pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
         if real { program.cubin() } else { program.ptx() }
     };
     match cache.filter(|_| !includes_files(job.source)) {
-        Some(cache) => cache.get_or_make(&job.key(&options, cache.driver)?, compile),
+        Some(cache) => cache.get_or_make(&job.key(&options, cache.driver, &version()?), compile),
         None => compile(),
     }
 }
@@ -318,6 +323,23 @@ mod tests {
         });
         assert!(images[0] != images[1]);
         assert_eq!(scratch.files().len(), 0);
+    }
+
+    /// Another build of the same version compiles otherwise.
+    #[test]
+    fn kernels_of_another_build_are_not_taken() {
+        let job = Job::new("a.cu", "__global__ void a() {}", Spec::bucket(7, 16).unwrap(), CAPABILITY);
+        let options = job.options("sm_90");
+        let key = |nvrtc| job.key(&options, 13000, nvrtc);
+        assert!(key("13.0, build 1a") != key("13.0, build 1b") && key("13.0, build 1a") != key("13.1, build 1a"));
+        if !is_nvrtc_here() {
+            return;
+        }
+        let version = version().unwrap();
+        let (_, build) = version.split_once(", build ").expect("a version and a build");
+        let is_known = build.len() >= 16 && build.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(is_known || !cfg!(all(target_os = "linux", target_pointer_width = "64")), "{version}");
+        assert!(job.key(&options, 13000, &version).contains(build));
     }
 
     #[test]
