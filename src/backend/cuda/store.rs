@@ -496,9 +496,12 @@ impl Drop for CudaStore {
     fn drop(&mut self) {
         // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
         // wait that a test may make fail.)
-        if self.gpu.bind().is_ok() {
+        let current = self.gpu.bind();
+        if current.is_ok() {
             let _ = result::ctx::synchronize();
         }
+        // While the context is current: their events and streams make it so when they are dropped, and leave it.
+        self.workspace = None;
         self.gpu.remove_store();
     }
 }
