@@ -130,7 +130,8 @@ fn resources_are_read() -> Result<(), Failed> {
     assert!((5..=32).contains(&together.registers) && together.instructions < chained.instructions + 64, "{together:?}");
     // 64 values do not fit the 32 registers that 2,048 threads leave to each.
     assert_eq!(spilling.registers, 32);
-    assert!(spilling.stack > 0 && spilling.spill_stores >= spilling.stack && spilling.spill_loads > 0, "{spilling:?}");
+    let spilled = 4 * (64 - 32);
+    assert!([spilling.stack, spilling.spill_stores, spilling.spill_loads].iter().all(|bytes| *bytes >= spilled), "{spilling:?}");
     assert_eq!(cubin.resources("another"), None);
     Ok(())
 }

@@ -89,7 +89,7 @@ mod tests {
     /// The C library is a loaded file whose code is known: its build id is that of the file on disk.
     #[test]
     fn the_id_is_that_of_the_file() {
-        let function = libc::dlsym as usize;
+        let function = libc::dlsym as *const () as usize;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let at = |text: &str| usize::from_str_radix(text, 16).unwrap();
         let mut mapped = maps.lines().filter(|line| {
