@@ -54,7 +54,7 @@ fn calls_leave_the_current_context(device: &Device) {
         let words = distinct(3, 0, 1000);
         table.reserve(2000).unwrap();
         same("growing");
-        table.find_or_put_many(&words).unwrap().complete().unwrap();
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
         same("a batch");
         assert_eq!(table.contains_many(&words).unwrap().len(), 1000);
         same("a lookup");
