@@ -39,8 +39,8 @@ impl<'a> Cubin<'a> {
     /// Version of the compiler, as it writes it into the CUBIN.
     pub fn compiler(&self) -> String {
         let note = self.section(".note.nv.tkinfo").expect("a CUBIN says by what it was made");
-        let texts = note.split(|byte| !byte.is_ascii_graphic() && *byte != b' ').map(String::from_utf8_lossy);
-        texts.filter(|text| text.starts_with("Cuda compilation tools")).next_back().expect("a version").into_owned()
+        let mut texts = note.split(|byte| !byte.is_ascii_graphic() && *byte != b' ').map(String::from_utf8_lossy);
+        texts.rfind(|text| text.starts_with("Cuda compilation tools")).expect("a version").into_owned()
     }
 
     /// Resources of a kernel; none if the CUBIN does not have it.
