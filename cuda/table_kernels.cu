@@ -68,6 +68,22 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchVi
 }
 #endif
 
+// Batches that another GPU has sent. Their kernels are separate because tables of one GPU do not need `refused`, and what a
+// search kernel does besides searching costs throughput.
+#if WARPSET_HAS_PART(7)
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_received(View view, BatchView batch, const u64* refused)
+{
+    warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps_unless(Table::of(view), batch, refused);
+}
+#endif
+
+#if WARPSET_HAS_PART(8)
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_received(View view, BatchView batch, const u64* refused)
+{
+    warpset::SearchBatch<Table, Operation::Find>::run_warps_unless(Table::of(view), batch, refused);
+}
+#endif
+
 #if WARPSET_HAS_PART(4)
 WARPSET_KERNEL(256, 1) warpset_get(View view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {

@@ -169,7 +169,7 @@ public:
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
         const BlockBatch<width, row_words, Told> batch{
-            {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0, nullptr},
+            {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
             parents(),
             told};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;

@@ -179,7 +179,7 @@ impl Engine {
         // Nothing is compiled while ranks wait for each other's messages.
         #[cfg(feature = "cuda")]
         {
-            failed = failed.or(raw.prepare(offer.search).err());
+            failed = failed.or(raw.prepare(offer.search, self.partition.ranks > 1).err());
         }
         let count = offer.input.count(raw.width());
         let mut part = Part::first(if failed.is_some() { 0 } else { count }, self.partition.round);

@@ -7,7 +7,7 @@ use super::messages::{Run, another_message};
 use super::partition::{Fresh, Partition, Rows, line_of};
 use super::record::Answered;
 #[cfg(feature = "cuda")]
-use crate::backend::cuda::Waves;
+use crate::backend::cuda::{Exchanged, Waves};
 #[cfg(feature = "cpu")]
 use crate::core::batch::HostBatch;
 use crate::core::store::Search;
@@ -44,8 +44,8 @@ impl Partition {
                 let _ = fresh; // until `take_fresh`
                 let waves = if is_last { Waves::One } else { Waves::BesideOthers };
                 self.rank.order(Line::Puts, line_of(round))?;
-                let refused = if rank == rows.own { 0 } else { self.wrong() };
-                self.search_on_gpu(raw, (search, waves), run, (rank, refused))
+                let refused = (rank != rows.own).then(|| self.wrong());
+                self.search_on_gpu(raw, (search, Exchanged { waves, refused }), run, rank)
             }
         }
     }
@@ -83,13 +83,7 @@ impl Partition {
     }
 
     #[cfg(feature = "cuda")]
-    fn search_on_gpu(
-        &mut self,
-        raw: &RawTable,
-        (search, waves): (Search, Waves),
-        run: Run,
-        (rank, refused): (usize, u64),
-    ) -> Result<()> {
+    fn search_on_gpu(&mut self, raw: &RawTable, (search, exchanged): (Search, Exchanged), run: Run, rank: usize) -> Result<()> {
         let (new_references, new_capacity) = match self.asked.fresh {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
@@ -115,13 +109,12 @@ impl Partition {
             new_capacity,
             // Zeros at first: `begin`.
             counts: self.answered.address() + counts_of(rank),
-            refused,
             ..BatchView::default()
         };
         let stream = self.rank.stream(Line::Puts).expect("the rank is on a GPU");
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
         // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
-        unsafe { raw.enqueue_once((search, waves), &batch, stream.cu_stream()) }
+        unsafe { raw.enqueue_once((search, exchanged), &batch, stream.cu_stream()) }
     }
 
     /// What has become of the rows of each rank since the operation has begun; and how many references of new ones there are, if

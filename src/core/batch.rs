@@ -78,7 +78,6 @@ impl<'a> HostBatch<'a> {
             changed: self.changed.map_or(0, |changed| changed.as_ptr() as u64),
             workspace: 0,
             tag,
-            refused: 0,
         }
     }
 }

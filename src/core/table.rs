@@ -352,11 +352,11 @@ impl RawTable {
     ///
     /// # Safety
     ///
-    /// As [`CudaStore::enqueue`](crate::backend::cuda::CudaStore::enqueue).
+    /// As [`CudaStore::enqueue_exchanged`](crate::backend::cuda::CudaStore::enqueue_exchanged).
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn enqueue_once(
         &self,
-        (search, waves): (Search, crate::backend::cuda::Waves),
+        (search, exchanged): (Search, crate::backend::cuda::Exchanged),
         batch: &super::view::BatchView,
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
@@ -365,14 +365,14 @@ impl RawTable {
         let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
         // SAFETY: the caller's.
-        unsafe { store.enqueue_waves(search, &batch, stream, waves) }
+        unsafe { store.enqueue_exchanged(search, &batch, stream, exchanged) }
     }
 
-    /// Has what a search needs on a GPU there before it is enqueued: what is compiled when it is first used, and loaded, which
-    /// may wait for all that the GPU does.
+    /// Compiles and loads the kernels of a search on a GPU before it is enqueued, because that may wait for all that the GPU
+    /// does: if `is_exchanged`, also that for vectors that another GPU has sent.
     #[cfg(feature = "cuda")]
-    pub(crate) fn prepare(&self, search: Search) -> Result<()> {
-        self.ready(CLUSTER_BATCH)?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search))
+    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+        self.ready(CLUSTER_BATCH)?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search, is_exchanged))
     }
 
     /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it

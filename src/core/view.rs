@@ -324,7 +324,6 @@ pub(crate) struct BatchView {
     pub changed: u64,
     pub workspace: u64,
     pub tag: u64,
-    pub refused: u64,
 }
 
 impl BatchView {
@@ -429,7 +428,7 @@ const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
     assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
     assert!(size_of::<CompactTreeView>() == 256);
-    assert!(size_of::<BatchView>() == 96);
+    assert!(size_of::<BatchView>() == 88);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };
 

@@ -217,7 +217,6 @@ impl<K: Key, S: Storage> Table<K, S> {
                 changed: changed_at,
                 workspace: 0,
                 tag: 0,
-                refused: 0,
             };
             // SAFETY:
             // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was

@@ -5,7 +5,7 @@ use crate::common::vectors::distinct;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
 use warpset::gpu::{Counts, DeviceBatch, ForeignSlice};
-use warpset::{BucketTable, Device, Error, TypedTable};
+use warpset::{BucketTable, Device, Error, Request, TypedTable};
 
 tests![
     counts_that_are_not_zero_append,
@@ -19,6 +19,7 @@ tests![
     typed_keys_in_device_memory,
     batches_are_not_captured,
     errors_of_others_are_theirs,
+    calls_leave_the_current_context,
     tables_dropped_while_streams_work,
 ];
 
@@ -32,6 +33,52 @@ fn stream(device: &Device) -> Arc<CudaStream> {
 
 fn table(device: &Device, width: usize) -> BucketTable {
     BucketTable::new(device, width, 4000).unwrap()
+}
+
+/// Every call leaves the context that was current on its thread (none, or that of the GPU), also one that fails or panics.
+fn calls_leave_the_current_context(device: &Device) {
+    let current = || {
+        let mut current = std::ptr::null_mut();
+        // SAFETY: a pointer to write to.
+        unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
+        current as usize
+    };
+    let run = |before: usize| {
+        // SAFETY: none, or a context that lives as long as the device.
+        unsafe { sys::cuCtxSetCurrent(before as sys::CUcontext) }.result().unwrap();
+        let same = |what: &str| assert_eq!(current(), before, "after {what}");
+        let again = Device::gpu(context(device).ordinal()).unwrap();
+        same("opening the GPU again");
+        let table = BucketTable::builder(3).capacity(100).build(device).unwrap();
+        same("building a table");
+        let words = distinct(3, 0, 1000);
+        table.reserve(2000).unwrap();
+        same("growing");
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        same("a batch");
+        assert_eq!(table.contains_many(&words).unwrap().len(), 1000);
+        same("a lookup");
+        assert_eq!(table.iter().count(), 1000);
+        same("iterating");
+        table.stats().unwrap();
+        same("statistics");
+        assert!(table.find_or_put_many(&words[..4]).is_err());
+        same("an error");
+        let stopped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut callback = |_: u64, _: u64| panic!("on purpose");
+            let request = Request::new().progress(&mut callback);
+            let _ = table.find_or_put_many_with(&words, request);
+        }));
+        assert!(stopped.is_err());
+        same("a panic");
+        table.clear().unwrap();
+        same("clearing");
+        drop(table);
+        same("dropping a table");
+        drop(again);
+    };
+    let own = context(device).cu_ctx() as usize;
+    std::thread::scope(|scope| scope.spawn(|| [0, own].into_iter().for_each(run)).join().unwrap());
 }
 
 /// Batches that share a queue: each one's new references go behind those of the ones before.

@@ -34,9 +34,19 @@ struct SearchBatch {
     // Searches for a whole batch, which the warps of a grid share.
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
-        if (batch.refused && *batch.refused != 0) return;
-        const u64 warp = platform::Grid::warp();
-        run_warp(table, batch, share(batch.count, warp), share(batch.count, warp + 1), Warp::scratch(scratch_bytes()));
+        run_share(table, batch, batch.count);
+        count_offered(batch);
+    }
+
+    // Searches for a batch that another GPU has sent: for nothing if the number at `refused` is not 0 when the kernel begins.
+    // Either way the batch counts as offered.
+    //
+    // The number of vectors depends on `refused`, and there is no early return, because a return changes how the compiler
+    // schedules the loop: for 16 and 32 words it then waited for the first of two buckets before it asked for the second
+    // (column `loads` of tests/nvrtc/kernels.csv), and find-or-put lost 7 to 10 %.
+    WARPSET_FN static void run_warps_unless(const Table& table, const BatchView& batch, const u64* refused)
+    {
+        run_share(table, batch, *refused == 0 ? batch.count : 0);
         count_offered(batch);
     }
 
@@ -128,6 +138,13 @@ struct SearchBatch {
     }
 
 private:
+    // Searches for this warp's share of the first `count` vectors of a batch.
+    WARPSET_FN static void run_share(const Table& table, const BatchView& batch, u64 count)
+    {
+        const u64 warp = platform::Grid::warp();
+        run_warp(table, batch, share(count, warp), share(count, warp + 1), Warp::scratch(scratch_bytes()));
+    }
+
     WARPSET_FN static void count_offered(const BatchView& batch)
     {
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);

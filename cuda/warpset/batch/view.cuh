@@ -33,7 +33,6 @@ struct BatchView {
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes; nobody else uses it meanwhile
     u64 tag;              // of references read and written: 0, or the table's generation above reference_slot_bits
-    const u64* refused;   // or null: nothing is done if the number there is not 0 when the kernel begins
 
     // Reads a part of the input.
     template <class Word>

@@ -3,9 +3,9 @@
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::nvrtc::Job;
 use super::store::argument;
-use super::{Gpu, cuda, pass, undisturbed};
+use super::{Current, Gpu, cuda, pass, undisturbed};
+use crate::Result;
 use crate::cluster::{ABI, Kernel, Line, ROUNDS};
-use crate::{Error, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
@@ -28,6 +28,7 @@ const FEW: usize = 4096;
 
 impl ClusterGpu {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        let _current = gpu.bind()?;
         let module = gpu.load(&Job::cluster(gpu.compute_capability()))?;
         let mut sizes = [0u8; size_of_val(&ABI)];
         let symbol = module.get_global("warpset_cluster_abi", &gpu.stream).map_err(cuda("finding the sizes of views"))?;
@@ -78,7 +79,7 @@ impl ClusterGpu {
     pub(crate) fn fill(&self, line: Line, memory: &DeviceMemory, bytes: u64, byte: u8) -> Result<()> {
         assert!(bytes <= memory.bytes() as u64, "a fill stays within its memory");
         pass("filling memory")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
         unsafe { result::memset_d8_async(memory.address(), byte, bytes as usize, self.stream(line).cu_stream()) }
             .map_err(cuda("filling memory"))
@@ -88,7 +89,7 @@ impl ClusterGpu {
     pub(crate) fn copy_number(&self, line: Line, memory: &DeviceMemory, from: u64, to: u64) -> Result<()> {
         assert!(from.max(to) + 8 <= memory.bytes() as u64, "a copy stays within its memory");
         pass("copying a number")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         let (to, from) = (memory.address() + to, memory.address() + from);
         // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
         unsafe { result::memcpy_dtod_async(to, from, 8, self.stream(line).cu_stream()) }.map_err(cuda("copying a number"))
@@ -97,7 +98,7 @@ impl ClusterGpu {
     /// Lets what is enqueued on a line from now on come after all that was enqueued on another.
     pub(crate) fn order(&self, line: Line, after: Line) -> Result<()> {
         pass("ordering rounds")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         let event = self.passed[after.number()].cu_event();
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
@@ -145,7 +146,7 @@ impl ClusterGpu {
 
 /// Waits for the work of a stream.
 pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
-    bind(stream)?;
+    let _current = bind(stream)?;
     // SAFETY: the context is current, and the stream borrowed.
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for what is sent"))
 }
@@ -165,7 +166,10 @@ pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
         let (mut can, devices) = (0, (own.cu_device(), peer.cu_device()));
         // SAFETY: the answer has memory; both devices are there.
         let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, devices.0, devices.1) };
-        if asked == sys::CUresult::CUDA_SUCCESS && can != 0 && bind(stream).is_ok() {
+        if asked == sys::CUresult::CUDA_SUCCESS
+            && can != 0
+            && let Ok(_current) = bind(stream)
+        {
             // SAFETY: both contexts live, and this one is current. That it is so already is an error as good as none; with any
             // other, copies are as they were.
             let _ = unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) };
@@ -180,7 +184,7 @@ pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
 ///
 /// Both are `bytes` long, nobody else writes to them meanwhile, or reads `to`.
 pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &CudaStream) -> Result<()> {
-    bind(stream)?;
+    let _current = bind(stream)?;
     // SAFETY: the caller's; with unified addresses the driver knows whose memory either is, also that of another GPU.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     // SAFETY: as in `wait_for`.
@@ -195,7 +199,7 @@ pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &Cu
 /// As of `copy_anywhere`, until the stream has passed `copied`.
 pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &CudaStream, copied: &CudaEvent) -> Result<()> {
     pass("copying between ranks")?;
-    bind(stream)?;
+    let _current = bind(stream)?;
     // SAFETY: the caller's, as in `copy_anywhere`.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     let recorded = pass("marking the end of a copy").and_then(|()| {
@@ -214,7 +218,7 @@ pub(crate) fn new_event(stream: &CudaStream) -> Result<CudaEvent> {
 /// Lets what is enqueued on a stream from now on come after an event, which may be of another GPU of this process.
 pub(crate) fn let_come_after(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     pass("ordering ranks")?;
-    bind(stream)?;
+    let _current = bind(stream)?;
     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
     // SAFETY: both live. The wait is for what was recorded last.
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }.map_err(cuda("ordering ranks"))
@@ -227,7 +231,7 @@ pub(crate) fn wait_for_event(event: &CudaEvent) -> Result<()> {
     pass("waiting for a copy")
 }
 
-fn bind(stream: &CudaStream) -> Result<(), Error> {
-    // SAFETY: the stream keeps its context.
-    unsafe { result::ctx::set_current(stream.context().cu_ctx()) }.map_err(cuda("making a context current"))
+/// Makes the context of a stream current for as long as the result lives.
+fn bind(stream: &CudaStream) -> Result<Current> {
+    Current::of(stream.context()).map_err(cuda("making a context current"))
 }

@@ -2,7 +2,7 @@
 
 use super::kernels::Kernels;
 use super::staging::Stages;
-use super::{cuda, ensure_driver, nvrtc, pass, undisturbed};
+use super::{Current, cuda, ensure_driver, nvrtc, pass, undisturbed};
 use crate::{Error, GpuInfo, Result, Spec};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, result, sys};
 use std::collections::HashMap;
@@ -86,6 +86,7 @@ impl Gpu {
         if ordinal >= count {
             return Err(Error::NoSuchGpu { ordinal, count });
         }
+        let _callers = Current::keep();
         let context = std::thread::scope(|scope| {
             // Both take a while, and neither needs the other. What comes of it is asked for below.
             let _ = std::thread::Builder::new().spawn_scoped(scope, nvrtc::ensure_present);
@@ -160,24 +161,22 @@ impl Gpu {
         &self.context
     }
 
-    /// Makes the GPU's context current on this thread, as driver calls need it.
-    pub(crate) fn bind(&self) -> Result<()> {
-        // Not by `bind_to_thread`, which fails instead if somebody else's drop has recorded an error in the context.
-        // SAFETY: the context lives as long as `self`.
-        unsafe { result::ctx::set_current(self.context.cu_ctx()) }.map_err(cuda("making a context current"))
+    /// Makes the GPU's context current on this thread, as driver calls need it, for as long as the result lives.
+    pub(crate) fn bind(&self) -> Result<Current> {
+        Current::of(&self.context).map_err(cuda("making a context current"))
     }
 
     /// Waits for all work on the GPU.
     pub(crate) fn synchronize(&self) -> Result<()> {
         pass("waiting for the GPU")?;
-        self.bind()?;
+        let _current = self.bind()?;
         result::ctx::synchronize().map_err(cuda("waiting for the GPU"))
     }
 
     /// Waits for the work of a stream.
     pub(crate) fn wait(&self, stream: &CudaStream, what: &'static str) -> Result<()> {
         pass(what)?;
-        self.bind()?;
+        let _current = self.bind()?;
         // SAFETY: the stream is of this context, and borrowed.
         unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
     }
@@ -201,6 +200,7 @@ impl Gpu {
     /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it.
     /// An error that was there before is somebody else's, and is there afterwards.
     pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _current = self.bind()?;
         let earlier = self.context.check_err();
         let done = work();
         let recorded = self.check_recorded();
@@ -229,7 +229,7 @@ impl Gpu {
 
     /// An error if what is enqueued on a stream goes to a graph.
     pub(crate) fn check_not_capturing(&self, stream: &CudaStream) -> Result<()> {
-        self.bind()?;
+        let _current = self.bind()?;
         // SAFETY: the stream is borrowed, and of this context.
         let status =
             unsafe { result::stream::is_capturing(stream.cu_stream()) }.map_err(cuda("asking a stream for its state"))?;
@@ -238,7 +238,7 @@ impl Gpu {
 
     /// An error if the driver knows an address as another GPU's or context's, or not as one in device memory.
     pub(crate) fn check_address(&self, what: &'static str, address: u64) -> Result<()> {
-        self.bind()?;
+        let _current = self.bind()?;
         let (mut kind, mut ordinal, mut context) = (0u32, 0i32, std::ptr::null_mut::<c_void>());
         let ask = |place: *mut c_void, attribute| {
             // SAFETY: `place` is one of the three above, which have the sizes of the attributes asked for below.
@@ -266,9 +266,10 @@ impl Gpu {
     /// Whether bytes of the host's memory are page-locked, as one allocation, so that the GPU may copy from and to them by
     /// itself.
     pub(super) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
-        if bytes == 0 || self.bind().is_err() {
+        if bytes == 0 {
             return false;
         }
+        let Ok(_current) = self.bind() else { return false };
         let (mut kind, mut start, mut size) = (0u32, 0u64, 0usize);
         let ask = |result: *mut c_void, attribute| {
             // SAFETY: `result` is one of the three above, which have the sizes of the attributes asked for below.
@@ -285,7 +286,7 @@ impl Gpu {
 
     /// Bytes of memory that are free now.
     pub(crate) fn free_memory(&self) -> Result<u64> {
-        self.bind()?;
+        let _current = self.bind()?;
         Ok(result::mem_get_info().map_err(cuda("asking for free memory"))?.0 as u64)
     }
 
@@ -324,7 +325,7 @@ impl Gpu {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         pass("launching a kernel")?;
-        self.bind()?;
+        let _current = self.bind()?;
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
         // SAFETY: the caller's.
         unsafe { result::launch_kernel(function.cu_function(), grid, block, shared_bytes, stream, arguments) }

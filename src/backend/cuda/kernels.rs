@@ -38,6 +38,10 @@ pub(crate) enum Part {
     Relocate = 5,
     /// Only for an indexed table: rebuild, list holes, move, and what values need.
     Rows = 6,
+    /// Only for ranks of several GPUs: find-or-put of vectors that another GPU has sent.
+    PutReceived = 7,
+    /// Only for ranks of several GPUs: find of vectors that another GPU has sent.
+    FindReceived = 8,
 }
 
 /// The compiled kernels of one spec.
@@ -52,6 +56,8 @@ pub(crate) struct Kernels {
     read: OnceLock<ReadKernels>,
     relocate: OnceLock<CudaFunction>,
     rows: OnceLock<RowKernels>,
+    find_or_put_received: OnceLock<SearchKernel>,
+    find_received: OnceLock<SearchKernel>,
 }
 
 /// Those that only an indexed table has.
@@ -95,12 +101,15 @@ fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction> {
     module.load_function(name).map_err(cuda("finding a kernel"))
 }
 
-/// What is in a place; made if there is nothing. Threads that meet there all make it, and the first one is kept: nobody waits.
-/// After an error there is still nothing.
-fn first_time<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+/// Content of `place`, which is made by `make` if there is none, with the context of the GPU current. Threads that meet there all
+/// make it, and the first one is kept: no thread waits. After an error there is still nothing.
+fn first_time<'a, T>(gpu: &Gpu, place: &'a OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
     match place.get() {
         Some(made) => Ok(made),
-        None => make().map(|made| place.get_or_init(|| made)),
+        None => {
+            let _current = gpu.bind()?;
+            make().map(|made| place.get_or_init(|| made))
+        }
     }
 }
 
@@ -141,6 +150,7 @@ impl Kernels {
     }
 
     fn load(gpu: &Gpu, spec: Spec) -> Result<Self> {
+        let _current = gpu.bind()?;
         let module = gpu.table_kernels(spec, Part::Put)?;
         let geometry = Self::read_geometry(gpu, &module, spec)?;
         Ok(Self {
@@ -153,31 +163,46 @@ impl Kernels {
             read: OnceLock::new(),
             relocate: OnceLock::new(),
             rows: OnceLock::new(),
+            find_or_put_received: OnceLock::new(),
+            find_received: OnceLock::new(),
         })
     }
 
     /// Only for a table that gains by knowing parents.
     pub(super) fn find_or_put_incremental(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(&self.find_or_put_incremental, || {
+        first_time(gpu, &self.find_or_put_incremental, || {
             let module = gpu.table_kernels(self.spec, Part::Incremental)?;
             SearchKernel::load(&module, "warpset_find_or_put_incremental", &self.geometry)
         })
     }
 
     pub(super) fn find(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(&self.find, || {
-            let find = SearchKernel::load(&gpu.table_kernels(self.spec, Part::Find)?, "warpset_find", &self.geometry)?;
-            // The workspace has room for no more.
-            let resident_blocks = match self.geometry.search_workspace_bytes {
-                0 => find.resident_blocks,
-                _ => find.resident_blocks.min(self.find_or_put.resident_blocks),
-            };
-            Ok(SearchKernel { resident_blocks, ..find })
-        })
+        first_time(gpu, &self.find, || self.load_search(gpu, Part::Find, "warpset_find"))
+    }
+
+    /// Only for ranks of several GPUs.
+    pub(super) fn find_or_put_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(gpu, &self.find_or_put_received, || self.load_search(gpu, Part::PutReceived, "warpset_find_or_put_received"))
+    }
+
+    /// Only for ranks of several GPUs.
+    pub(super) fn find_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(gpu, &self.find_received, || self.load_search(gpu, Part::FindReceived, "warpset_find_received"))
+    }
+
+    /// A search kernel of another part than [`Part::Put`]. It has at most the resident blocks of find-or-put if it works in the
+    /// batch's workspace, whose size is for those.
+    fn load_search(&self, gpu: &Gpu, part: Part, name: &str) -> Result<SearchKernel> {
+        let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, part)?, name, &self.geometry)?;
+        let resident_blocks = match self.geometry.search_workspace_bytes {
+            0 => kernel.resident_blocks,
+            _ => kernel.resident_blocks.min(self.find_or_put.resident_blocks),
+        };
+        Ok(SearchKernel { resident_blocks, ..kernel })
     }
 
     pub(super) fn read(&self, gpu: &Gpu) -> Result<&ReadKernels> {
-        first_time(&self.read, || {
+        first_time(gpu, &self.read, || {
             let module = gpu.table_kernels(self.spec, Part::Read)?;
             Ok(ReadKernels {
                 get: function(&module, "warpset_get")?,
@@ -189,12 +214,12 @@ impl Kernels {
 
     /// Only for a cuckoo table.
     pub(super) fn relocate(&self, gpu: &Gpu) -> Result<&CudaFunction> {
-        first_time(&self.relocate, || function(&gpu.table_kernels(self.spec, Part::Relocate)?, "warpset_relocate"))
+        first_time(gpu, &self.relocate, || function(&gpu.table_kernels(self.spec, Part::Relocate)?, "warpset_relocate"))
     }
 
     /// Only for an indexed table.
     pub(super) fn rows(&self, gpu: &Gpu) -> Result<&RowKernels> {
-        first_time(&self.rows, || {
+        first_time(gpu, &self.rows, || {
             let module = gpu.table_kernels(self.spec, Part::Rows)?;
             Ok(RowKernels {
                 rebuild: function(&module, "warpset_rebuild")?,

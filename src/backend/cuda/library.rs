@@ -3,6 +3,7 @@
 //! `cudarc` loads them too, where it calls them; but panics if they are missing, and loads and unloads them for the question
 //! whether they are there. NVRTC has 100 MB and more: that took longer than all else of finding kernels that are kept on disk.
 
+use super::build_id;
 use crate::{Error, Result};
 use libloading::Library;
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ pub(super) struct SharedLibrary {
     names: &'static [&'static str],
     /// Never unloaded.
     loaded: OnceLock<Library>,
+    build: OnceLock<Option<String>>,
 }
 
 pub(super) static DRIVER: SharedLibrary = SharedLibrary::new("CUDA driver", &["cuda", "nvcuda"]);
@@ -23,7 +25,7 @@ pub(super) static NVRTC: SharedLibrary = SharedLibrary::new("NVRTC", &["nvrtc"])
 
 impl SharedLibrary {
     const fn new(title: &'static str, names: &'static [&'static str]) -> Self {
-        Self { title, names, loaded: OnceLock::new() }
+        Self { title, names, loaded: OnceLock::new(), build: OnceLock::new() }
     }
 
     /// Errors unless the library can be loaded. Then it is, and stays so.
@@ -40,5 +42,17 @@ impl SharedLibrary {
         // Of threads that meet here one's handle stays.
         let _ = self.loaded.set(library);
         Ok(())
+    }
+
+    /// Build of the library, by the code of `function`, one of its functions. `None` if the library is not loaded, or if the
+    /// system does not tell (only Linux does).
+    pub(super) fn build(&self, function: &str) -> Option<&str> {
+        let library = self.loaded.get()?;
+        let build = self.build.get_or_init(|| {
+            // SAFETY: the function is not called: only its address is used, as long as the library is loaded.
+            let function = unsafe { library.get::<unsafe extern "C" fn()>(function.as_bytes()) }.ok()?;
+            build_id::of_code_at(*function as usize)
+        });
+        build.as_deref()
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
+        let _current = gpu.bind()?;
         let free = gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free };
         if bytes > free || faults::strikes() {
@@ -43,7 +44,7 @@ impl DeviceMemory {
     pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: usize, data: &[T], stream: sys::CUstream) -> Result<()> {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
         pass("copying to the GPU")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within the allocation (asserted); the source's life is the caller's duty.
         unsafe { result::memcpy_htod_async(self.address + offset as u64, data, stream) }.map_err(cuda("copying to the GPU"))
     }
@@ -61,7 +62,7 @@ impl DeviceMemory {
     ) -> Result<()> {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
         pass("copying from the GPU")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within the allocation (asserted); the target's life is the caller's duty.
         unsafe { result::memcpy_dtoh_async(data, self.address + offset as u64, stream) }.map_err(cuda("copying from the GPU"))
     }
@@ -70,7 +71,7 @@ impl DeviceMemory {
     pub(crate) fn zero_async(&self, offset: usize, bytes: usize, stream: sys::CUstream) -> Result<()> {
         assert!(offset + bytes <= self.bytes, "a fill stays within its memory");
         pass("filling memory")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within the allocation (asserted), which outlives the stream's work on it (`drop` waits).
         unsafe { result::memset_d8_async(self.address + offset as u64, 0, bytes, stream) }.map_err(cuda("filling memory"))
     }
@@ -80,7 +81,7 @@ impl Drop for DeviceMemory {
     fn drop(&mut self) {
         // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does
         // not matter.)
-        if self.gpu.bind().is_ok() {
+        if let Ok(_current) = self.gpu.bind() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };
         }
@@ -100,7 +101,7 @@ unsafe impl Send for PinnedMemory {}
 impl PinnedMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         pass("allocating pinned memory")?;
-        gpu.bind()?;
+        let _current = gpu.bind()?;
         // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
         let address = unsafe { result::malloc_host(bytes.max(16), 0) };
         let refused = |error: DriverError| match error.0 {
@@ -151,7 +152,7 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        if self.gpu.bind().is_ok() {
+        if let Ok(_current) = self.gpu.bind() {
             // SAFETY: allocated by `new` and freed once; stages are idle when they are dropped.
             let _ = unsafe { result::free_host(self.address.cast()) };
         }

@@ -1,9 +1,12 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod ahead;
+mod build_id;
 pub(crate) mod cache;
 mod cluster;
+mod context;
 mod gpu;
+mod includes;
 mod kernels;
 mod library;
 mod memory;
@@ -20,9 +23,10 @@ mod workspace;
 pub(crate) use cluster::{
     ClusterGpu, copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
 };
+pub(crate) use context::Current;
 pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
-pub(crate) use store::{CudaStore, Waves};
+pub(crate) use store::{CudaStore, Exchanged, Waves};
 pub(crate) use values::CudaValues;
 
 use crate::{Error, Result, faults};
@@ -32,6 +36,7 @@ use cudarc::driver::{CudaContext, sys};
 /// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
 /// for them.
 fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
+    let _current = Current::of(context)?;
     let earlier = context.check_err();
     let result = call();
     context.record_err(earlier);

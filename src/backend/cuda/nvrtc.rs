@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, digest};
 pub(crate) use super::kernels::Part;
-use super::library;
+use super::{includes, library};
 use crate::{Error, Result, Spec};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use std::ffi::{CStr, CString, c_char};
@@ -122,18 +122,23 @@ impl<'a> Job<'a> {
     }
 
     /// All that the outcome depends on, as a text. The headers, which belong to this build of the library, are there as a digest.
-    fn key(&self, options: &[String], driver: i32) -> Result<String> {
+    fn key(&self, options: &[String], driver: i32, nvrtc: &str) -> String {
         static HEADERS_DIGEST: LazyLock<u128> =
             LazyLock::new(|| digest(HEADERS.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()])));
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: both are valid memory.
-        check("asking for the version of NVRTC", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
         let (version, headers, Self { name, source, .. }) = (env!("CARGO_PKG_VERSION"), *HEADERS_DIGEST, self);
-        Ok(format!(
-            "warpset {version}\nheaders {headers:032x}\nNVRTC {major}.{minor}\ndriver {driver}\noptions {options:?}\nname {name:?}\n\n\
-             {source}"
-        ))
+        format!(
+            "warpset {version}\nheaders {headers:032x}\nNVRTC {nvrtc}\ndriver {driver}\noptions {options:?}\nname {name:?}\n\n{source}"
+        )
     }
+}
+
+/// Version and build of NVRTC. The version alone is that of many builds, which compile differently.
+fn version() -> Result<String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both are valid memory.
+    check("asking for the version of NVRTC", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+    let build = library::NVRTC.build("nvrtcVersion").unwrap_or("unknown");
+    Ok(format!("{major}.{minor}, build {build}"))
 }
 
 /// Errors unless NVRTC can be loaded. (`cudarc` panics when a library is missing.)
@@ -177,22 +182,14 @@ pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
         if real { program.cubin() } else { program.ptx() }
     };
     match cache.filter(|_| !includes_files(job.source)) {
-        Some(cache) => cache.get_or_make(&job.key(&options, cache.driver)?, compile),
+        Some(cache) => cache.get_or_make(&job.key(&options, cache.driver, &version()?), compile),
         None => compile(),
     }
 }
 
-/// Whether a source may include what is not one of our headers: a file, which NVRTC looks for beside the one that the source's
-/// name says, and whose text nobody here knows.
+/// Whether a source may depend on a file, whose text is not in the key.
 fn includes_files(source: &str) -> bool {
-    let directives = source.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
-    let mut included = directives.filter_map(|directive| directive.trim_start().strip_prefix("include"));
-    let is_ours = |name: &str| HEADERS.iter().any(|(ours, _)| *ours == name);
-    included.any(|rest| {
-        let quoted = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
-        let bracketed = rest.trim_start().strip_prefix('<').and_then(|rest| rest.split_once('>'));
-        !quoted.or(bracketed).is_some_and(|(name, _)| is_ours(name))
-    })
+    includes::includes_files(source, |name| HEADERS.iter().any(|(ours, _)| *ours == name))
 }
 
 struct Program(nvrtcProgram);
@@ -328,6 +325,23 @@ mod tests {
         assert_eq!(scratch.files().len(), 0);
     }
 
+    /// Another build of the same version compiles otherwise.
+    #[test]
+    fn kernels_of_another_build_are_not_taken() {
+        let job = Job::new("a.cu", "__global__ void a() {}", Spec::bucket(7, 16).unwrap(), CAPABILITY);
+        let options = job.options("sm_90");
+        let key = |nvrtc| job.key(&options, 13000, nvrtc);
+        assert!(key("13.0, build 1a") != key("13.0, build 1b") && key("13.0, build 1a") != key("13.1, build 1a"));
+        if !is_nvrtc_here() {
+            return;
+        }
+        let version = version().unwrap();
+        let (_, build) = version.split_once(", build ").expect("a version and a build");
+        let is_known = build.len() >= 16 && build.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(is_known || !cfg!(all(target_os = "linux", target_pointer_width = "64")), "{version}");
+        assert!(job.key(&options, 13000, &version).contains(build));
+    }
+
     #[test]
     fn kernels_are_compiled_once() {
         if !is_nvrtc_here() {
@@ -373,7 +387,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 14] = [
+        const KERNELS: [(&str, Part); 16] = [
             ("warpset_clear", Part::Put),
             ("warpset_find_or_put", Part::Put),
             ("warpset_find_or_put_incremental", Part::Incremental),
@@ -388,6 +402,8 @@ mod tests {
             ("warpset_count_unstored", Part::Rows),
             ("warpset_gather_values", Part::Rows),
             ("warpset_scatter_values", Part::Rows),
+            ("warpset_find_or_put_received", Part::PutReceived),
+            ("warpset_find_received", Part::FindReceived),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -397,7 +413,16 @@ mod tests {
             Spec::indexed(3, 32, 16).unwrap(),
         ];
         for spec in specs {
-            let parts = [Part::Put, Part::Incremental, Part::Find, Part::Read, Part::Relocate, Part::Rows];
+            let parts = [
+                Part::Put,
+                Part::Incremental,
+                Part::Find,
+                Part::Read,
+                Part::Relocate,
+                Part::Rows,
+                Part::PutReceived,
+                Part::FindReceived,
+            ];
             let parts = parts.into_iter().filter(|part| match part {
                 Part::Incremental => spec.is_incremental(),
                 Part::Relocate => spec.is_cuckoo(),

@@ -15,7 +15,7 @@ struct Settled<'a>(&'a CudaStore);
 
 impl Drop for Settled<'_> {
     fn drop(&mut self) {
-        if self.0.gpu.bind().is_ok() {
+        if let Ok(_current) = self.0.gpu.bind() {
             // SAFETY: the store's own stream, which lives as long as its GPU. An error shows again at the next use of the GPU.
             let _ = unsafe { result::stream::synchronize(self.0.stream()) };
         }

@@ -34,7 +34,7 @@ impl ReservedMemory {
     /// So many bytes, which may become as many as the GPU has. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;
-        gpu.bind()?;
+        let _current = gpu.bind()?;
         let properties = properties(gpu);
         let mut grain = 0;
         let recommended = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
@@ -74,7 +74,7 @@ impl ReservedMemory {
     ) -> Result<()> {
         assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
         pass("copying from the GPU")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within what is mapped (asserted); the target's life is the caller's duty.
         unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
     }
@@ -87,7 +87,7 @@ impl ReservedMemory {
     pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: u64, data: &[T], stream: sys::CUstream) -> Result<()> {
         assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
         pass("copying to the GPU")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         // SAFETY: within what is mapped (asserted); the source's life is the caller's duty.
         unsafe { result::memcpy_htod_async(self.address + offset, data, stream) }.map_err(cuda("copying to the GPU"))
     }
@@ -96,7 +96,7 @@ impl ReservedMemory {
     pub(crate) fn zero_async(&self, bytes: Range<u64>, stream: sys::CUstream) -> Result<()> {
         assert!(bytes.end as usize <= self.bytes, "a fill stays within its memory");
         pass("filling memory")?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         let count = bytes.end.saturating_sub(bytes.start) as usize;
         // SAFETY: within what is mapped (asserted).
         unsafe { result::memset_d8_async(self.address + bytes.start, 0, count, stream) }.map_err(cuda("filling memory"))
@@ -113,6 +113,7 @@ impl ReservedMemory {
         if more == 0 {
             return Ok(());
         }
+        let _current = self.gpu.bind()?;
         let free = self.gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: self.gpu.name().into(), asked: more as u64, free };
         if bytes > self.reserved || more as u64 > free || crate::faults::strikes() {
@@ -155,9 +156,7 @@ impl Drop for ReservedMemory {
     fn drop(&mut self) {
         // Errors in a drop cannot be returned. Unlike `cuMemFree`, unmapping does not wait for work under way: the store's drop
         // has.
-        if self.gpu.bind().is_err() {
-            return;
-        }
+        let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;
         for (handle, bytes) in &self.parts {
             // SAFETY: mapped by `grow`, as a whole, and released once.

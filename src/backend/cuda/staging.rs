@@ -384,7 +384,6 @@ impl Stage {
             changed: at(part.changed.is_some(), parts.changed),
             workspace: 0,
             tag: *tag,
-            refused: 0,
         };
         launch(&view, stream)?;
         // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the
@@ -415,7 +414,9 @@ impl Drop for Stage {
     fn drop(&mut self) {
         // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
         // context is lost, and nothing is under way any more.)
-        if self.busy.is_some() && self.gpu.bind().is_ok() {
+        if self.busy.is_some()
+            && let Ok(_current) = self.gpu.bind()
+        {
             // SAFETY: the stream is of this context.
             let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
         }

@@ -70,6 +70,20 @@ impl Waves {
     }
 }
 
+/// How a rank of several GPUs has a batch searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchanged {
+    pub waves: Waves,
+    /// Address of a number in the memory of the GPU if another GPU has sent the batch: nothing is searched for if that number is
+    /// not 0 when the kernel begins.
+    pub refused: Option<u64>,
+}
+
+impl Exchanged {
+    /// A batch of one GPU.
+    const NOT: Self = Self { waves: Waves::One, refused: None };
+}
+
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
@@ -199,9 +213,18 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Compiles and loads the kernel of a search by vectors, if it is the first one.
-    pub(crate) fn prepare(&self, search: Search) -> Result<()> {
-        if search == Search::Find { self.kernels.find(&self.gpu).map(drop) } else { Ok(()) }
+    /// Compiles and loads the kernels of a search by vectors, if it is the first one: if `is_exchanged`, also that for vectors
+    /// that another GPU has sent.
+    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+        let (kernels, gpu) = (&self.kernels, &*self.gpu);
+        if search == Search::Find {
+            kernels.find(gpu)?;
+        }
+        match search {
+            _ if !is_exchanged => Ok(()),
+            Search::Find => kernels.find_received(gpu).map(drop),
+            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => kernels.find_or_put_received(gpu).map(drop),
+        }
     }
 
     /// Enqueues the search of a batch in device memory.
@@ -212,39 +235,47 @@ impl CudaStore {
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, (1, false)) }
+        unsafe { self.enqueue_with(search, batch, stream, (Exchanged::NOT, false)) }
     }
 
-    /// The same in so many waves of blocks.
+    /// Enqueues the search of a batch of a rank of several GPUs.
     ///
     /// # Safety
     ///
-    /// As [`enqueue`](Self::enqueue).
-    pub(crate) unsafe fn enqueue_waves(
+    /// As [`enqueue`](Self::enqueue); the number at `exchanged.refused` is in the memory of the GPU, and stays as long as the
+    /// batch.
+    pub(crate) unsafe fn enqueue_exchanged(
         &self,
         search: Search,
         batch: &BatchView,
         stream: sys::CUstream,
-        waves: Waves,
+        exchanged: Exchanged,
     ) -> Result<()> {
         // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, (waves.count(), false)) }
+        unsafe { self.enqueue_with(search, batch, stream, (exchanged, false)) }
     }
 
-    /// The same, in so many waves of blocks; it `may_wait` for the GPU where it needs memory for rows.
+    /// Enqueues the search of a batch; it `may_wait` for the GPU where it needs memory for rows.
+    ///
+    /// # Safety
+    ///
+    /// As [`enqueue_exchanged`](Self::enqueue_exchanged).
     unsafe fn enqueue_with(
         &self,
         search: Search,
         batch: &BatchView,
         stream: sys::CUstream,
-        (waves, may_wait): (u32, bool),
+        (exchanged, may_wait): (Exchanged, bool),
     ) -> Result<()> {
         // Until the batch is enqueued.
         let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, may_wait)? };
         let launch = |workspace| {
             let batch = BatchView { workspace, ..*batch };
             // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
-            unsafe { self.launch_search(search, &batch, stream, if workspace == 0 { waves } else { 1 }) }
+            unsafe {
+                let waves = if workspace == 0 { exchanged.waves } else { Waves::One };
+                self.launch_search(search, &batch, stream, Exchanged { waves, ..exchanged })
+            }
         };
         match &self.workspace {
             Some(workspace) => workspace.lend(&self.gpu, stream, launch),
@@ -254,15 +285,25 @@ impl CudaStore {
 
     /// # Safety
     ///
-    /// As `enqueue`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need none.
-    unsafe fn launch_search(&self, search: Search, batch: &BatchView, stream: sys::CUstream, waves: u32) -> Result<()> {
+    /// As `enqueue_exchanged`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need
+    /// none.
+    unsafe fn launch_search(
+        &self,
+        search: Search,
+        batch: &BatchView,
+        stream: sys::CUstream,
+        Exchanged { waves, refused }: Exchanged,
+    ) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
-        let kernel = match search {
-            Search::FindOrPut if by_changes => kernels.find_or_put_incremental(gpu)?,
-            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => &kernels.find_or_put,
-            Search::Find => kernels.find(gpu)?,
+        let kernel = match (search, refused) {
+            (Search::Find, None) => kernels.find(gpu)?,
+            (Search::Find, Some(_)) => kernels.find_received(gpu)?,
+            // Ranks do not exchange parents.
+            (_, Some(_)) => kernels.find_or_put_received(gpu)?,
+            (Search::FindOrPut, None) if by_changes => kernels.find_or_put_incremental(gpu)?,
+            (Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack, None) => &kernels.find_or_put,
         };
         let view = search.view_of(&self.view);
         let geometry = &self.kernels.geometry;
@@ -270,11 +311,17 @@ impl CudaStore {
             let count = MAX_BATCH.min(batch.count - first);
             let part = batch.part(first, count, self.spec);
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
-            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * u64::from(waves)) as u32;
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * u64::from(waves.count())) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
-            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find` (layouts checked when they
-            // were loaded); the rest is the caller's.
-            unsafe { self.gpu.launch(&kernel.function, launch, stream, &mut [view_argument(&view), argument(&part)])? };
+            let (view, part) = (view_argument(&view), argument(&part));
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
+            // of the two kernels `..._received` (layouts checked when they were loaded); the rest is the caller's.
+            unsafe {
+                match &refused {
+                    None => self.gpu.launch(&kernel.function, launch, stream, &mut [view, part])?,
+                    Some(refused) => self.gpu.launch(&kernel.function, launch, stream, &mut [view, part, argument(refused)])?,
+                }
+            };
         }
         Ok(())
     }
@@ -292,7 +339,7 @@ impl CudaStore {
         };
         // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
         staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
-            self.enqueue_with(search, batch, stream, (1, true))
+            self.enqueue_with(search, batch, stream, (Exchanged::NOT, true))
         })
     }
 
@@ -450,9 +497,12 @@ impl Drop for CudaStore {
     fn drop(&mut self) {
         // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
         // wait that a test may make fail.)
-        if self.gpu.bind().is_ok() {
+        let current = self.gpu.bind();
+        if current.is_ok() {
             let _ = result::ctx::synchronize();
         }
+        // While the context is current: their events and streams make it so when they are dropped, and leave it.
+        self.workspace = None;
         self.gpu.remove_store();
     }
 }

@@ -94,7 +94,7 @@ impl Nccl {
             under_way: false,
             ended: None,
         };
-        gpu.bind()?;
+        let _current = gpu.bind()?;
         let mut config = Config::nonblocking();
         // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
         // context is current.
@@ -114,7 +114,9 @@ impl Nccl {
 
     /// Ends the communicator, and gives the error that did.
     fn end(&mut self, error: Error) -> Error {
-        if !self.comm.is_null() && self.gpu.bind().is_ok() {
+        if !self.comm.is_null()
+            && let Ok(_current) = self.gpu.bind()
+        {
             // SAFETY: a communicator that was made, ended once: the pointer is null from here on. It stops its kernels.
             unsafe { (self.nccl.abort)(self.comm) };
         }
@@ -155,6 +157,7 @@ impl Nccl {
 
     /// Waits until the stream has come to the event `done`, or the communicator to an error.
     fn wait_for_stream(&mut self) -> Result<()> {
+        let _current = self.gpu.bind()?;
         let began = Instant::now();
         loop {
             // SAFETY: the event lives.
@@ -184,7 +187,7 @@ impl Nccl {
     ///
     /// The memory is as long as it says, and is the stream's until `done` has passed.
     unsafe fn enqueue(&mut self, send: &[(u64, usize)], receive: &[(u64, usize)]) -> Result<()> {
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         let (nccl, comm, stream) = (self.nccl, self.comm, self.stream.cu_stream().cast::<c_void>());
         let mut worst = SUCCESS;
         let mut note = |answer: c_int| {
@@ -298,7 +301,7 @@ impl Transport for Nccl {
         self.under_way = true;
         self.to_host.clear();
         self.check_ended()?;
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         let staged: usize =
             send.iter().chain(receive).filter(|region| is_host(region)).map(|region| region.bytes.next_multiple_of(256)).sum();
         let (base, mut at) = (if staged > 0 { self.stage(staged)? } else { 0 }, 0);
@@ -337,7 +340,7 @@ impl Transport for Nccl {
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
             return Err(error);
         }
-        self.gpu.bind()?;
+        let _current = self.gpu.bind()?;
         if let Err(error) = self.wait_for_stream() {
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
             return Err(error);
@@ -364,9 +367,10 @@ impl Drop for Nccl {
             self.abort("has given up in the middle of an exchange");
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
         }
-        if self.comm.is_null() || self.gpu.bind().is_err() {
+        if self.comm.is_null() {
             return;
         }
+        let Ok(_current) = self.gpu.bind() else { return };
         // SAFETY: the communicator was made, and is used no more after this.
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
         // The others may be gone by now.

@@ -248,7 +248,6 @@ impl Program for Exhaustive {
                     changed: std::ptr::null(),
                     workspace: memory.allocate(format!("workspace {number}"), Use::Shared, self.kernels.workspace_of_warp()),
                     tag: 0,
-                    refused: std::ptr::null(),
                 };
                 batches.push(BatchArgument { view: table.view, batch });
             }

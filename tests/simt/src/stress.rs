@@ -618,7 +618,6 @@ pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, ve
         // A search has up to two warps.
         workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * kernels.workspace_of_warp()),
         tag: 0,
-        refused: std::ptr::null(),
     }
 }
 

@@ -118,7 +118,6 @@ pub struct BatchView {
     pub changed: *const u32,
     pub workspace: *mut u8,
     pub tag: u64,
-    pub refused: *const u64,
 }
 
 /// Arguments of the kernels, see cpp/table.inl.
