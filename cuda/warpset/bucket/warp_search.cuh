@@ -143,6 +143,10 @@ private:
                     if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
+            // This barrier orders nothing that matters. It keeps the compiler from comparing the first bucket before it asks for
+            // the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times at 24; at 2,
+            // 8, 16 and 32 words there is no difference.
+            Warp::sync();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
                 u32 owner = tile_start + first + i;
