@@ -99,10 +99,6 @@ impl Context {
         tickets.iter().for_each(|ticket| ticket.wait());
     }
 
-    pub fn can_access(&self, other: &Context) -> bool {
-        self.device.ordinal == other.device.ordinal || lock(&self.peers).contains(&other.handle)
-    }
-
     /// Whether it may access some memory of a device, which is of a context, or of none in particular.
     pub fn can_access_device(&self, ordinal: i32) -> bool {
         if self.device.ordinal == ordinal {

@@ -1,6 +1,6 @@
 //! Memory of devices and pinned memory of the host: allocations by their addresses, what uses them, and faults.
 
-use super::call::{Answer, put};
+use super::call::put;
 use super::clocks::{self, Clock, Moment};
 use super::context::{self, Context};
 use super::settings::settings;

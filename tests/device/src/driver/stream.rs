@@ -200,13 +200,6 @@ impl Stream {
         Ok(moment)
     }
 
-    /// What comes before the next operation on this stream.
-    pub fn clock(&self) -> Clock {
-        let mut queue = self.lock();
-        queue.clock.merge(&clocks::host());
-        queue.clock.clone()
-    }
-
     /// A ticket that is passed when all operations up to now are done.
     pub fn ticket(self: &Arc<Self>) -> Arc<Ticket> {
         let mut queue = self.lock();
