@@ -344,9 +344,11 @@ mod faults {
         let spawned = std::thread::Builder::new().name("fault reports".into()).spawn(move || {
             use std::io::Read;
             let mut reader = reader;
-            let mut address = [0; 8];
-            if reader.read_exact(&mut address).is_ok() {
-                report_fault(u64::from_ne_bytes(address));
+            let mut note = [0; NOTE];
+            if reader.read_exact(&mut note).is_ok() {
+                let (address, text) = note.split_at(8);
+                let text = String::from_utf8_lossy(text);
+                report_fault(u64::from_ne_bytes(address.try_into().expect("eight bytes")), text.trim_end_matches('\0'));
             }
         });
         if let Err(error) = spawned {
@@ -365,15 +367,34 @@ mod faults {
         *EARLIER.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(earlier);
     }
 
+    /// Bytes that the handler writes: the address, and where it was accessed. A pipe takes so few at once.
+    const NOTE: usize = 512;
+
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: the kernel's information on this signal.
         let address = unsafe { (*info).si_addr() } as u64;
         let ours = pages::BOUNDS.get().is_some_and(|(first, last)| (*first..*last).contains(&address));
-        if ours {
-            let bytes = address.to_ne_bytes();
-            // SAFETY: eight bytes; writing to a pipe is allowed in a handler. The other thread ends the process.
+        let place = crate::execution::whereabouts(address as usize);
+        if ours || place.is_some() {
+            let mut note = [0; NOTE];
+            note[..8].copy_from_slice(&address.to_ne_bytes());
+            if let Some(place) = place {
+                // SAFETY: the name of a kernel that runs on this very thread.
+                let kernel = unsafe { &*place.kernel };
+                let why = match (place.is_stack_overflow, place.is_beside_shared_memory) {
+                    (true, _) => ", which has used all of its stack",
+                    (_, true) => ", beside its shared memory",
+                    _ => "",
+                };
+                let mut rest = &mut note[8..];
+                let _ = std::io::Write::write_fmt(
+                    &mut rest,
+                    format_args!("by thread {:?} of block {:?} of {kernel}{why}", place.thread, place.block),
+                );
+            }
+            // SAFETY: as many bytes as are there; writing to a pipe is allowed in a handler. The other thread ends the process.
             unsafe {
-                libc::write(PIPE.load(Ordering::Relaxed), bytes.as_ptr().cast(), 8);
+                libc::write(PIPE.load(Ordering::Relaxed), note.as_ptr().cast(), NOTE);
                 loop {
                     libc::pause();
                 }
@@ -389,11 +410,11 @@ mod faults {
         }
     }
 
-    fn report_fault(address: u64) -> ! {
+    fn report_fault(address: u64, place: &str) -> ! {
         let running = report::running();
         let near = near(address);
         let near = near.unwrap_or_else(|| "no allocation is near".into());
-        report::end(&format!("access to {address:#x}: {near}\nat that time:{running}"))
+        report::end(&format!("access to {address:#x} {place}: {near}\nat that time:{running}"))
     }
 
     /// The allocation that was missed.
@@ -413,6 +434,9 @@ mod faults {
         let registry = registry();
         let before = registry.live.range(..address).next_back().map(|(_, region)| region);
         let after = registry.live.range(address..).next().map(|(_, region)| region);
+        if pages::part_of(address).is_none() {
+            return None;
+        }
         let (behind, ahead) = (before.map(|region| address - region.end()), after.map(|region| region.start - address));
         match (behind, ahead) {
             (Some(behind), Some(ahead)) if ahead < behind => Some(format!("{ahead} bytes before {}", after?.describe())),
