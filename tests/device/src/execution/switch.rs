@@ -92,13 +92,13 @@ unsafe extern "C" fn enter() {
 ///
 /// # Safety
 ///
-/// There are 64 bytes below `top`.
+/// There are 56 bytes below `top`.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
     let words = [0, 0, begin as usize, argument as usize, 0, 0, enter as *const () as usize];
-    // SAFETY: the caller's. After the return the stack is aligned as in front of a call.
+    // SAFETY: the caller's. After the return the stack is empty, and aligned as in front of a call.
     unsafe {
-        let place = top.sub(64).cast::<[usize; 7]>();
+        let place = top.sub(size_of_val(&words)).cast::<[usize; 7]>();
         place.write(words);
         place.cast()
     }

@@ -5,7 +5,7 @@ mod options;
 mod program;
 mod ptx;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod translation;
 
 use cache::Cache;

@@ -2,7 +2,7 @@ use super::*;
 use crate::execution::{Launch, Module, run};
 
 /// A source with the headers of the library, compiled without a cache.
-fn compile(name: &str, source: &str, defines: &[(&str, u32)]) -> Result<Module, String> {
+pub(crate) fn compile(name: &str, source: &str, defines: &[(&str, u32)]) -> Result<Module, String> {
     let mut options = vec!["--gpu-architecture=sm_90".into(), "--std=c++17".into(), "-lineinfo".into()];
     options.push("--device-as-default-execution-space".into());
     options.extend(defines.iter().map(|(name, value)| format!("-DWARPSET_{name}={value}")));
@@ -33,7 +33,7 @@ fn headers() -> Vec<(String, Vec<u8>)> {
     headers
 }
 
-const BUCKET: [(&str, u32); 11] = [
+pub(crate) const TABLE: [(&str, u32); 11] = [
     ("INDEXED", 0),
     ("TREE", 0),
     ("WIDTH", 8),
@@ -49,7 +49,7 @@ const BUCKET: [(&str, u32); 11] = [
 
 #[test]
 fn a_bucket_tables_kernels_compile() {
-    let module = compile("table_kernels.cu", include_str!("../../../../cuda/table_kernels.cu"), &BUCKET).unwrap();
+    let module = compile("table_kernels.cu", include_str!("../../../../cuda/table_kernels.cu"), &TABLE).unwrap();
     let function = module.function(c"warpset_find_or_put").unwrap();
     for f in module.functions() {
         println!("{} {} {} {} {:?} {}", f.name, f.max_threads_per_block, f.min_blocks, f.static_shared_bytes, f.parameter_sizes, f.argument_bytes);
