@@ -73,7 +73,6 @@ enum Step {
     Work(String, Box<dyn FnOnce() -> Answer + Send>),
     Pass(Arc<Ticket>),
     WaitFor(Arc<Ticket>),
-    End,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,8 +84,10 @@ enum Capture {
 
 struct Queue {
     steps: VecDeque<Step>,
-    /// Whether the thread was started.
+    /// Whether there is a thread.
     started: bool,
+    /// Destroyed: the thread ends when nothing is left to do.
+    ended: bool,
     capture: Capture,
     /// What comes before the next operation.
     clock: Clock,
@@ -111,6 +112,7 @@ impl Stream {
         let queue = Queue {
             steps: VecDeque::new(),
             started: false,
+            ended: false,
             capture: Capture::None,
             clock: Clock::default(),
             last: 0,
@@ -206,7 +208,7 @@ impl Stream {
         queue.clock.merge(&clocks::host());
         let ticket = Ticket::new(queue.clock.clone());
         if !queue.started {
-            // Nothing was ever enqueued.
+            // Nothing was ever enqueued, or all is done.
             ticket.pass();
         } else {
             self.push(&mut queue, Step::Pass(ticket.clone()));
@@ -232,17 +234,19 @@ impl Stream {
 
     /// Ends the thread when it has done all that was enqueued.
     pub fn end(self: &Arc<Self>) {
-        let mut queue = self.lock();
-        if queue.started {
-            self.push(&mut queue, Step::End);
-        }
+        self.lock().ended = true;
+        self.changed.notify_all();
     }
 
-    fn next(&self) -> Step {
+    fn next(&self) -> Option<Step> {
         let mut queue = self.lock();
         loop {
             match queue.steps.pop_front() {
-                Some(step) => return step,
+                Some(step) => return Some(step),
+                None if queue.ended => {
+                    queue.started = false;
+                    return None;
+                }
                 None => queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner()),
             }
         }
@@ -250,7 +254,7 @@ impl Stream {
 
     fn work(&self) {
         for count in 0.. {
-            let step = self.next();
+            let Some(step) = self.next() else { return };
             pause(self.number, count);
             match step {
                 Step::Work(what, work) => {
@@ -266,7 +270,6 @@ impl Stream {
                 }
                 Step::Pass(ticket) => ticket.pass(),
                 Step::WaitFor(ticket) => ticket.block(),
-                Step::End => return,
             }
         }
     }
