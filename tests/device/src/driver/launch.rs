@@ -7,7 +7,7 @@ use super::handles::{Handles, new_handle};
 use super::memory::{self, Kind};
 use super::settings::settings;
 use super::stream::{self, Stream, mix};
-use super::report;
+use super::{launcher, report};
 use crate::execution::{self, Launch, Status};
 use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUmodule, CUresult, CUstream};
 use std::collections::HashMap;
@@ -181,7 +181,7 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
         mentioned.iter().for_each(|region| region.use_by(moment, clock, &what));
     };
     let device = context.device;
-    stream.enqueue(what.clone(), note, move || {
+    let run = move || {
         let launch = Launch {
             grid: shape.grid,
             block: shape.block,
@@ -200,7 +200,8 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
                 status => status_of(status),
             }
         })
-    })?;
+    };
+    stream.enqueue(what.clone(), note, move || launcher::run(run))?;
     Ok(())
 }
 

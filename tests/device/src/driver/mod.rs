@@ -15,6 +15,7 @@ mod event;
 mod fault;
 mod handles;
 mod launch;
+mod launcher;
 mod memory;
 mod pages;
 mod pool;
