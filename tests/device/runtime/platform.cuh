@@ -29,22 +29,35 @@ namespace platform {
 using warpset_device::check_aligned;
 using warpset_device::may_pause;
 
-template <class Chunk>
-inline Chunk compare_and_swap(Chunk* address, Chunk expected, Chunk desired, int order)
+template <int success, int failure, class Chunk>
+inline Chunk compare_and_swap(Chunk* address, Chunk expected, Chunk desired)
 {
     check_aligned(address, sizeof(Chunk));
     may_pause();
     if constexpr (sizeof(Chunk) == 16) {
+        // The older builtin: compilers give the newer one to a library, which may take a lock.
         using Whole = unsigned __int128;
         const auto whole = [](Chunk chunk) { return static_cast<Whole>(chunk.high) << 64 | chunk.low; };
         typedef Whole Aliasing __attribute__((may_alias));
         const Whole seen = __sync_val_compare_and_swap(reinterpret_cast<Aliasing*>(address), whole(expected), whole(desired));
         return {static_cast<u64>(seen), static_cast<u64>(seen >> 64)};
     } else {
-        __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        __atomic_compare_exchange_n(address, &expected, desired, false, success, failure);
         return expected;
     }
 }
+
+#define WARPSET_COMPARE_AND_SWAP(name, success, failure)                     \
+    template <class Chunk>                                                   \
+    inline Chunk name(Chunk* address, Chunk expected, Chunk desired)         \
+    {                                                                        \
+        return compare_and_swap<success, failure>(address, expected, desired); \
+    }
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_relaxed, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_acquire, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_release, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
+WARPSET_COMPARE_AND_SWAP(compare_and_swap_acquire_release, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#undef WARPSET_COMPARE_AND_SWAP
 
 template <class Chunk>
 inline Chunk load_relaxed(const Chunk* address)
@@ -58,32 +71,11 @@ inline Chunk load_relaxed(const Chunk* address)
         const Quad seen = *reinterpret_cast<const volatile Quad*>(address);
         return {seen[0], seen[1]};
 #else
-        return compare_and_swap(const_cast<Chunk*>(address), Chunk{0, 0}, Chunk{0, 0}, 0);
+        return compare_and_swap_relaxed(const_cast<Chunk*>(address), Chunk{0, 0}, Chunk{0, 0});
 #endif
     } else {
         return __atomic_load_n(address, __ATOMIC_RELAXED);
     }
-}
-
-template <class Chunk>
-inline Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk desired)
-{
-    return compare_and_swap(address, expected, desired, 0);
-}
-template <class Chunk>
-inline Chunk compare_and_swap_acquire(Chunk* address, Chunk expected, Chunk desired)
-{
-    return compare_and_swap(address, expected, desired, 0);
-}
-template <class Chunk>
-inline Chunk compare_and_swap_release(Chunk* address, Chunk expected, Chunk desired)
-{
-    return compare_and_swap(address, expected, desired, 0);
-}
-template <class Chunk>
-inline Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected, Chunk desired)
-{
-    return compare_and_swap(address, expected, desired, 0);
 }
 
 template <class Chunk>

@@ -254,18 +254,24 @@ impl Block {
 
     /// A random lane, of the same warp more often than not; without a seed the first one.
     fn choose_any(&mut self) -> Option<usize> {
-        let mut random = self.random;
-        let mut draw = |bound: usize| random.as_mut().map_or(0, |random| random.below(bound as u64) as usize);
+        let drawn = self.random.as_mut().map_or(0, Random::next);
         let own = self.now / LANES;
-        let warps = self.warp_count;
-        let start = if draw(4) == 0 { draw(warps) } else { own };
-        let warp = (0..warps).map(|step| (start + step) % warps).find(|warp| self.warp(warp * LANES).runnable != 0);
-        let lane = warp.map(|warp| {
+        // Three times of four.
+        let start = if drawn & 3 == 0 && self.random.is_some() { (drawn >> 32) as usize % self.warp_count } else { own };
+        let mut warp = start;
+        loop {
             let runnable = self.warp(warp * LANES).runnable;
-            warp * LANES + nth_bit(runnable, draw(runnable.count_ones() as usize))
-        });
-        self.random = random;
-        lane
+            if runnable != 0 {
+                // The first one from a random place on.
+                let from = (drawn >> 8) as u32 % LANES as u32;
+                let step = runnable.rotate_right(from).trailing_zeros();
+                return Some(warp * LANES + (from + step) as usize % LANES);
+            }
+            warp = (warp + 1) % self.warp_count;
+            if warp == start {
+                return None;
+            }
+        }
     }
 
     /// A description of why no lane can go on.
@@ -322,13 +328,6 @@ fn low_bits(count: usize) -> u32 {
 
 fn bits_where(is_there: impl Fn(usize) -> bool) -> u32 {
     (0..LANES).filter(|lane| is_there(*lane)).fold(0, |bits, lane| bits | 1 << lane)
-}
-
-fn nth_bit(mut bits: u32, n: usize) -> usize {
-    for _ in 0..n {
-        bits &= bits - 1;
-    }
-    bits.trailing_zeros() as usize
 }
 
 /// Threads of a warp, as ranges of their numbers in the block.
@@ -430,8 +429,7 @@ unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u6
         (warp.kinds[at], warp.masks[at], warp.values[at], warp.sources[at]) = (kind, mask, value, source);
         warp.waiting |= bit;
         warp.runnable &= !bit;
-        let is_here = |lane: usize| mask >> lane & 1 == 0 || (warp.kinds[lane] == kind && warp.masks[lane] == mask);
-        if warp.waiting & mask == mask && (0..LANES).all(is_here) {
+        if warp.waiting & mask == mask && warp.agrees(kind, mask) {
             if let Err(what) = warp.complete(kind, mask) {
                 fail_with(lane, Status::Collective, what);
             }
@@ -448,6 +446,13 @@ unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u6
 }
 
 impl Warp {
+    /// Whether all lanes of a mask wait at the same collective of these lanes.
+    fn agrees(&self, kind: u32, mask: u32) -> bool {
+        let differ = |lane: usize| (self.kinds[lane] != kind) | (self.masks[lane] != mask);
+        let others = (0..LANES).fold(0, |others, lane| others | u32::from(differ(lane)) << lane);
+        others & mask == 0
+    }
+
     /// Computes the results of the lanes of a mask, which are all here.
     fn complete(&mut self, kind: u32, mask: u32) -> Result<(), String> {
         let Self { values, sources, results, .. } = self;

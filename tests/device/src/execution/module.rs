@@ -122,16 +122,24 @@ impl Library {
         unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
-    /// The calling thread's static `__shared__` variables of this program; null if it has none, or none yet.
+    /// The calling thread's static `__shared__` variables of this program, if it has any.
     pub(super) fn thread_block(&self) -> *mut u8 {
-        const RTLD_DI_TLS_DATA: i32 = 10;
+        const RTLD_DI_TLS_MODID: i32 = 9;
+        #[repr(C)]
+        struct Index {
+            module: usize,
+            offset: usize,
+        }
         unsafe extern "C" {
             fn dlinfo(handle: *mut c_void, request: i32, info: *mut c_void) -> i32;
+            fn __tls_get_addr(index: *const Index) -> *mut u8;
         }
-        let mut data = ptr::null_mut::<u8>();
-        // SAFETY: an open library, and a place for the address.
-        let result = unsafe { dlinfo(self.0, RTLD_DI_TLS_DATA, (&raw mut data).cast()) };
-        if result == 0 { data } else { ptr::null_mut() }
+        let mut index = Index { module: 0, offset: 0 };
+        // SAFETY: an open library, and a place for the number; a number of a library that is open.
+        unsafe {
+            let result = dlinfo(self.0, RTLD_DI_TLS_MODID, (&raw mut index.module).cast());
+            if result != 0 || index.module == 0 { ptr::null_mut() } else { __tls_get_addr(&index) }
+        }
     }
 }
 
