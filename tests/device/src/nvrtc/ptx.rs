@@ -1,8 +1,10 @@
 //! Inline PTX, in C++: the few instructions that the kernels of this repository use. Any other is an error of the compilation.
 
+use super::translation::{Token, joined};
+
 /// C++ for an `asm` statement, which is given as its parts: instructions, outputs, inputs, and what they clobber.
-pub(super) fn translate(parts: &[Vec<&str>]) -> Result<String, String> {
-    let text: String = parts[0].iter().map(|text| text.trim_matches('"')).collect();
+pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
+    let text: String = parts[0].iter().map(|token| token.text.trim_matches('"')).collect();
     let text = text.replace("\\n", " ").replace("\\t", " ").replace("%%", "%");
     let operands: Vec<String> = parts.iter().skip(1).take(2).flat_map(|part| expressions(part)).collect();
     let mut code = String::new();
@@ -45,19 +47,19 @@ fn is_scalar(name: &str) -> bool {
 }
 
 /// The expressions of `"=r"(a), "l"(b)`.
-fn expressions(part: &[&str]) -> Vec<String> {
+fn expressions(part: &[Token<'_>]) -> Vec<String> {
     let (mut found, mut depth) = (Vec::new(), 0);
-    let mut words: Vec<&str> = Vec::new();
-    for word in part {
-        match *word {
+    let mut words: Vec<Token<'_>> = Vec::new();
+    for token in part {
+        match token.text {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => depth -= 1,
             _ => {}
         }
-        match (*word, depth) {
+        match (token.text, depth) {
             ("(", 1) => words.clear(),
-            (")", 0) => found.push(std::mem::take(&mut words).join(" ")),
-            (word, 1..) => words.push(word),
+            (")", 0) => found.push(joined(&std::mem::take(&mut words))),
+            (_, 1..) => words.push(*token),
             _ => {}
         }
     }

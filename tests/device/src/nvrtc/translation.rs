@@ -14,8 +14,8 @@ use super::ptx;
 
 /// A part of the text: a word, a number, a text in quotes, a directive, a character; without what is blank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token<'a> {
-    text: &'a str,
+pub(super) struct Token<'a> {
+    pub text: &'a str,
     start: usize,
 }
 
@@ -66,6 +66,20 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         tokens.push(Token { text: &text[start..at], start });
     }
     tokens
+}
+
+/// Tokens as one line, with blanks where there are some between them.
+pub(super) fn joined(tokens: &[Token<'_>]) -> String {
+    let mut line = String::new();
+    let mut end = None;
+    for token in tokens.iter().filter(|token| !token.text.starts_with('#')) {
+        if end.is_some_and(|end| end != token.start) {
+            line.push(' ');
+        }
+        line.push_str(token.text);
+        end = Some(token.end());
+    }
+    line
 }
 
 fn is_of_word(byte: u8) -> bool {
@@ -128,6 +142,8 @@ impl<'a> Translator<'a> {
         // Of a kernel's declaration: whether it is one, its bounds, and the bracket behind its name.
         let (mut is_kernel, mut bounds, mut name) = (false, String::new(), None::<&str>);
         let mut parentheses = 0;
+        // Of each open brace: whether it is that of a namespace, or of `extern "C"`.
+        let mut scopes: Vec<bool> = Vec::new();
         while let Some(token) = self.tokens.get(self.at).copied() {
             match token.text {
                 "__global__" => {
@@ -137,13 +153,13 @@ impl<'a> Translator<'a> {
                 "__launch_bounds__" | "__cluster_dims__" | "__maxnreg__" => {
                     let end = self.closing(self.at + 1)?;
                     if token.text == "__launch_bounds__" {
-                        bounds = self.between(self.at + 2, end).to_owned();
+                        bounds = joined(&self.tokens[self.at + 2..end]);
                     }
                     self.replace(self.at, end + 1, "");
                     continue;
                 }
                 "__shared__" => {
-                    self.shared()?;
+                    self.shared(scopes.iter().all(|is_namespace| *is_namespace))?;
                     continue;
                 }
                 "asm" | "__asm__" => {
@@ -167,9 +183,11 @@ impl<'a> Translator<'a> {
                         open.push(Kernel { name: name.to_owned(), bounds: std::mem::take(&mut bounds), depth });
                         is_kernel = false;
                     }
+                    scopes.push(self.opens_namespace());
                     (name, depth) = (None, depth + 1);
                 }
                 "}" => {
+                    scopes.pop();
                     depth = usize::saturating_sub(depth, 1);
                     if let Some(kernel) = open.pop_if(|kernel| kernel.depth == depth) {
                         let Kernel { name, bounds, .. } = kernel;
@@ -195,6 +213,12 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
+    /// Whether the brace at hand is that of a namespace, or of `extern "C"`.
+    fn opens_namespace(&self) -> bool {
+        let before = self.tokens[..self.at].iter().rev().take_while(|token| !"(){};=".contains(token.text));
+        before.take(16).any(|token| token.text == "namespace" || token.text == "\"C\"")
+    }
+
     fn copy_to(&mut self, end: usize) {
         self.output.push_str(&self.text[self.copied..end]);
         self.copied = end;
@@ -211,12 +235,6 @@ impl<'a> Translator<'a> {
         if end > first + 1 {
             self.at = end;
         }
-    }
-
-    /// The text between two tokens, on one line.
-    fn between(&self, first: usize, end: usize) -> String {
-        let words = self.tokens[first..end].iter().filter(|token| !token.text.starts_with('#'));
-        words.map(|token| token.text).collect::<Vec<_>>().join(" ")
     }
 
     /// The bracket that closes the one at `open`.
@@ -249,7 +267,7 @@ impl<'a> Translator<'a> {
     }
 
     /// `__shared__`: of the block, which has a thread of the operating system to itself; or, with `extern`, what the launch gives.
-    fn shared(&mut self) -> Result<(), String> {
+    fn shared(&mut self, is_outside: bool) -> Result<(), String> {
         let at = self.at;
         let is_extern = (at.saturating_sub(3)..at).rev().take_while(|before| !";{}".contains(self.tokens[*before].text));
         let Some(first) = is_extern.filter(|before| self.tokens[*before].text == "extern").last() else {
@@ -259,6 +277,9 @@ impl<'a> Translator<'a> {
             self.at = at + 1;
             return Ok(());
         };
+        if is_outside {
+            return Err(self.error(at, "the simulated device knows extern __shared__ inside functions only"));
+        }
         let mut end = at + 1;
         let mut words = Vec::new();
         while self.tokens.get(end).is_some_and(|token| token.text != "[" && token.text != ";") {
@@ -266,14 +287,14 @@ impl<'a> Translator<'a> {
                 end = self.closing(end + 1)? + 1;
                 continue;
             }
-            words.push(self.tokens[end].text);
+            words.push(self.tokens[end]);
             end += 1;
         }
         let Some(name) = words.pop().filter(|_| self.tokens.get(end).is_some_and(|token| token.text == "[")) else {
             return Err(self.error(at, "extern __shared__ declares an array without a length"));
         };
         let end = self.closing(end)? + 1;
-        let of = words.join(" ");
+        let (of, name) = (joined(&words), name.text);
         let text = format!("{of}* const {name} = reinterpret_cast<{of}*>(::warpset_device::dynamic_shared())");
         self.replace(first, end, &text);
         self.at = end;
@@ -300,7 +321,7 @@ impl<'a> Translator<'a> {
                 _ => {}
             }
             if !token.text.starts_with('#') {
-                parts.last_mut().expect("never empty").push(token.text);
+                parts.last_mut().expect("never empty").push(*token);
             }
         }
         let code = ptx::translate(&parts).map_err(|what| self.error(self.at, &what))?;
