@@ -7,6 +7,7 @@
 use super::call::Answer;
 use super::clocks::{Clock, Moment};
 use super::context::{self, Context};
+use super::fault::{self, Change};
 use super::memory::{self, Kind, Region};
 use super::stream::{self, Stream};
 use super::virtual_memory;
@@ -78,7 +79,11 @@ unsafe fn move_bytes(to: u64, from: u64, bytes: u64) {
 }
 
 fn copy(to: (u64, Expected), from: (u64, Expected), bytes: usize, stream: &Arc<Stream>, what: &'static str) -> Result<bool, CUresult> {
-    let bytes = bytes as u64;
+    let bytes = match fault::change() {
+        Change::Short => bytes.saturating_sub(1) as u64,
+        Change::Long => bytes as u64 + 1,
+        _ => bytes as u64,
+    };
     stream.context.check()?;
     if bytes == 0 {
         return Ok(false);

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{LazyLock, Mutex};
 
-/// CUDA 13.0.
-pub const DRIVER_VERSION: i32 = 13000;
+/// CUDA 13.0, with a last digit that no driver has: kernels compiled for the simulated device are never taken for a GPU's.
+pub const DRIVER_VERSION: i32 = 13009;
 
 /// The status of a number that was one.
 pub fn of_number(number: u32) -> CUresult {

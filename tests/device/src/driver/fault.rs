@@ -10,12 +10,18 @@
 //! | `lost` | `CUDA_ERROR_DEVICE_UNAVAILABLE`; the device of the calling thread's context stays lost |
 //! | `unknown` | `CUDA_ERROR_UNKNOWN`, once |
 //! | `hangs` | the call succeeds, but the device does nothing any more |
+//! | `skipped` | the call does nothing, and says that it succeeded |
+//! | `short`, `long` | a copy is one byte shorter, or longer |
+//! | `elsewhere` | a free of the pool is put on the default stream |
+//!
+//! The last three lines stand for mistakes of the program: its tests must find them.
 //!
 //! A test in the same process uses `warpset_device_fail`, which takes such a text.
 
 use super::call::Answer;
 use super::{context, report};
 use cudarc::driver::sys::CUresult;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::env;
 use std::ffi::{CStr, c_char};
@@ -28,6 +34,30 @@ enum Kind {
     Lost,
     Unknown,
     Hangs,
+    Skipped,
+    Short,
+    Long,
+    Elsewhere,
+}
+
+/// What a call does otherwise than it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    Skipped,
+    Short,
+    Long,
+    Elsewhere,
+}
+
+thread_local! {
+    /// Of the call that this thread is in.
+    static CHANGE: Cell<Change> = const { Cell::new(Change::None) };
+}
+
+/// What the call that this thread is in does otherwise.
+pub fn change() -> Change {
+    CHANGE.get()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +86,10 @@ fn parse(text: &str) -> Option<Vec<Plan>> {
             "lost" => Kind::Lost,
             "unknown" => Kind::Unknown,
             "hangs" => Kind::Hangs,
+            "skipped" => Kind::Skipped,
+            "short" => Kind::Short,
+            "long" => Kind::Long,
+            "elsewhere" => Kind::Elsewhere,
             _ => return None,
         };
         let first = number.trim().parse().ok().filter(|first| *first > 0)?;
@@ -74,8 +108,9 @@ fn state() -> &'static Mutex<State> {
     })
 }
 
-/// Counts a call; an error if a plan wants it to fail.
+/// Counts a call; an error if a plan wants it to fail. Otherwise sets what `change` says, until the next call of this thread.
 pub fn strike(function: &'static str) -> Answer {
+    CHANGE.set(Change::None);
     let kind = {
         let mut state = state().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !state.plans.iter().any(|plan| plan.function == function) {
@@ -105,6 +140,15 @@ pub fn strike(function: &'static str) -> Answer {
         }
         Some(Kind::Hangs) => {
             context::hang_current();
+            Ok(())
+        }
+        Some(changed @ (Kind::Skipped | Kind::Short | Kind::Long | Kind::Elsewhere)) => {
+            CHANGE.set(match changed {
+                Kind::Short => Change::Short,
+                Kind::Long => Change::Long,
+                Kind::Elsewhere => Change::Elsewhere,
+                _ => Change::Skipped,
+            });
             Ok(())
         }
     }

@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod call;
+pub(crate) mod bridge;
 mod clocks;
 mod context;
 mod copy;

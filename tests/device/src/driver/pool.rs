@@ -5,6 +5,7 @@
 
 use super::call::{Answer, put};
 use super::context;
+use super::fault::{self, Change};
 use super::memory::{self, Kind, Region};
 use super::report;
 use super::stream::{self, Stream};
@@ -47,7 +48,10 @@ functions! {
     }
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
-        let stream = stream::of(stream)?;
+        let mut stream = stream::of(stream)?;
+        if fault::change() == Change::Elsewhere {
+            stream = stream.context.default_stream();
+        }
         if address == 0 {
             return Ok(());
         }
