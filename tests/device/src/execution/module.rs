@@ -259,10 +259,9 @@ impl Symbols {
         let file = object::File::parse(object).map_err(|error| LoadError::Refused(error.to_string()))?;
         let named = |symbol: &object::Symbol<'_, '_>| Some((symbol.name().ok()?.to_owned(), symbol.size()));
         let variables = file.dynamic_symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Data);
-        let shared = file.symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Tls);
-        let shared: Vec<_> = shared.filter_map(|symbol| named(&symbol)).collect();
-        let ends = file.symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Tls);
-        let all_shared_bytes = ends.map(|symbol| symbol.address() + symbol.size()).max().unwrap_or(0) as usize;
+        let of_blocks = || file.symbols().filter(|symbol| !symbol.is_undefined() && symbol.kind() == SymbolKind::Tls);
+        let shared: Vec<_> = of_blocks().filter_map(|symbol| named(&symbol)).collect();
+        let all_shared_bytes = of_blocks().map(|symbol| symbol.address() + symbol.size()).max().unwrap_or(0) as usize;
         let variables = variables.filter_map(|symbol| named(&symbol)).map(|(name, bytes)| (name, bytes as usize)).collect();
         Ok(Self { variables, shared, all_shared_bytes })
     }

@@ -207,10 +207,13 @@ impl Program {
 fn message(line: &str) -> Option<String> {
     for (kind, name) in [("fatal error", "catastrophic error"), ("error", "error"), ("warning", "warning"), ("note", "note")] {
         let Some((place, text)) = line.split_once(&format!(": {kind}: ")) else { continue };
-        let mut parts = place.rsplitn(3, ':');
-        let numbers = (parts.next().and_then(|column| column.parse::<u32>().ok()), parts.next().and_then(|line| line.parse::<u32>().ok()));
-        let (Some(_), Some(number)) = numbers else { break };
-        let file = parts.next().unwrap_or_default();
+        // A compiler that does not know the column leaves it out.
+        let (before, last) = place.rsplit_once(':')?;
+        let last = last.parse::<u32>().ok()?;
+        let (file, number) = match before.rsplit_once(':').map(|(file, number)| (file, number.parse::<u32>())) {
+            Some((file, Ok(number))) => (file, number),
+            _ => (before, last),
+        };
         let file = file.strip_prefix("headers/").unwrap_or(file);
         let text = match text.strip_suffix(": No such file or directory") {
             Some(missing) => format!("cannot open source file \"{missing}\""),
