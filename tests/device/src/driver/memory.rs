@@ -184,10 +184,13 @@ pub fn remove(address: u64, kinds: &[Kind]) -> Option<Arc<Region>> {
         return None;
     }
     let region = registry.live.remove(&address)?;
-    if registry.freed.len() == REMEMBERED {
-        registry.freed.pop_front();
+    // Other addresses may be given again at any time.
+    if !matches!(region.kind, Kind::Global | Kind::Registered) {
+        if registry.freed.len() == REMEMBERED {
+            registry.freed.pop_front();
+        }
+        registry.freed.push_back(region.clone());
     }
-    registry.freed.push_back(region.clone());
     Some(region)
 }
 
