@@ -466,7 +466,9 @@ impl Warp {
                 for lane in lanes() {
                     let source = sources[lane] as usize % LANES;
                     if mask >> source & 1 == 0 {
-                        return Err(format!("a shuffle of lanes {mask:#010x}: lane {lane} reads from lane {source}, which is none of them"));
+                        return Err(format!(
+                            "a shuffle of lanes {mask:#010x}: lane {lane} reads from lane {source}, which is none of them"
+                        ));
                     }
                     results[lane] = values[source];
                 }

@@ -109,7 +109,9 @@ impl Shared {
     /// Whether what is behind the `bytes` bytes is still poison.
     fn is_intact(&self, first: *const u8, bytes: usize) -> bool {
         // SAFETY: as in `begin`, which has written all of it.
-        unsafe { std::slice::from_raw_parts(first.add(bytes), bytes.next_multiple_of(128) - bytes) }.iter().all(|byte| *byte == POISON)
+        unsafe { std::slice::from_raw_parts(first.add(bytes), bytes.next_multiple_of(128) - bytes) }
+            .iter()
+            .all(|byte| *byte == POISON)
     }
 }
 
@@ -191,7 +193,10 @@ impl Function {
             return refuse(Status::InvalidValue, format!("a block of {block:?} threads; at most [1024, 1024, 64], 1024 in all"));
         }
         if arguments.len() < self.argument_bytes {
-            return refuse(Status::InvalidValue, format!("{} bytes of arguments; {} are wanted", arguments.len(), self.argument_bytes));
+            return refuse(
+                Status::InvalidValue,
+                format!("{} bytes of arguments; {} are wanted", arguments.len(), self.argument_bytes),
+            );
         }
         if threads > u64::from(self.max_threads_per_block) {
             let most = self.max_threads_per_block;
@@ -267,7 +272,8 @@ impl Grid<'_> {
                 if turn >= self.blocks {
                     break;
                 }
-                let number = ((u128::from(self.first) + u128::from(turn) * u128::from(self.step)) % u128::from(self.blocks)) as u64;
+                let number =
+                    ((u128::from(self.first) + u128::from(turn) * u128::from(self.step)) % u128::from(self.blocks)) as u64;
                 self.run_block(number, worker);
             }
         });

@@ -282,7 +282,8 @@ impl Function {
     fn new(entry: &Entry, name: &str, static_shared_bytes: u64, all_shared_bytes: usize, library: &Arc<Library>) -> Self {
         let count = entry.parameters as usize;
         // SAFETY: arrays of the program, as long as it says.
-        let (sizes, offsets) = unsafe { (slice::from_raw_parts(entry.sizes, count), slice::from_raw_parts(entry.offsets, count)) };
+        let (sizes, offsets) =
+            unsafe { (slice::from_raw_parts(entry.sizes, count), slice::from_raw_parts(entry.offsets, count)) };
         let max_threads_per_block = if entry.threads == 0 { 1024 } else { entry.threads.min(1024) };
         let bounded = max_threads_per_block * entry.blocks.max(1);
         Self {

@@ -57,7 +57,8 @@ const IGNORED: [&str; 34] = [
 impl Options {
     /// Reads options; the error is what NVRTC writes into its log.
     pub(super) fn read(options: &[String]) -> Result<Self, String> {
-        let mut read = Self { capability: 75, is_real: false, standard: "c++17".into(), preprocessor: Vec::new(), warnings: true };
+        let mut read =
+            Self { capability: 75, is_real: false, standard: "c++17".into(), preprocessor: Vec::new(), warnings: true };
         let mut options = options.iter().map(|option| option.trim());
         while let Some(option) = options.next() {
             let (name, value) = match option.split_once('=') {
@@ -65,7 +66,10 @@ impl Options {
                 _ => (option, None),
             };
             let mut value = |or: &str| {
-                value.or_else(|| options.next()).map(str::to_owned).ok_or_else(|| format!("nvrtc: error: option '{or}' requires a value\n"))
+                value
+                    .or_else(|| options.next())
+                    .map(str::to_owned)
+                    .ok_or_else(|| format!("nvrtc: error: option '{or}' requires a value\n"))
             };
             match name {
                 "--gpu-architecture" | "-arch" => (read.capability, read.is_real) = architecture(&value(name)?)?,

@@ -122,7 +122,8 @@ impl Program {
         let text = String::from_utf8_lossy(&output.stdout);
         let flags = self.flags(options);
         let flag_texts = flags.iter().map(|flag| flag.as_bytes());
-        let key = digest([version.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes(), text.as_bytes()].into_iter().chain(flag_texts));
+        let key =
+            digest([version.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes(), text.as_bytes()].into_iter().chain(flag_texts));
         if let Some(object) = cache.and_then(|cache| cache.get(key)) {
             return Ok((Outcome::Image(image_of(&object)), String::new()));
         }
@@ -171,7 +172,16 @@ impl Program {
         let source = [format!("#line 1 \"{escaped}\"\n").as_bytes(), &self.source].concat();
         scratch.write("source/program.cu", &source)?;
         let mut command = command();
-        command.args(["-E", "-w", "-nostdinc", "-nostdinc++", "-x", "c++", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"]);
+        command.args([
+            "-E",
+            "-w",
+            "-nostdinc",
+            "-nostdinc++",
+            "-x",
+            "c++",
+            "-fdiagnostics-color=never",
+            "-fno-diagnostics-show-caret",
+        ]);
         command.arg(format!("-std={}", options.standard)).arg(format!("-DWARPSET_DEVICE_STACK_BYTES={STACK_BYTES}"));
         command.arg(format!("-D__CUDA_ARCH__={}", options.capability * 10));
         command.args(["-include", "words.h", "-I", "headers"]);

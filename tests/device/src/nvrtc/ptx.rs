@@ -13,7 +13,8 @@ pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
         let (name, rest) = instruction.split_once(' ').unwrap_or((instruction, ""));
         let names: Vec<&str> = rest.split(',').map(|operand| operand.trim().trim_matches(['[', ']'])).collect();
         let operand = |at: usize| {
-            let number: Option<usize> = names.get(at).and_then(|name| name.strip_prefix('%')).and_then(|number| number.parse().ok());
+            let number: Option<usize> =
+                names.get(at).and_then(|name| name.strip_prefix('%')).and_then(|number| number.parse().ok());
             number.and_then(|number| operands.get(number)).map(|text| format!("({text})")).ok_or_else(unknown)
         };
         let base = name.split('.').next().unwrap_or(name);
@@ -29,7 +30,9 @@ pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
             ("atom", [_, _, _, _]) if name.contains(".cas.") && is_scalar(name) => {
                 format!("{} = atomicCAS({}, {}, {})", operand(0)?, operand(1)?, operand(2)?, operand(3)?)
             }
-            ("atom", [_, _, _]) if name.contains(".add.") => format!("{} = atomicAdd({}, {})", operand(0)?, operand(1)?, operand(2)?),
+            ("atom", [_, _, _]) if name.contains(".add.") => {
+                format!("{} = atomicAdd({}, {})", operand(0)?, operand(1)?, operand(2)?)
+            }
             ("red", [_, _]) if name.contains(".add.") => format!("atomicAdd({}, {})", operand(0)?, operand(1)?),
             ("red", [_, _]) if name.contains(".max.") => format!("atomicMax({}, {})", operand(0)?, operand(1)?),
             _ => return Err(unknown()),

@@ -102,7 +102,11 @@ fn kernels_of_every_kind_of_table_compile() {
         ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &[]),
         ("tree", table(&[("TREE", 1), ("SLOT_WORDS", 2)]), &["find_or_put_incremental"]),
         ("interleaved tree", table(&[("TREE", 1), ("SLOT_WORDS", 2), ("LANES", 1), ("PAIRING", 1)]), &[]),
-        ("compact tree", table(&[("TREE", 1), ("SLOT_WORDS", 2), ("KEY_BITS", 46), ("CHUNK_BYTES", 8)]), &["find_or_put_incremental"]),
+        (
+            "compact tree",
+            table(&[("TREE", 1), ("SLOT_WORDS", 2), ("KEY_BITS", 46), ("CHUNK_BYTES", 8)]),
+            &["find_or_put_incremental"],
+        ),
         ("compact", table(&[("WIDTH", 2), ("KEY_BITS", 45), ("CHUNK_BYTES", 8)]), &["relocate"]),
         ("indexed", table(&[("INDEXED", 1)]), &rows),
         ("indexed by 8 bytes", table(&[("INDEXED", 1), ("SLOT_BITS", 64)]), &rows),
@@ -169,7 +173,8 @@ fn kernels_say_their_bounds_and_parameters() {
         __device__ unsigned counter[5] = {1, 2, 3, 4, 5};
         __constant__ const unsigned long long constant = 77;
     "#;
-    let module = compile("names.cu", &format!("{source}\nextern \"C\" __device__ unsigned plain[7];\nunsigned plain[7];"), &[]).unwrap();
+    let module =
+        compile("names.cu", &format!("{source}\nextern \"C\" __device__ unsigned plain[7];\nunsigned plain[7];"), &[]).unwrap();
     let bounded = module.function(c"bounded").unwrap();
     assert_eq!((bounded.max_threads_per_block, bounded.min_blocks), (192, 3));
     assert_eq!(bounded.parameter_sizes, [1, 8, 3, 16, 2]);
@@ -196,14 +201,20 @@ fn errors_have_their_file_and_line() {
     let log = log_of("a \"b\"\\c.cu", "\nvoid c(\n");
     assert!(log.contains("a \"b\"\\c.cu\"(") || log.contains("a \"b\"\\c.cu("), "{log}");
     let log = log_of("own.cu", "#include \"nowhere.cuh\"\n");
-    assert_eq!(log, "own.cu(1): catastrophic error: cannot open source file \"nowhere.cuh\"\n1 error detected in the compilation of \"own.cu\".\n");
+    assert_eq!(
+        log,
+        "own.cu(1): catastrophic error: cannot open source file \"nowhere.cuh\"\n1 error detected in the compilation of \"own.cu\".\n"
+    );
     let log = log_of("own.cu", "#include <stdio.h>\n");
     assert!(log.contains("cannot open source file \"stdio.h\""), "{log}");
     // Lines after what is replaced are still those of the source.
     let source = "extern \"C\" __global__ void\n__launch_bounds__(\n  32,\n  1)\nf(int n)\n{\n  extern __shared__\n    int a[];\n  asm volatile(\n    \"prefetch.global.L2 [%0];\"\n    ::\"l\"(a));\n  n = wrong;\n}\n";
     let log = log_of("own.cu", source);
     assert!(log.starts_with("own.cu(12): error: "), "{log}");
-    let log = log_of("own.cu", "#include \"warpset/table.cuh\"\n__global__ void f(warpset::View view) { warpset::table(view).find_or_put(3); }");
+    let log = log_of(
+        "own.cu",
+        "#include \"warpset/table.cuh\"\n__global__ void f(warpset::View view) { warpset::table(view).find_or_put(3); }",
+    );
     assert!(log.contains("own.cu(2)") || log.contains("warpset/bucket/table.cuh("), "{log}");
     assert!(!log.contains("headers/"), "{log}");
 }
@@ -211,7 +222,10 @@ fn errors_have_their_file_and_line() {
 #[test]
 fn instructions_that_nobody_knows_are_errors() {
     let log = log_of("own.cu", "\n__device__ void f(int* a) { asm volatile(\"bar.warp.arrive %0;\" :: \"l\"(a)); }");
-    assert!(log.starts_with("own.cu(2): error: the simulated device does not know the PTX instruction \"bar.warp.arrive %0\""), "{log}");
+    assert!(
+        log.starts_with("own.cu(2): error: the simulated device does not know the PTX instruction \"bar.warp.arrive %0\""),
+        "{log}"
+    );
     let log = log_of("own.cu", "extern __shared__ int a[];\n");
     assert!(log.starts_with("own.cu(1): error: ") && log.contains("extern __shared__"), "{log}");
 }
@@ -219,10 +233,14 @@ fn instructions_that_nobody_knows_are_errors() {
 #[test]
 fn options_are_those_of_nvrtc() {
     let read = |options: &[&str]| Options::read(&options.iter().map(|option| option.to_string()).collect::<Vec<_>>());
-    let options = read(&["-arch", "compute_80", "-DA=1", "-D", "B", "--define-macro=C=2", "-Ihere", "-I", "there", "--std=c++20", "-w"]).unwrap();
+    let options =
+        read(&["-arch", "compute_80", "-DA=1", "-D", "B", "--define-macro=C=2", "-Ihere", "-I", "there", "--std=c++20", "-w"])
+            .unwrap();
     assert_eq!((options.capability, options.is_real, options.standard.as_str(), options.warnings), (80, false, "c++20", false));
     assert_eq!(options.preprocessor, ["-DA=1", "-DB", "-DC=2", "-Ihere", "-Ithere"]);
-    for wrong in ["--no-such-option", "-O3", "own.cu", "--gpu-architecture=sm_12", "--gpu-architecture=sixty", "--std=c++98", "-D"] {
+    for wrong in
+        ["--no-such-option", "-O3", "own.cu", "--gpu-architecture=sm_12", "--gpu-architecture=sixty", "--std=c++98", "-D"]
+    {
         let log = read(&[wrong]).expect_err(wrong);
         assert!(log.starts_with("nvrtc: error: "), "{wrong}: {log}");
     }
@@ -309,7 +327,9 @@ fn functions_answer_as_nvrtc_does() {
         assert!(architectures.is_sorted() && [75, 80, 90, 120].iter().all(|wanted| architectures.contains(wanted)));
 
         let mut program = ptr::null_mut();
-        let create = |program: &mut Handle, source: &CStr| nvrtcCreateProgram(program, source.as_ptr(), c"own.cu".as_ptr(), 0, ptr::null(), ptr::null());
+        let create = |program: &mut Handle, source: &CStr| {
+            nvrtcCreateProgram(program, source.as_ptr(), c"own.cu".as_ptr(), 0, ptr::null(), ptr::null())
+        };
         assert_eq!(nvrtcCreateProgram(&mut program, ptr::null(), ptr::null(), 0, ptr::null(), ptr::null()), Status::InvalidInput);
         assert_eq!(create(&mut program, c"extern \"C\" __global__ void f() {}"), Status::Success);
         let mut bytes = 9;
@@ -345,7 +365,10 @@ fn functions_answer_as_nvrtc_does() {
         assert!(ptx.last() == Some(&0) && Module::load(&ptx).is_ok());
         assert_eq!(nvrtcGetLTOIRSize(program, &mut bytes), Status::InvalidProgram);
         assert_eq!(nvrtcDestroyProgram(&mut program), Status::Success);
-        assert_eq!((nvrtcDestroyProgram(&mut program), nvrtcGetPTXSize(program, &mut bytes)), (Status::InvalidProgram, Status::InvalidProgram));
+        assert_eq!(
+            (nvrtcDestroyProgram(&mut program), nvrtcGetPTXSize(program, &mut bytes)),
+            (Status::InvalidProgram, Status::InvalidProgram)
+        );
 
         assert_eq!(create(&mut program, c"\nint a = b;"), Status::Success);
         assert_eq!(compile(program, &[]), Status::Compilation);
