@@ -58,6 +58,7 @@ const CASES: &[(&str, fn())] = &[
     ("still mapped", still_mapped),
     ("fault", fault),
     ("leak", leak),
+    ("access by the host", access_by_the_host),
 ];
 
 fn status<T>(result: Result<T, DriverError>) -> CUresult {
@@ -321,6 +322,17 @@ fn fault() {
     }
 }
 
+fn access_by_the_host() {
+    start();
+    // SAFETY: no copy runs any more; but it is no memory of the host, which is reported.
+    unsafe {
+        let (memory, stream) = (result::malloc_sync(5000).unwrap(), stream());
+        result::memset_d8_async(memory, 1, 5000, stream).unwrap();
+        result::stream::synchronize(stream).unwrap();
+        (memory as *const u8).add(4321).read_volatile();
+    }
+}
+
 fn leak() {
     start();
     // SAFETY: never used.
@@ -338,6 +350,15 @@ fn mistakes_are_reported() {
     is_reported("unknown function", "cuTexRefGetFlags is not simulated");
     is_reported("still mapped", "memory is still mapped to");
     is_reported("fault", "byte 4321 of the allocation of 5000 bytes");
+}
+
+#[test]
+fn the_host_is_kept_out_of_device_memory() {
+    let output = run("access by the host", &[("WARPSET_SIMULATED_PROTECT", "1")]);
+    let text = text(&output);
+    let report = "the host's code has used its address";
+    assert!(!output.status.success() && text.contains("byte 4321 of the allocation of 5000") && text.contains(report), "{text}");
+    passes("answers", &[("WARPSET_SIMULATED_PROTECT", "1")]);
 }
 
 #[test]

@@ -258,11 +258,16 @@ pub fn commit(region: &Region) {
     let (first, size) = region.pages;
     pages::commit(first, size);
     region.fill_surroundings();
+    if region.is_on_device() {
+        pages::expose(first, size, true);
+    }
 }
 
 /// Checks what is around an allocation, and takes its memory away: any access faults from now on.
 pub fn decommit(region: &Region) {
+    let access = pages::Access::new();
     region.check_surroundings();
+    drop(access);
     let (first, size) = region.pages;
     pages::forget(first, size);
     if region.is_on_device() {
@@ -427,7 +432,7 @@ mod faults {
             let why = match region.kind {
                 Kind::Reserved => "nothing is mapped there, or access was not allowed",
                 Kind::Pool => "it is not allocated yet, or is freed already, in the order of its stream",
-                _ => "a mistake of the simulated device",
+                _ => "device memory, and nothing runs on a device: the host's code has used its address",
             };
             return Some(format!("byte {offset} of {}\n{why}", region.describe()));
         }

@@ -3,10 +3,11 @@
 //! Each device has a part of the range, and so has the host's pinned memory: an address tells whose it is. Addresses are given
 //! again only when a part was used up, so that what uses freed memory faults.
 
+use super::settings::settings;
 use super::{device, report};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{LazyLock, Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
 
 pub const PAGE: u64 = 4096;
 
@@ -108,6 +109,61 @@ pub fn release(part: usize, start: u64) {
     forget(start, end - start);
 }
 
+/// Pages of devices that may be accessed while something runs.
+#[derive(Default)]
+struct Exposed {
+    /// Operations that run.
+    running: u32,
+    /// Ends of the ranges, by their starts.
+    ranges: BTreeMap<u64, u64>,
+}
+
+static EXPOSED: LazyLock<Mutex<Exposed>> = LazyLock::new(Mutex::default);
+
+fn exposed() -> MutexGuard<'static, Exposed> {
+    EXPOSED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Allows accesses to the memory of devices while it lives, if they are forbidden to the host (`WARPSET_SIMULATED_PROTECT`).
+pub struct Access(());
+
+impl Access {
+    pub fn new() -> Option<Self> {
+        if !settings().protect {
+            return None;
+        }
+        let mut exposed = exposed();
+        exposed.running += 1;
+        if exposed.running == 1 {
+            exposed.ranges.iter().for_each(|(start, end)| protect(*start, end - start, true));
+        }
+        Some(Self(()))
+    }
+}
+
+impl Drop for Access {
+    fn drop(&mut self) {
+        let mut exposed = exposed();
+        exposed.running -= 1;
+        if exposed.running == 0 {
+            exposed.ranges.iter().for_each(|(start, end)| protect(*start, end - start, false));
+        }
+    }
+}
+
+/// Allows or forbids access to pages of a device: to what runs on devices only, if the host is to be kept out.
+pub fn expose(start: u64, bytes: u64, allowed: bool) {
+    if !settings().protect {
+        return protect(start, bytes, allowed);
+    }
+    let mut exposed = exposed();
+    match allowed {
+        true => exposed.ranges.insert(start, start + bytes),
+        false => exposed.ranges.remove(&start),
+    };
+    protect(start, bytes, allowed && exposed.running > 0);
+}
+
 fn check(what: &str, address: u64, bytes: u64, failed: bool) {
     if failed {
         let error = std::io::Error::last_os_error();
@@ -153,6 +209,11 @@ pub fn protect(start: u64, bytes: u64, allowed: bool) {
 
 /// Takes the memory behind pages away: any access faults.
 pub fn forget(start: u64, bytes: u64) {
+    let mut exposed = exposed();
+    while let Some((first, _)) = exposed.ranges.range(start..start + bytes).next() {
+        let first = *first;
+        exposed.ranges.remove(&first);
+    }
     // SAFETY: pages of the range; whoever still uses them faults, which is what this is for.
     let mapped = unsafe {
         libc::mmap(

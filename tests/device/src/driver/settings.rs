@@ -9,6 +9,7 @@
 //! | `WARPSET_SIMULATED_SEED` | seed of delays and of the order in which lanes and blocks run (1 if unset; 0: no delays) |
 //! | `WARPSET_SIMULATED_PEERS` | 0: no device can access another's memory |
 //! | `WARPSET_SIMULATED_FAULT` | calls that fail, see `fault` |
+//! | `WARPSET_SIMULATED_PROTECT` | 1: the host's code faults when it accesses device memory while nothing runs on any device (slow) |
 //! | `WARPSET_SIMULATED_LEAKS` | 1: allocations that are left at the process's end are listed |
 //!
 //! For several devices, memory, multiprocessors and compute capability may be lists with commas; the last entry counts for the
@@ -30,6 +31,7 @@ pub struct Settings {
     pub devices: Vec<DeviceSettings>,
     pub seed: u64,
     pub peers: bool,
+    pub protect: bool,
     pub leaks: bool,
 }
 
@@ -59,6 +61,7 @@ fn read() -> Settings {
         devices: devices.collect(),
         seed: number("WARPSET_SIMULATED_SEED", 1),
         peers: number("WARPSET_SIMULATED_PEERS", 1) != 0,
+        protect: number("WARPSET_SIMULATED_PROTECT", 0) != 0,
         leaks: number("WARPSET_SIMULATED_LEAKS", 0) != 0,
     }
 }

@@ -5,7 +5,7 @@ use super::clocks::{self, Clock, Moment};
 use super::context::{self, Context};
 use super::handles::{Handles, new_handle};
 use super::settings::settings;
-use super::{event, report};
+use super::{event, pages, report};
 use cudarc::driver::sys::{CUcontext, CUevent, CUgraph, CUgraphExec, CUhostFn, CUresult, CUstream};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -263,10 +263,11 @@ impl Stream {
                         continue;
                     }
                     let running = report::Running::new(what, self.number);
+                    let access = pages::Access::new();
                     if let Err(status) = work() {
                         self.context.break_it(status);
                     }
-                    drop(running);
+                    drop((access, running));
                 }
                 Step::Pass(ticket) => ticket.pass(),
                 Step::WaitFor(ticket) => ticket.block(),

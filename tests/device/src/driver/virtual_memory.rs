@@ -202,7 +202,7 @@ functions! {
             // SAFETY: the caller's: there are `count` of them.
             let flags = unsafe { (*access.add(number)).flags };
             // CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
-            pages::protect(address, bytes as u64, flags as u32 == 3);
+            pages::expose(address, bytes as u64, flags as u32 == 3);
         }
     }
 
