@@ -26,7 +26,7 @@ fn launch(arguments: &Arguments, blocks: u32, threads: u32) -> Launch<'_> {
     Launch { grid, block, dynamic_shared_bytes: 0, cooperative: false, arguments, seed: 0, device: 0, multiprocessors: 2 }
 }
 
-/// What a kernel does that is given one array.
+/// Runs a kernel whose argument is one array.
 fn run_on(source: &str, blocks: u32, threads: u32, words: &mut [u32], seed: u64) -> Result<(), Fault> {
     let module = compile("kernel.cu", source, &[]).unwrap();
     let function = module.function(c"kernel").expect("a kernel of this name");

@@ -13,7 +13,7 @@ use std::{env, fs, io, process};
 const WORDS: &str = include_str!("../../runtime/words.h");
 const PLATFORM: &str = include_str!("../../runtime/platform.cuh");
 
-/// The header of the platform, which programs get ours instead of.
+/// Name of the header of the platform. Programs get [`PLATFORM`] under this name.
 const PLATFORM_NAME: &str = "warpset/platform.cuh";
 
 /// `-O1`: kernels run as fast as with `-O2` but for a few per cent, and take half as long to compile; with `-O0` they run four times
@@ -41,13 +41,13 @@ pub(super) struct Program {
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
-/// What a compilation has come to.
+/// Result of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Image(Vec<u8>),
     /// Errors in the program.
     Errors,
-    /// There is no compiler, or it does not work.
+    /// No compiler was found, or it does not work.
     Broken,
 }
 
@@ -64,7 +64,7 @@ fn command() -> Command {
     command
 }
 
-/// Which compiler it is, as it says itself. Asked for once a process.
+/// Version text of the compiler. One process asks once.
 fn compiler_version() -> Result<&'static str, String> {
     static VERSION: OnceLock<Result<String, String>> = OnceLock::new();
     let ask = || match command().arg("--version").output() {
@@ -75,7 +75,7 @@ fn compiler_version() -> Result<&'static str, String> {
     VERSION.get_or_init(ask).as_deref().map_err(Clone::clone)
 }
 
-/// A folder that is removed when it is not needed any more.
+/// Temporary folder, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -104,7 +104,7 @@ impl Drop for Scratch {
 }
 
 impl Program {
-    /// Compiles the program, or finds it in the cache. Gives the log, too.
+    /// Compiles the program, or finds it in the cache. Returns the log, too.
     pub(super) fn compile(&self, options: &Options, cache: Option<&Cache>) -> (Outcome, String) {
         match self.try_compile(options, cache) {
             Ok(done) => done,
