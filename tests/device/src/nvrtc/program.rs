@@ -16,8 +16,8 @@ const PLATFORM: &str = include_str!("../../runtime/platform.cuh");
 /// Name of the header of the platform. Programs get [`PLATFORM`] under this name.
 const PLATFORM_NAME: &str = "warpset/platform.cuh";
 
-/// `-O1`: kernels run as fast as with `-O2` but for a few per cent, and take half as long to compile; with `-O0` they run four times
-/// as long.
+/// Flags of the compiler. On two busy cores, all kernels of a bucket table of 8 words take 0.4 s to compile with `-O0`, 0.7 s with
+/// `-O1` and 1.2 s with `-O2`, and a find-or-put of a million vectors takes 8.2 s, 2.5 s and 2.5 s.
 const FLAGS: [&str; 12] = [
     "-O1",
     "-w",

@@ -244,9 +244,18 @@ fn options_are_those_of_nvrtc() {
             .unwrap();
     assert_eq!((options.capability, options.is_real, options.standard.as_str(), options.warnings), (80, false, "c++20", false));
     assert_eq!(options.preprocessor, ["-DA=1", "-DB", "-DC=2", "-Ihere", "-Ithere"]);
-    for wrong in
-        ["--no-such-option", "-O3", "own.cu", "--gpu-architecture=sm_12", "--gpu-architecture=sixty", "--std=c++98", "-D"]
-    {
+    let ignored = ["--maxrregcount", "32", "-fmad=false", "-lineinfo", "-default-device"];
+    assert_eq!(read(&ignored).unwrap(), read(&[]).unwrap());
+    for wrong in [
+        "--maxrregcount",
+        "--no-such-option",
+        "-O3",
+        "own.cu",
+        "--gpu-architecture=sm_12",
+        "--gpu-architecture=sixty",
+        "--std=c++98",
+        "-D",
+    ] {
         let log = read(&[wrong]).expect_err(wrong);
         assert!(log.starts_with("nvrtc: error: "), "{wrong}: {log}");
     }
