@@ -1,8 +1,8 @@
 // The words of CUDA C++ for kernels that run on the CPU. It is included in front of every program that nvrtc/program.rs compiles.
 //
 // A thread of a block is a fibre: it has a stack of its own, and runs until it comes to a collective, a barrier or a pause. Then
-// another one of its block goes on (execution/block.rs). All threads of a block run on one thread of the operating system, so that
-// `__shared__` is `__thread`; nvrtc/translation.rs replaces that word, `__global__`, `__launch_bounds__` and inline PTX.
+// another one of its block goes on (execution/block.rs). All threads of a block run on one thread of the operating system, so
+// that `__shared__` is `__thread`; nvrtc/translation.rs replaces that word, `__global__`, `__launch_bounds__` and inline PTX.
 //
 // There is no header of the system: NVRTC has none either, and they take long to compile.
 #pragma once
@@ -362,7 +362,7 @@ WARPSET_DEVICE_COMPARE_AND_SWAP(unsigned long long)
 
 namespace warpset_device {
 
-// What translated PTX calls.
+// Functions that translated PTX calls.
 template <class T>
 inline T load(const T* address)
 {
@@ -413,7 +413,7 @@ inline unsigned atomicDec(unsigned* address, unsigned most)
     return warpset_device::update(address, [=](unsigned now) { return now == 0 || now > most ? most : now - 1; });
 }
 
-// What the host asks a program for, mirrored by `Description` in execution/module.rs.
+// Answer of a program to the host, mirrored by `Description` in execution/module.rs.
 namespace warpset_device {
 
 extern "C" Entry __start_warpset_kernels[] __attribute__((weak, visibility("hidden")));

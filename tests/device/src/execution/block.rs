@@ -1,7 +1,7 @@
 //! The threads of a block: fibres that take turns on one thread of the operating system.
 //!
-//! A lane runs until it comes to a collective, a barrier or a pause. Lanes of a warp take turns in ascending order, warps likewise;
-//! with a seed, the next lane is a random one, and lanes also give way at random accesses.
+//! A lane runs until it comes to a collective, a barrier or a pause. Lanes of a warp take turns in ascending order, and so do
+//! warps. With a seed, the next lane is a random one, and a lane also pauses at random atomic accesses.
 
 use super::switch::{STACK_BYTES, Stacks, first_place, switch};
 use super::{Failure, Status};
@@ -22,7 +22,7 @@ pub(super) struct Lane {
     place: *mut u8,
 }
 
-/// What kernels see of a block: `Block` in runtime/words.h.
+/// Fields of a block that kernels read: `Block` in runtime/words.h.
 #[repr(C)]
 pub(super) struct Seen {
     pub index: [u32; 3],
@@ -42,14 +42,14 @@ pub(super) struct Block {
     warp_count: usize,
     /// Lanes that have not ended.
     alive: usize,
-    /// At the barrier: how many there are, and how many of them passed what is not 0; then that number of the last time.
+    /// Threads at the barrier, how many of them voted, and the votes of the last time that all met.
     arrived: usize,
     votes: u64,
     counted: u64,
-    /// Which lane runs.
+    /// Number of the lane that runs.
     now: usize,
     random: Option<Random>,
-    /// Whether blocks of the grid may wait for others.
+    /// Set when a block of the grid has failed.
     aborted: *const AtomicBool,
     failure: Option<Failure>,
     outside: *mut u8,
@@ -159,7 +159,7 @@ impl Fibres {
         self.stacks.is_overflow(address)
     }
 
-    /// Runs a block to its end, or to a failure. `running` is told where it is meanwhile.
+    /// Runs a block to its end, or to a failure. `running` gets its address before its first lane runs.
     pub(super) fn run(&mut self, task: Task<'_>, running: impl FnOnce(*const Block)) -> Result<(), Failure> {
         let size = task.seen.size;
         let threads = size.iter().product::<u32>() as usize;
@@ -217,7 +217,7 @@ impl Fibres {
     }
 }
 
-/// Accesses until a lane gives way.
+/// Draws the number of atomic accesses until a lane pauses.
 fn some_accesses(random: &mut Random) -> u32 {
     1 + random.below(48) as u32
 }
@@ -262,7 +262,7 @@ impl Block {
         loop {
             let runnable = self.warp(warp * LANES).runnable;
             if runnable != 0 {
-                // The first one from a random place on.
+                // Takes the first runnable lane from a random place on.
                 let from = (drawn >> 8) as u32 % LANES as u32;
                 let step = runnable.rotate_right(from).trailing_zeros();
                 return Some(warp * LANES + (from + step) as usize % LANES);
@@ -312,11 +312,11 @@ impl Block {
     }
 
     fn threads_of(&self, linear: usize) -> [u32; 3] {
-        // SAFETY: a lane of this block, which nobody writes to but for its place.
+        // SAFETY: a lane of this block; its thread number never changes.
         unsafe { (*self.lanes.add(linear)).thread }
     }
 
-    /// What runs at the moment, for messages.
+    /// Block and thread that run at the moment, for messages.
     pub(super) fn whereabouts(&self) -> ([u32; 3], [u32; 3]) {
         (self.seen.index, self.threads_of(self.now))
     }

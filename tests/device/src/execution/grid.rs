@@ -28,15 +28,15 @@ pub fn on_worker(hook: fn(bool)) {
     let _ = HOOK.set(hook);
 }
 
-/// Which thread of a kernel runs on a thread of the operating system.
+/// Position of a kernel that runs on a thread of the operating system.
 #[derive(Clone, Debug)]
 pub struct Whereabouts {
     pub kernel: *const str,
     pub block: [u32; 3],
     pub thread: [u32; 3],
-    /// Whether the address that was asked for is below the stack of a thread: it has used all of it.
+    /// Whether the address is in the guard below a thread's stack, so that the stack has overflowed.
     pub is_stack_overflow: bool,
-    /// Whether that address is beside the block's dynamic shared memory.
+    /// Whether the address is beside the block's dynamic shared memory.
     pub is_beside_shared_memory: bool,
 }
 
@@ -61,7 +61,7 @@ pub fn whereabouts(address: usize) -> Option<Whereabouts> {
     Some(Whereabouts { kernel, block, thread, is_stack_overflow, is_beside_shared_memory })
 }
 
-/// What a thread of the operating system keeps for the blocks that it runs.
+/// Memory that a thread of the operating system keeps for the blocks that it runs.
 struct Worker {
     // Boxed: `PLACES` has its address.
     fibres: Box<Fibres>,
@@ -214,14 +214,14 @@ impl Function {
 ///
 /// # Errors
 ///
-/// What [`Function::check`] refuses; or the first block that fails. Blocks that have begun then are finished where they do not wait
-/// for others.
+/// The launch is refused by [`Function::check`], or a block fails. Blocks that run at that moment are finished if they do not
+/// wait for others; no further block begins.
 pub fn run(function: &Function, launch: &Launch<'_>) -> Result<(), Fault> {
     function.check(launch)?;
     let blocks: u64 = launch.grid.iter().map(|size| u64::from(*size)).product();
     // Aligned as any parameter is.
     let mut arguments = vec![0u128; launch.arguments.len().div_ceil(16).max(1)];
-    // SAFETY: as many bytes as there are, into at least as many.
+    // SAFETY: copies all bytes of the arguments into a vector that is at least as long.
     unsafe { ptr::copy_nonoverlapping(launch.arguments.as_ptr(), arguments.as_mut_ptr().cast(), launch.arguments.len()) };
     let (first, step) = order(blocks, launch.seed);
     let grid = Grid {
@@ -290,7 +290,7 @@ impl Grid<'_> {
         let shared = worker.shared.begin(bytes);
         let variables = self.function.library.thread_block();
         if !variables.is_null() {
-            // SAFETY: this thread's `__shared__` variables of the program, of which only this block knows.
+            // SAFETY: this thread's `__shared__` variables of the program; only the block that begins here uses them.
             unsafe { variables.write_bytes(POISON, self.function.all_shared_bytes) };
         }
         let task = Task {

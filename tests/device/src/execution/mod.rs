@@ -1,7 +1,7 @@
 //! Execution of kernels on the CPU: loaded programs, and launches of their functions.
 //!
-//! A program is what `nvrtcGetCUBIN` or `nvrtcGetPTX` returns: a header, and a shared object of this machine. Blocks of a grid run
-//! in parallel, each on one thread of the operating system; the threads of a block are fibres (`block.rs`).
+//! A program is what `nvrtcGetCUBIN` or `nvrtcGetPTX` returns: a header, and a shared object of this machine. Blocks of a grid
+//! run in parallel, each on one thread of the operating system; the threads of a block are fibres (`block.rs`).
 
 mod block;
 mod grid;
@@ -17,10 +17,10 @@ pub(crate) use switch::STACK_BYTES;
 
 use std::fmt;
 
-/// What a launch is refused for, or a kernel ended by.
+/// Kind of a failed launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Sizes that no launch may have (`CUDA_ERROR_INVALID_VALUE`).
+    /// A launch with sizes outside of the limits (`CUDA_ERROR_INVALID_VALUE`).
     InvalidValue,
     /// A block of more threads than the launch bounds allow, or too much shared memory (`CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`).
     OutOfResources,
@@ -30,9 +30,9 @@ pub enum Status {
     Assertion,
     /// An access that is not aligned to its size (`CUDA_ERROR_MISALIGNED_ADDRESS`).
     Misaligned,
-    /// A collective whose lanes do not fit together: a GPU's result would be undefined.
+    /// A collective whose lanes do not match, so that a GPU's result is undefined.
     Collective,
-    /// Threads that wait for others which do not come: a GPU would hang.
+    /// Threads that wait for others which never arrive, so that a GPU hangs.
     Stuck,
     /// A write behind the dynamic shared memory.
     SharedMemory,
@@ -42,7 +42,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub status: Status,
-    /// What happened, with the kernel, the block and the thread.
+    /// Text with the kernel, the block, the thread and the reason.
     pub message: String,
 }
 

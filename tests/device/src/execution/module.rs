@@ -38,7 +38,7 @@ pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
 /// Why an image is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// It does not begin as an image does, or is cut off.
+    /// The bytes do not begin as an image, or are cut off.
     NotAnImage,
     /// The system's loader refuses it.
     Refused(String),
@@ -150,7 +150,7 @@ impl Drop for Library {
     }
 }
 
-/// A file that is removed when it is not needed any more.
+/// Temporary file, removed when dropped.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
@@ -174,14 +174,14 @@ pub struct Function {
     pub max_threads_per_block: u32,
     /// Blocks that a multiprocessor is to hold, by the launch bounds; 0 if they do not say.
     pub min_blocks: u32,
-    /// As many as its launch bounds leave room for, at most 64.
+    /// Registers a thread that the launch bounds leave room for, at most 64. The host's compiler has no such number.
     pub registers: u32,
     /// Bytes of the `__shared__` variables of this kernel and of the functions of its program.
     pub static_shared_bytes: u32,
     pub local_bytes: u32,
     pub parameter_sizes: Vec<usize>,
     pub parameter_offsets: Vec<usize>,
-    /// Of all parameters together.
+    /// Bytes of all parameters together.
     pub argument_bytes: usize,
     pub(super) call: unsafe extern "C" fn(*const u8),
     /// Bytes of all `__shared__` variables of the program: they lie together.
@@ -194,7 +194,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// It is none, or the system's loader refuses it.
+    /// The bytes are no image, or the system's loader refuses it.
     pub fn load(image: &[u8]) -> Result<Self, LoadError> {
         let head = IMAGE_MAGIC.len() + 8;
         if image.len() <= head || !image.starts_with(IMAGE_MAGIC) {
@@ -246,7 +246,7 @@ impl Module {
     }
 }
 
-/// What the symbols of an object say.
+/// Symbols of an object.
 struct Symbols {
     variables: HashMap<String, usize>,
     /// Names and sizes of `__shared__` variables, and the bytes of all together.
@@ -266,7 +266,7 @@ impl Symbols {
         Ok(Self { variables, shared, all_shared_bytes })
     }
 
-    /// Bytes of the variables of a kernel, and of those that are in no kernel.
+    /// Bytes of the `__shared__` variables that a kernel has, or that no kernel has.
     fn shared_bytes(&self, kernel: &str, kernels: &[String]) -> u64 {
         let belongs = |variable: &str, kernel: &str| {
             let mangled = kernel.strip_prefix("_Z");

@@ -36,8 +36,8 @@ impl Latch {
 /// Calls `work` by this thread and by `helpers` others, and returns when all have ended.
 pub(super) fn run(helpers: usize, work: &(dyn Fn() + Sync)) {
     let latch = Arc::new(Latch { left: Mutex::new(helpers), done: Condvar::new() });
-    // SAFETY: only the lifetime changes. Whoever has the reference counts down when it is done with it, and this function returns
-    // when all have.
+    // SAFETY: only the lifetime changes. Each job counts down after its last use of the reference, and this function returns
+    // after the last one.
     let shared: &'static (dyn Fn() + Sync) = unsafe { mem::transmute(work) };
     for _ in 0..helpers {
         let latch = latch.clone();

@@ -12,7 +12,7 @@ pub(super) const GUARD_BYTES: usize = 4096;
 /// Threads of a block, and so stacks, at most.
 pub(super) const MOST_STACKS: usize = 1024;
 
-/// Memory of stacks, reserved; each is made accessible when a block first has so many threads.
+/// Reserved memory of stacks. A stack becomes accessible when a block first needs it.
 pub(super) struct Stacks {
     mapping: *mut u8,
     first: *mut u8,
@@ -22,7 +22,7 @@ pub(super) struct Stacks {
 impl Stacks {
     pub(super) fn new() -> Self {
         let bytes = (MOST_STACKS + 1) * STACK_BYTES;
-        // SAFETY: a mapping at no address in particular, of memory that nobody has.
+        // SAFETY: a new mapping at an address that the system chooses.
         let mapping = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)

@@ -1,6 +1,7 @@
 use super::*;
 use crate::nvrtc::tests::{TABLE, compile};
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 /// Arguments, packed as kernels take them.
 #[derive(Clone, Default)]
@@ -26,7 +27,7 @@ fn launch(arguments: &Arguments, blocks: u32, threads: u32) -> Launch<'_> {
     Launch { grid, block, dynamic_shared_bytes: 0, cooperative: false, arguments, seed: 0, device: 0, multiprocessors: 2 }
 }
 
-/// What a kernel does that is given one array.
+/// Runs a kernel whose argument is one array.
 fn run_on(source: &str, blocks: u32, threads: u32, words: &mut [u32], seed: u64) -> Result<(), Fault> {
     let module = compile("kernel.cu", source, &[]).unwrap();
     let function = module.function(c"kernel").expect("a kernel of this name");
@@ -65,8 +66,9 @@ struct BatchView {
     refused: *const u64,
 }
 
-#[test]
-fn a_batch_is_put_into_a_bucket_table() {
+/// Puts a batch of vectors, each about twice, into a bucket table of 8 words, and checks all that comes of it. Returns the time
+/// of the launch.
+fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     let module = compile("table_kernels.cu", include_str!("../../../../cuda/table_kernels.cu"), &TABLE).unwrap();
     let (geometry, bytes) = module.global(c"warpset_geometry").unwrap();
     assert_eq!(bytes, 36);
@@ -77,56 +79,70 @@ fn a_batch_is_put_into_a_bucket_table() {
     assert_eq!((view_bytes as usize, batch_bytes as usize), (size_of::<TableView>(), size_of::<BatchView>()));
     let find_or_put = module.function(c"warpset_find_or_put").unwrap();
     assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([64, 96].as_slice(), 160));
-    let count = 20_000;
     let mut random = block::Random(7);
+    let ids: Vec<u64> = (0..count).map(|_| random.below(count as u64 / 2)).collect();
+    let vectors: Vec<[u32; 8]> =
+        ids.iter().map(|id| std::array::from_fn(|word| (*id as u32 ^ 5).wrapping_mul(word as u32 + 1))).collect();
+    let mut slots = vec![[0u128; 4]; buckets];
+    let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.next()) << 64 | u128::from(random.next())).collect();
+    let (mut stored, mut counts) = (0u64, [0u64; 5]);
+    let view = TableView {
+        slots: slots.as_mut_ptr().cast(),
+        buckets: buckets as u64,
+        seeds: seeds.as_ptr(),
+        stored: &mut stored,
+        hash_mask: !0,
+        empty: [11, 22, 33, 44],
+        probe_limit: 1000,
+        width: 8,
+    };
+    let (mut outcomes, mut references) = (vec![9u8; count], vec![0u64; count]);
+    let batch = BatchView {
+        vectors: vectors.as_ptr().cast(),
+        count: count as u64,
+        outcomes: outcomes.as_mut_ptr(),
+        references: references.as_mut_ptr(),
+        new_references: std::ptr::null_mut(),
+        new_capacity: 0,
+        counts: counts.as_mut_ptr(),
+        parents: std::ptr::null(),
+        changed: std::ptr::null(),
+        workspace: std::ptr::null_mut(),
+        tag: 0,
+        refused: std::ptr::null(),
+    };
+    let clear = module.function(c"warpset_clear").unwrap();
+    run(&clear, &Launch { seed, ..launch(&Arguments::default().with(view), 8, 256) }).unwrap();
+    let arguments = Arguments::default().with(view).with(batch);
+    let begun = Instant::now();
+    run(&find_or_put, &Launch { seed, dynamic_shared_bytes: shared, ..launch(&arguments, 8, threads) }).unwrap();
+    let elapsed = begun.elapsed();
+    let distinct = ids.iter().collect::<HashSet<_>>().len();
+    assert_eq!(stored as usize, distinct);
+    assert_eq!(counts, [count as u64, distinct as u64, 0, 0, 0]);
+    let mut places = std::collections::HashMap::new();
+    for (id, (outcome, reference)) in ids.iter().zip(outcomes.iter().zip(&references)) {
+        let (place, news) = places.entry(id).or_insert((*reference, 0));
+        assert_eq!(place, reference, "equal vectors are in one place");
+        *news += u32::from(*outcome == 1);
+    }
+    assert!(places.values().all(|(_, news)| *news == 1), "each is new once");
+    assert_eq!(places.values().map(|(place, _)| *place).collect::<HashSet<_>>().len(), distinct);
+    elapsed
+}
+
+#[test]
+fn a_batch_is_put_into_a_bucket_table() {
     for seed in [0, 1, 2] {
-        let ids: Vec<u64> = (0..count).map(|_| random.below(count as u64 / 2)).collect();
-        let vectors: Vec<[u32; 8]> =
-            ids.iter().map(|id| std::array::from_fn(|word| (*id as u32 ^ 5).wrapping_mul(word as u32 + 1))).collect();
-        let buckets = 10_007;
-        let mut slots = vec![[0u128; 4]; buckets];
-        let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.next()) << 64 | u128::from(random.next())).collect();
-        let (mut stored, mut counts) = (0u64, [0u64; 5]);
-        let view = TableView {
-            slots: slots.as_mut_ptr().cast(),
-            buckets: buckets as u64,
-            seeds: seeds.as_ptr(),
-            stored: &mut stored,
-            hash_mask: !0,
-            empty: [11, 22, 33, 44],
-            probe_limit: 1000,
-            width: 8,
-        };
-        let (mut outcomes, mut references) = (vec![9u8; count], vec![0u64; count]);
-        let batch = BatchView {
-            vectors: vectors.as_ptr().cast(),
-            count: count as u64,
-            outcomes: outcomes.as_mut_ptr(),
-            references: references.as_mut_ptr(),
-            new_references: std::ptr::null_mut(),
-            new_capacity: 0,
-            counts: counts.as_mut_ptr(),
-            parents: std::ptr::null(),
-            changed: std::ptr::null(),
-            workspace: std::ptr::null_mut(),
-            tag: 0,
-            refused: std::ptr::null(),
-        };
-        let clear = module.function(c"warpset_clear").unwrap();
-        run(&clear, &Launch { seed, ..launch(&Arguments::default().with(view), 8, 256) }).unwrap();
-        let arguments = Arguments::default().with(view).with(batch);
-        run(&find_or_put, &Launch { seed, dynamic_shared_bytes: shared, ..launch(&arguments, 8, threads) }).unwrap();
-        let distinct = ids.iter().collect::<HashSet<_>>().len();
-        assert_eq!(stored as usize, distinct);
-        assert_eq!(counts, [count as u64, distinct as u64, 0, 0, 0]);
-        let mut places = std::collections::HashMap::new();
-        for (id, (outcome, reference)) in ids.iter().zip(outcomes.iter().zip(&references)) {
-            let (place, news) = places.entry(id).or_insert((*reference, 0));
-            assert_eq!(place, reference, "equal vectors are in one place");
-            *news += u32::from(*outcome == 1);
-        }
-        assert!(places.values().all(|(_, news)| *news == 1), "each is new once");
-        assert_eq!(places.values().map(|(place, _)| *place).collect::<HashSet<_>>().len(), distinct);
+        put_batch(20_000, 10_007, seed);
+    }
+}
+
+#[test]
+#[ignore = "a measurement: a batch of a million vectors"]
+fn how_long_a_million_vectors_take() {
+    for seed in [0, 0, 1] {
+        println!("a million vectors, seed {seed}: {:?}", put_batch(1_000_000, 1_000_003, seed));
     }
 }
 

@@ -33,14 +33,14 @@ pub enum Status {
     InternalError = 11,
 }
 
-/// The version that this library says it has. No NVRTC has it: what is compiled here is not to be taken for what a GPU runs.
+/// Version that `nvrtcVersion` reports. No NVRTC has it, so that a kernel cache never mixes these images with those for a GPU.
 pub const VERSION: (c_int, c_int) = (13, 99);
 
 /// `nvrtcProgram`.
 #[allow(non_camel_case_types)]
 pub struct _nvrtcProgram {
     program: Program,
-    /// Of the last compilation.
+    /// Log of the last compilation.
     log: CString,
     compiled: Option<Compiled>,
     was_compiled: bool,
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, opti
     })
 }
 
-/// The size of something that a program has.
+/// Writes the size of an output of a program.
 ///
 /// # Safety
 ///
@@ -196,7 +196,7 @@ unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nv
     }
 }
 
-/// Copies something that a program has to where the caller has room for it.
+/// Copies an output of a program to the caller's memory.
 ///
 /// # Safety
 ///
@@ -215,12 +215,12 @@ unsafe fn copy_part(program: Handle, to: *mut c_char, part: impl FnOnce(&_nvrtcP
     }
 }
 
-/// There is PTX whenever there is a program.
+/// PTX of the last compilation, which every successful one has.
 fn ptx(program: &_nvrtcProgram) -> Option<&[u8]> {
     program.compiled.as_ref().map(|compiled| compiled.image.as_slice())
 }
 
-/// A CUBIN of a real architecture; of another one there is none, of size 0.
+/// CUBIN of the last compilation; for a virtual architecture it is empty.
 fn cubin(program: &_nvrtcProgram) -> Option<&[u8]> {
     program.compiled.as_ref().map(|compiled| if compiled.is_real { compiled.image.as_slice() } else { &[] })
 }
@@ -256,7 +256,7 @@ macro_rules! part {
 part!(nvrtcGetProgramLogSize, nvrtcGetProgramLog, log);
 part!(nvrtcGetPTXSize, nvrtcGetPTX, ptx);
 part!(nvrtcGetCUBINSize, nvrtcGetCUBIN, cubin);
-// Never made: the options that ask for them are refused.
+// These outputs do not exist: `Options::read` refuses the options that ask for them.
 part!(nvrtcGetLTOIRSize, nvrtcGetLTOIR, |_| None);
 part!(nvrtcGetOptiXIRSize, nvrtcGetOptiXIR, |_| None);
 
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn nvrtcAddNameExpression(program: Handle, _: *const c_cha
 
 /// # Safety
 ///
-/// As `nvrtcGetLoweredName` of NVIDIA's. Always refused, as there are no name expressions.
+/// As `nvrtcGetLoweredName` of NVIDIA's. Always refused, because name expressions are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetLoweredName(program: Handle, _: *const c_char, _: *mut *const c_char) -> Status {
     // SAFETY: a handle that lives, as the caller promises.

@@ -1,11 +1,11 @@
-//! The options of a compilation: those of NVRTC that its documentation lists and programs use.
+//! Options of a compilation, by NVRTC's names.
 
-/// What the options ask for.
+/// Parsed options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Compute capability, as two digits and more: 90 for 9.0.
+    /// Compute capability times ten: 90 for 9.0.
     pub capability: u32,
-    /// Whether it is a real architecture: then there is a CUBIN.
+    /// Whether the architecture is real (`sm_90`), so that a CUBIN is made.
     pub is_real: bool,
     pub standard: String,
     /// `-D`, `-U`, `-I` and `-include`, for the preprocessor.
@@ -13,11 +13,11 @@ pub(super) struct Options {
     pub warnings: bool,
 }
 
-/// Virtual and real architectures that there are.
+/// Supported architectures, virtual and real.
 pub(super) const ARCHITECTURES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
-/// Options that change nothing here; with what follows `=` or as the next option, if they have a value.
-const IGNORED: [&str; 34] = [
+/// Options without a value that are accepted and change nothing.
+const SWITCHES: [&str; 14] = [
     "-lineinfo",
     "--generate-line-info",
     "-G",
@@ -26,6 +26,16 @@ const IGNORED: [&str; 34] = [
     "-default-device",
     "-use_fast_math",
     "--use_fast_math",
+    "--extra-device-vectorization",
+    "-extra-device-vectorization",
+    "--restrict",
+    "-restrict",
+    "--no-cache",
+    "-no-cache",
+];
+
+/// Options with a value that are accepted and change nothing.
+const SETTINGS: [&str; 14] = [
     "--ftz",
     "-ftz",
     "--prec-sqrt",
@@ -36,22 +46,10 @@ const IGNORED: [&str; 34] = [
     "-fmad",
     "--maxrregcount",
     "-maxrregcount",
-    "--extra-device-vectorization",
-    "-extra-device-vectorization",
-    "--relocatable-device-code",
-    "-rdc",
     "--ptxas-options",
     "-Xptxas",
-    "--restrict",
-    "-restrict",
-    "--builtin-move-forward",
-    "--builtin-initializer-list",
     "--split-compile",
     "-split-compile",
-    "--minimal",
-    "-minimal",
-    "--no-cache",
-    "-no-cache",
 ];
 
 impl Options {
@@ -82,7 +80,10 @@ impl Options {
                 "--diag-suppress" | "-diag-suppress" | "--diag-error" | "-diag-error" | "--diag-warn" | "-diag-warn" => {
                     value(name)?;
                 }
-                name if IGNORED.contains(&name) => {}
+                name if SETTINGS.contains(&name) => {
+                    value(name)?;
+                }
+                name if SWITCHES.contains(&name) => {}
                 _ if is_attached(option) => read.preprocessor.push(option.to_owned()),
                 _ => return Err(format!("nvrtc: error: unrecognized option {option} found\n")),
             }
@@ -91,7 +92,7 @@ impl Options {
     }
 }
 
-/// Whether it is `-DNAME`, `-UNAME` or `-Ipath`.
+/// Whether an option is `-DNAME`, `-UNAME` or `-Ipath`, with its value attached.
 fn is_attached(option: &str) -> bool {
     ["-D", "-U", "-I"].iter().any(|name| option.starts_with(name) && option.len() > 2)
 }

@@ -89,14 +89,20 @@ impl Drop for Scratch {
     }
 }
 
+/// A kind of table: its name, its macros, and the kernels that not every table has.
+type Kind = (&'static str, Vec<(&'static str, u32)>, &'static [&'static str]);
+
+/// A program: its name, its text, its macros, and its kernels.
+type Case<'a> = (&'static str, &'static str, &'a [(&'static str, u32)], &'static [&'static str]);
+
 const KERNELS: &str = include_str!("../../../../cuda/table_kernels.cu");
 
 #[test]
 fn kernels_of_every_kind_of_table_compile() {
     let of_all = ["clear", "find_or_put", "find", "get", "export", "measure"];
-    let rows = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values"];
+    const ROWS: [&str; 6] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/table/strategy.rs).
-    let kinds: [(&str, Vec<(&str, u32)>, &[&str]); 9] = [
+    let kinds: [Kind; 9] = [
         ("bucket", table(&[]), &[]),
         ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &[]),
         ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &[]),
@@ -108,8 +114,8 @@ fn kernels_of_every_kind_of_table_compile() {
             &["find_or_put_incremental"],
         ),
         ("compact", table(&[("WIDTH", 2), ("KEY_BITS", 45), ("CHUNK_BYTES", 8)]), &["relocate"]),
-        ("indexed", table(&[("INDEXED", 1)]), &rows),
-        ("indexed by 8 bytes", table(&[("INDEXED", 1), ("SLOT_BITS", 64)]), &rows),
+        ("indexed", table(&[("INDEXED", 1)]), &ROWS),
+        ("indexed by 8 bytes", table(&[("INDEXED", 1), ("SLOT_BITS", 64)]), &ROWS),
     ];
     for (kind, defines, more) in kinds {
         let module = compile("table_kernels.cu", KERNELS, &defines).unwrap_or_else(|log| panic!("{kind}: {log}"));
@@ -125,7 +131,7 @@ fn kernels_of_every_kind_of_table_compile() {
 #[test]
 fn programs_of_the_tests_and_examples_compile() {
     let two = table(&[("WIDTH", 2), ("SLOT_WORDS", 2)]);
-    let cases: [(&str, &str, &[(&str, u32)], &[&str]); 4] = [
+    let cases: [Case<'_>; 4] = [
         (
             "cluster_kernels.cu",
             include_str!("../../../../cuda/cluster_kernels.cu"),
@@ -238,9 +244,18 @@ fn options_are_those_of_nvrtc() {
             .unwrap();
     assert_eq!((options.capability, options.is_real, options.standard.as_str(), options.warnings), (80, false, "c++20", false));
     assert_eq!(options.preprocessor, ["-DA=1", "-DB", "-DC=2", "-Ihere", "-Ithere"]);
-    for wrong in
-        ["--no-such-option", "-O3", "own.cu", "--gpu-architecture=sm_12", "--gpu-architecture=sixty", "--std=c++98", "-D"]
-    {
+    let ignored = ["--maxrregcount", "32", "-fmad=false", "-lineinfo", "-default-device"];
+    assert_eq!(read(&ignored).unwrap(), read(&[]).unwrap());
+    for wrong in [
+        "--maxrregcount",
+        "--no-such-option",
+        "-O3",
+        "own.cu",
+        "--gpu-architecture=sm_12",
+        "--gpu-architecture=sixty",
+        "--std=c++98",
+        "-D",
+    ] {
         let log = read(&[wrong]).expect_err(wrong);
         assert!(log.starts_with("nvrtc: error: "), "{wrong}: {log}");
     }
@@ -262,12 +277,12 @@ fn programs_are_compiled_once() {
     let files = scratch.files();
     assert_eq!(files.len(), 1);
     assert!(Module::load(&first).is_ok());
-    // What is there is taken, whatever it is.
+    // The second compilation takes the file as it is.
     std::fs::write(&files[0], "what somebody wrote there").unwrap();
     let taken = get(&program(source), &[("VALUE", 1)]);
     assert!(taken.windows(13).any(|bytes| bytes == b"what somebody"));
     assert!(matches!(Module::load(&taken), Err(LoadError::Refused(_))));
-    // Of another text, other options, and another header it is another program.
+    // Another text, other options and another header make another program.
     get(&program(source), &[("VALUE", 2)]);
     get(&program(&source.replace("*a", "a[1]")), &[("VALUE", 1)]);
     let mut changed = program(&format!("#include \"warpset/platform.cuh\"\n#include \"more.cuh\"\n{source}"));
@@ -314,6 +329,7 @@ fn images_that_are_none_are_refused() {
 /// The functions as programs call them.
 #[test]
 fn functions_answer_as_nvrtc_does() {
+    // SAFETY: a text that ends in zero, and stays.
     let text = |status: Status| unsafe { CStr::from_ptr(nvrtcGetErrorString(status as c_int)) }.to_str().unwrap();
     assert_eq!((text(Status::Success), text(Status::Compilation)), ("NVRTC_SUCCESS", "NVRTC_ERROR_COMPILATION"));
     // SAFETY: valid memory, texts that end in zero, and programs that live.

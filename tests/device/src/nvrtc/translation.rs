@@ -12,7 +12,7 @@
 
 use super::ptx;
 
-/// A part of the text: a word, a number, a text in quotes, a directive, a character; without what is blank.
+/// Token of the text: a word, a number, a quoted text, a directive, or one character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub text: &'a str,
@@ -29,7 +29,7 @@ impl Token<'_> {
     }
 }
 
-/// The parts of a preprocessed text, which has no comments.
+/// Splits a preprocessed text, which has no comments, into tokens.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let (mut tokens, mut at, mut begins_line) = (Vec::new(), 0, true);
@@ -130,7 +130,7 @@ struct Translator<'a> {
     tokens: Vec<Token<'a>>,
     /// The next token.
     at: usize,
-    /// How much of the text is in the output, or has been replaced.
+    /// Bytes of the text that are in the output or have been replaced.
     copied: usize,
     output: String,
 }
@@ -139,10 +139,10 @@ impl<'a> Translator<'a> {
     fn all(&mut self) -> Result<(), String> {
         let mut depth = 0;
         let mut open: Vec<Kernel> = Vec::new();
-        // Of a kernel's declaration: whether it is one, its bounds, and the bracket behind its name.
+        // State of a declaration: whether it has `__global__`, its launch bounds, and the name in front of its parameters.
         let (mut is_kernel, mut bounds, mut name) = (false, String::new(), None::<&str>);
         let mut parentheses = 0;
-        // Of each open brace: whether it is that of a namespace, or of `extern "C"`.
+        // For each open brace, whether it belongs to a namespace or to `extern "C"`.
         let mut scopes: Vec<bool> = Vec::new();
         while let Some(token) = self.tokens.get(self.at).copied() {
             match token.text {
@@ -201,7 +201,7 @@ impl<'a> Translator<'a> {
                         ));
                     }
                 }
-                // Of a declaration without a body, as of one with.
+                // The end of a declaration without a body.
                 ";" if parentheses == 0 => {
                     (is_kernel, name) = (false, None);
                     bounds.clear();
@@ -213,7 +213,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Whether the brace at hand is that of a namespace, or of `extern "C"`.
+    /// Whether the current token opens a namespace or a block of `extern "C"`.
     fn opens_namespace(&self) -> bool {
         let before = self.tokens[..self.at].iter().rev().take_while(|token| !"(){};=".contains(token.text));
         before.take(16).any(|token| token.text == "namespace" || token.text == "\"C\"")
@@ -266,7 +266,7 @@ impl<'a> Translator<'a> {
         format!("{file}({line}): error: {what}\n")
     }
 
-    /// `__shared__`: of the block, which has a thread of the operating system to itself; or, with `extern`, what the launch gives.
+    /// Translates `__shared__`: a variable of the thread that runs the block or, with `extern`, the dynamic shared memory.
     fn shared(&mut self, is_outside: bool) -> Result<(), String> {
         let at = self.at;
         let is_extern = (at.saturating_sub(3)..at).rev().take_while(|before| !";{}".contains(self.tokens[*before].text));
@@ -307,7 +307,7 @@ impl<'a> Translator<'a> {
             open += 1;
         }
         let end = self.closing(open)?;
-        // What it says, in parts: the instructions, outputs, inputs.
+        // The parts between colons: instructions, outputs, inputs, clobbers.
         let mut parts = vec![Vec::new()];
         let mut depth = 0;
         for token in &self.tokens[open + 1..end] {
@@ -330,7 +330,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Lets others go on in a loop that does nothing else.
+    /// Inserts a wait into a loop with an empty body, so that other threads of the block run.
     fn waiting_loop(&mut self) {
         let Ok(closing) = self.closing(self.at + 1) else { return };
         let is = |at: usize, text: &str| self.tokens.get(at).is_some_and(|token| token.text == text);
