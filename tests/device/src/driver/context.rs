@@ -95,7 +95,9 @@ impl Context {
     }
 
     fn wait_for_all(&self) {
-        let tickets: Vec<_> = self.streams().iter().chain(&self.default.get()).map(Stream::ticket).collect();
+        let (streams, default) = (self.streams(), self.default.get());
+        let busy = streams.iter().chain(&default).filter(|stream| !stream.is_known_idle());
+        let tickets: Vec<_> = busy.map(Stream::ticket).collect();
         tickets.iter().for_each(|ticket| ticket.wait());
     }
 

@@ -78,7 +78,13 @@ unsafe fn move_bytes(to: u64, from: u64, bytes: u64) {
     }
 }
 
-fn copy(to: (u64, Expected), from: (u64, Expected), bytes: usize, stream: &Arc<Stream>, what: &'static str) -> Result<bool, CUresult> {
+fn copy(
+    to: (u64, Expected),
+    from: (u64, Expected),
+    bytes: usize,
+    stream: &Arc<Stream>,
+    what: &'static str,
+) -> Result<bool, CUresult> {
     let bytes = match fault::change() {
         Change::Short => bytes.saturating_sub(1) as u64,
         Change::Long => bytes as u64 + 1,
@@ -99,17 +105,25 @@ fn copy(to: (u64, Expected), from: (u64, Expected), bytes: usize, stream: &Arc<S
     if from.is_pageable() {
         // SAFETY: the caller's: the source is valid for as many bytes.
         let staged = unsafe { std::slice::from_raw_parts(source as *const u8, bytes as usize) }.to_vec();
-        stream.enqueue(what, |_, moment, clock| note(moment, clock), move || {
-            // SAFETY: the target was checked, or is the caller's, who waits.
-            unsafe { move_bytes(target, staged.as_ptr() as u64, bytes) };
-            Ok(())
-        })?;
+        stream.enqueue(
+            what,
+            |_, moment, clock| note(moment, clock),
+            move || {
+                // SAFETY: the target was checked, or is the caller's, who waits.
+                unsafe { move_bytes(target, staged.as_ptr() as u64, bytes) };
+                Ok(())
+            },
+        )?;
     } else {
-        stream.enqueue(what, |_, moment, clock| note(moment, clock), move || {
-            // SAFETY: both sides were checked, or are the caller's.
-            unsafe { move_bytes(target, source, bytes) };
-            Ok(())
-        })?;
+        stream.enqueue(
+            what,
+            |_, moment, clock| note(moment, clock),
+            move || {
+                // SAFETY: both sides were checked, or are the caller's.
+                unsafe { move_bytes(target, source, bytes) };
+                Ok(())
+            },
+        )?;
     }
     if waits {
         stream.ticket().wait();
@@ -139,20 +153,19 @@ fn fill<T: Copy + Send + 'static>(address: u64, value: T, count: usize, stream: 
     }
     let side = Side::new(address, bytes, Expected::Device, what)?;
     let name = format!("{what} of {bytes} bytes at {address:#x}");
-    stream.enqueue(name, |_, moment, clock| side.note(moment, clock, what), move || {
-        // SAFETY: the range was checked to be device memory.
-        unsafe { std::slice::from_raw_parts_mut(address as *mut T, count) }.fill(value);
-        Ok(())
-    })?;
+    stream.enqueue(
+        name,
+        |_, moment, clock| side.note(moment, clock, what),
+        move || {
+            // SAFETY: the range was checked to be device memory.
+            unsafe { std::slice::from_raw_parts_mut(address as *mut T, count) }.fill(value);
+            Ok(())
+        },
+    )?;
     Ok(())
 }
 
-fn copy_between(
-    to: (u64, CUcontext),
-    from: (u64, CUcontext),
-    bytes: usize,
-    stream: &Arc<Stream>,
-) -> Answer {
+fn copy_between(to: (u64, CUcontext), from: (u64, CUcontext), bytes: usize, stream: &Arc<Stream>) -> Answer {
     let (receiver, sender): (Arc<Context>, Arc<Context>) = context::both(to.1, from.1)?;
     for (address, context) in [(to.0, &receiver), (from.0, &sender)] {
         let found = memory::find(address).filter(|region| region.is_on_device());

@@ -103,7 +103,8 @@ fn state() -> &'static Mutex<State> {
     STATE.get_or_init(|| {
         let text = env::var("WARPSET_SIMULATED_FAULT").unwrap_or_default();
         let plans = parse(&text);
-        let plans = plans.unwrap_or_else(|| report::end(&format!("WARPSET_SIMULATED_FAULT is {text:?}, which is not understood")));
+        let plans =
+            plans.unwrap_or_else(|| report::end(&format!("WARPSET_SIMULATED_FAULT is {text:?}, which is not understood")));
         Mutex::new(State { plans, ..State::default() })
     })
 }
@@ -119,9 +120,7 @@ pub fn strike(function: &'static str) -> Answer {
         let calls = state.calls.entry(function.into()).or_default();
         *calls += 1;
         let number = *calls;
-        let struck = |plan: &&Plan| {
-            plan.function == function && (plan.first == number || plan.all_later && plan.first < number)
-        };
+        let struck = |plan: &&Plan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
         state.plans.iter().find(struck).map(|plan| plan.kind)
     };
     match kind {

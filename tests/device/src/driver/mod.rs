@@ -25,4 +25,3 @@ mod settings;
 mod stream;
 mod unknown;
 mod virtual_memory;
-

@@ -23,10 +23,14 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
     // SAFETY: the caller's, as the driver documents it.
     unsafe { put(place, region.start) }?;
     let region = memory::insert(region);
-    stream.enqueue("an allocation of the pool", |_, _, _| (), move || {
-        memory::commit(&region);
-        Ok(())
-    })?;
+    stream.enqueue(
+        "an allocation of the pool",
+        |_, _, _| (),
+        move || {
+            memory::commit(&region);
+            Ok(())
+        },
+    )?;
     Ok(())
 }
 

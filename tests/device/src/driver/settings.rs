@@ -77,9 +77,8 @@ fn number(name: &str, usual: u64) -> u64 {
 
 fn list<T>(name: &str, usual: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
     let text = text(name).unwrap_or_else(|| usual.into());
-    let parse = |part: &str| {
-        parse(part.trim()).unwrap_or_else(|| report::end(&format!("{name} has {part:?}, which is not understood")))
-    };
+    let parse =
+        |part: &str| parse(part.trim()).unwrap_or_else(|| report::end(&format!("{name} has {part:?}, which is not understood")));
     text.split(',').map(parse).collect()
 }
 

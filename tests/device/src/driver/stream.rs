@@ -86,6 +86,8 @@ struct Queue {
     steps: VecDeque<Step>,
     /// Whether there is a thread.
     started: bool,
+    /// Whether the thread has nothing to do.
+    idle: bool,
     /// Destroyed: the thread ends when nothing is left to do.
     ended: bool,
     capture: Capture,
@@ -112,15 +114,18 @@ impl Stream {
         let queue = Queue {
             steps: VecDeque::new(),
             started: false,
+            idle: true,
             ended: false,
             capture: Capture::None,
             clock: Clock::default(),
             last: 0,
         };
+        // Relaxed: each gets another number, which is all.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        clocks::begin(number);
         Arc::new(Self {
             handle: new_handle(),
-            // Relaxed: each gets another number, which is all.
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number,
             context: context.clone(),
             blocking: flags & NON_BLOCKING == 0,
             priority,
@@ -234,20 +239,39 @@ impl Stream {
 
     /// Ends the thread when it has done all that was enqueued.
     pub fn end(self: &Arc<Self>) {
-        self.lock().ended = true;
+        let mut queue = self.lock();
+        queue.ended = true;
+        if !queue.started {
+            clocks::end(self.number);
+        }
         self.changed.notify_all();
+    }
+
+    /// Whether all is done, and the host knows it.
+    pub fn is_known_idle(&self) -> bool {
+        let (queue, host) = (self.lock(), clocks::host());
+        let last = Moment { stream: self.number, number: queue.last };
+        queue.steps.is_empty() && queue.idle && (queue.last == 0 || host.knows(last))
     }
 
     fn next(&self) -> Option<Step> {
         let mut queue = self.lock();
         loop {
             match queue.steps.pop_front() {
-                Some(step) => return Some(step),
+                Some(step) => {
+                    queue.idle = false;
+                    return Some(step);
+                }
                 None if queue.ended => {
                     queue.started = false;
+                    queue.idle = true;
+                    clocks::end(self.number);
                     return None;
                 }
-                None => queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner()),
+                None => {
+                    queue.idle = true;
+                    queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+                }
             }
         }
     }
