@@ -1,8 +1,8 @@
 //! Vector clocks: what is ordered behind what, by streams, events and waits of the host.
 //!
-//! Each stream numbers its operations. A clock says, for each stream, up to which number everything comes before. The host has one
-//! clock for all threads: threads of a program order themselves by means that are not seen here, so a wait of one thread counts for
-//! all. Some missing order is not found by this, but none is reported that is there.
+//! Each stream numbers its operations. A clock says, for each stream, up to which number everything comes before. The host has
+//! one clock for all threads: threads of a program order themselves by means that are not seen here, so a wait of one thread
+//! counts for all. Some missing order is not found by this, but none is reported that is there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, MutexGuard, RwLock, RwLockReadGuard};

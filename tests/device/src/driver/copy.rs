@@ -32,10 +32,8 @@ enum Expected {
 impl Side {
     fn new(address: u64, bytes: u64, expected: Expected, what: &str) -> Result<Self, CUresult> {
         let region = memory::find_range(address, bytes, what);
-        if let Some(region) = &region {
-            if region.kind == Kind::Reserved {
-                virtual_memory::check_mapped(address, bytes, what);
-            }
+        if region.as_ref().is_some_and(|region| region.kind == Kind::Reserved) {
+            virtual_memory::check_mapped(address, bytes, what);
         }
         let on_device = region.as_ref().is_some_and(|region| region.is_on_device());
         let pinned = region.is_some() && !on_device;

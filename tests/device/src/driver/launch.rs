@@ -317,7 +317,7 @@ functions! {
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(place: *mut c_int, function: CUfunction, threads: c_int, shared: usize) {
-        let blocks = occupancy(&*FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
+        let blocks = occupancy(&FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
         // SAFETY: as above.
         unsafe { put(place, blocks as c_int) }?;
     }
@@ -325,7 +325,7 @@ functions! {
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         place: *mut c_int, function: CUfunction, threads: c_int, shared: usize, _flags: c_uint,
     ) {
-        let blocks = occupancy(&*FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
+        let blocks = occupancy(&FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
         // SAFETY: as above.
         unsafe { put(place, blocks as c_int) }?;
     }

@@ -1,6 +1,7 @@
 //! Threads that kernels are run on.
 //!
-//! A thread that runs blocks keeps hundreds of fibres' stacks, so not each stream's thread does: as many do as kernels run at once.
+//! A thread that runs blocks keeps hundreds of fibres' stacks, so not each stream's thread does: as many do as kernels run at
+//! once.
 
 use super::report;
 use std::sync::Mutex;

@@ -150,8 +150,8 @@ pub fn find(address: u64) -> Option<Arc<Region>> {
     (address < region.end() || region.bytes == 0 && address == region.start).then(|| region.clone())
 }
 
-/// The allocation that a range of addresses is in. A range that leaves its allocation, and one whose allocation was freed, end the
-/// process.
+/// The allocation that a range of addresses is in. A range that leaves its allocation, and one whose allocation was freed, end
+/// the process.
 pub fn find_range(address: u64, bytes: u64, what: &str) -> Option<Arc<Region>> {
     let Some(region) = find(address) else {
         if let Some(freed) = find_freed(address) {
@@ -270,10 +270,10 @@ pub fn decommit(region: &Region) {
     drop(access);
     let (first, size) = region.pages;
     pages::forget(first, size);
-    if region.is_on_device() {
-        if let Ok(device) = device::get(region.device) {
-            device.give_back(size);
-        }
+    if let Ok(device) = device::get(region.device)
+        && region.is_on_device()
+    {
+        device.give_back(size);
     }
 }
 
@@ -442,9 +442,7 @@ mod faults {
         let registry = registry();
         let before = registry.live.range(..address).next_back().map(|(_, region)| region);
         let after = registry.live.range(address..).next().map(|(_, region)| region);
-        if pages::part_of(address).is_none() {
-            return None;
-        }
+        pages::part_of(address)?;
         let (behind, ahead) = (before.map(|region| address - region.end()), after.map(|region| region.start - address));
         match (behind, ahead) {
             (Some(behind), Some(ahead)) if ahead < behind => Some(format!("{ahead} bytes before {}", after?.describe())),

@@ -65,10 +65,10 @@ impl Links {
             }
             for peer in (0..ranks).filter(|peer| *peer != rank) {
                 if links.to[peer].is_none() {
-                    if let Ok(mut link) = UnixStream::connect_addr(&address(name, peer)?) {
-                        link.write_all(&(rank as u64).to_le_bytes())?;
-                        links.to[peer] = Some(link);
-                    }
+                    // The peer may not listen yet.
+                    let Ok(mut link) = UnixStream::connect_addr(&address(name, peer)?) else { continue };
+                    link.write_all(&(rank as u64).to_le_bytes())?;
+                    links.to[peer] = Some(link);
                 }
             }
             match listener.accept() {

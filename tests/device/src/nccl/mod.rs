@@ -1,7 +1,7 @@
 //! NCCL between threads and processes of one host: sends and receives of bytes, in groups, over sockets of the system.
 //!
-//! A communicator is made in the background, as one of a non-blocking configuration is. After an error an exchange stays under way
-//! until the communicator is aborted, as NCCL's kernels do.
+//! A communicator is made in the background, as one of a non-blocking configuration is. After an error an exchange stays under
+//! way until the communicator is aborted, as NCCL's kernels do.
 
 mod link;
 
