@@ -87,6 +87,9 @@ fn answers() {
         let memory = result::malloc_sync(1000).unwrap();
         assert_eq!(memory % 256, 0);
         let stream = stream();
+        let nothing = result::malloc_async(stream, 0).unwrap();
+        assert_eq!(nothing, 0);
+        result::free_async(nothing, stream).unwrap();
         // From pageable memory: it was read when the call returns.
         let mut numbers: Vec<u8> = (0..=255).cycle().take(1000).collect();
         result::memcpy_htod_async(memory, &numbers, stream).unwrap();

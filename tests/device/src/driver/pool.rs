@@ -16,6 +16,11 @@ use std::sync::Arc;
 fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answer {
     let context = stream.context.clone();
     context.check()?;
+    if bytes == 0 {
+        // Unlike `cuMemAlloc`: `cudarc` makes empty slices so, and GPUs give it null.
+        // SAFETY: the caller's, as the driver documents it.
+        return unsafe { put(place, 0) };
+    }
     let mut made = None;
     let from = stream.enqueue("an allocation of the pool", |_, moment, _| made = Some(moment), || Ok(()))?;
     debug_assert_eq!(made, Some(from));
