@@ -1,6 +1,6 @@
 //! One suite for every machine. A test is a function of a device; it is registered once for the CPU with one thread, once for
 //! the CPU with several, and once for each GPU. Where there is no GPU, it is also listed as a skipped test, and the last line
-//! says how many were.
+//! says how many were; a choice of them runs on a simulated device then (`simulated`).
 //!
 //! `WARPSET_TEST_FULL=1` makes sizes full, as in CI; `WARPSET_TEST_FAST=1` makes them small, for runs under compute-sanitizer.
 //! `--include-ignored` makes skipped tests fail: use it where there must be a GPU.
@@ -48,6 +48,8 @@ mod suite {
     pub mod device_memory;
     #[cfg(feature = "cuda")]
     pub mod interoperation;
+    #[cfg(feature = "cuda")]
+    pub mod simulated;
 }
 
 use common::Test;
@@ -127,13 +129,18 @@ fn main() -> ExitCode {
         Gpus::Here(gpus) => trials.extend(gpus.iter().flat_map(|gpu| on_gpus().map(|test| trial(gpu, test)))),
         Gpus::NotHere(why) => {
             trials.extend(on_gpus().map(skipped));
+            #[cfg(feature = "cuda")]
+            trials.extend(suite::simulated::trials());
             no_gpu = Some(why);
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(why) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
-        println!("{} GPU tests skipped: no CUDA device ({why})\n", conclusion.num_ignored);
+        println!("{} GPU tests skipped: no CUDA device ({why})", conclusion.num_ignored);
+        #[cfg(feature = "cuda")]
+        println!("{} GPU tests passed on a simulated device", suite::simulated::passed());
+        println!();
     }
     conclusion.exit_code()
 }

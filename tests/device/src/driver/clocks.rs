@@ -1,0 +1,86 @@
+//! Vector clocks: what is ordered behind what, by streams, events and waits of the host.
+//!
+//! Each stream numbers its operations. A clock says, for each stream, up to which number everything comes before. The host has
+//! one clock for all threads: threads of a program order themselves by means that are not seen here, so a wait of one thread
+//! counts for all. Some missing order is not found by this, but none is reported that is there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+/// Number of the last operation of each stream that comes before.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(HashMap<u64, u64>);
+
+/// One operation of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub stream: u64,
+    pub number: u64,
+}
+
+/// Streams that have work, or may get some. All that others have done is over, and counts as known: clocks forget them, or they
+/// would grow for ever.
+static LIVE: LazyLock<RwLock<HashSet<u64>>> = LazyLock::new(RwLock::default);
+
+/// A stream was made.
+pub fn begin(stream: u64) {
+    LIVE.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(stream);
+}
+
+/// A stream was destroyed, and has done all its work.
+pub fn end(stream: u64) {
+    LIVE.write().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&stream);
+}
+
+fn live() -> RwLockReadGuard<'static, HashSet<u64>> {
+    LIVE.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Clock {
+    pub fn knows(&self, moment: Moment) -> bool {
+        self.0.get(&moment.stream).is_some_and(|number| *number >= moment.number) || !live().contains(&moment.stream)
+    }
+
+    pub fn advance(&mut self, moment: Moment) {
+        let number = self.0.entry(moment.stream).or_default();
+        *number = moment.number.max(*number);
+    }
+
+    pub fn merge(&mut self, other: &Clock) {
+        for (stream, number) in &other.0 {
+            self.advance(Moment { stream: *stream, number: *number });
+        }
+        let live = live();
+        if self.0.len() > 2 * live.len() + 16 {
+            self.0.retain(|stream, _| live.contains(stream));
+        }
+    }
+}
+
+static HOST: LazyLock<Mutex<Clock>> = LazyLock::new(Mutex::default);
+
+/// The clock of the host.
+pub fn host() -> MutexGuard<'static, Clock> {
+    HOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_knows_what_was_merged() {
+        let (mut one, mut other) = (Clock::default(), Clock::default());
+        // Numbers that no other test's streams have.
+        let moment = |stream: u64, number| Moment { stream: u64::MAX - stream, number };
+        [1, 2].into_iter().for_each(|stream| begin(u64::MAX - stream));
+        one.advance(moment(1, 5));
+        other.advance(moment(2, 3));
+        assert!(one.knows(moment(1, 4)) && !one.knows(moment(1, 6)) && !one.knows(moment(2, 1)));
+        one.merge(&other);
+        one.advance(moment(2, 1));
+        assert!(one.knows(moment(2, 3)) && !one.knows(moment(2, 4)));
+        end(u64::MAX - 2);
+        assert!(one.knows(moment(2, 4)), "all that a stream has done is over");
+    }
+}

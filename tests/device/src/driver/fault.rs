@@ -1,0 +1,186 @@
+//! Calls that fail on purpose.
+//!
+//! `WARPSET_SIMULATED_FAULT` holds entries `function:number=error`, separated by commas. The call of this number (from 1) of the
+//! function fails, and has no effect. With `number+` all later ones fail too. Errors:
+//!
+//! | error | effect |
+//! |---|---|
+//! | `memory` | `CUDA_ERROR_OUT_OF_MEMORY` |
+//! | `launch` | `CUDA_ERROR_LAUNCH_FAILED`; the context of the calling thread stays unusable |
+//! | `lost` | `CUDA_ERROR_DEVICE_UNAVAILABLE`; the device of the calling thread's context stays lost |
+//! | `unknown` | `CUDA_ERROR_UNKNOWN`, once |
+//! | `hangs` | the call succeeds, but the device does nothing any more |
+//! | `skipped` | the call does nothing, and says that it succeeded |
+//! | `short`, `long` | a copy is one byte shorter, or longer |
+//! | `elsewhere` | a free of the pool is put on the default stream |
+//!
+//! The last three lines stand for mistakes of the program: its tests must find them.
+//!
+//! A test in the same process uses `warpset_device_fail`, which takes such a text.
+
+use super::call::Answer;
+use super::{context, report};
+use cudarc::driver::sys::CUresult;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::env;
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, OnceLock};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Memory,
+    Launch,
+    Lost,
+    Unknown,
+    Hangs,
+    Skipped,
+    Short,
+    Long,
+    Elsewhere,
+}
+
+/// What a call does otherwise than it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    Skipped,
+    Short,
+    Long,
+    Elsewhere,
+}
+
+thread_local! {
+    /// Of the call that this thread is in.
+    static CHANGE: Cell<Change> = const { Cell::new(Change::None) };
+}
+
+/// What the call that this thread is in does otherwise.
+pub fn change() -> Change {
+    CHANGE.get()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Plan {
+    function: String,
+    first: u64,
+    all_later: bool,
+    kind: Kind,
+}
+
+#[derive(Default)]
+struct State {
+    plans: Vec<Plan>,
+    /// Calls of each function so far: only those that plans name are counted.
+    calls: HashMap<String, u64>,
+}
+
+fn parse(text: &str) -> Option<Vec<Plan>> {
+    let entry = |entry: &str| {
+        let (place, kind) = entry.split_once('=')?;
+        let (function, number) = place.split_once(':')?;
+        let (number, all_later) = number.strip_suffix('+').map_or((number, false), |number| (number, true));
+        let kind = match kind.trim() {
+            "memory" => Kind::Memory,
+            "launch" => Kind::Launch,
+            "lost" => Kind::Lost,
+            "unknown" => Kind::Unknown,
+            "hangs" => Kind::Hangs,
+            "skipped" => Kind::Skipped,
+            "short" => Kind::Short,
+            "long" => Kind::Long,
+            "elsewhere" => Kind::Elsewhere,
+            _ => return None,
+        };
+        let first = number.trim().parse().ok().filter(|first| *first > 0)?;
+        Some(Plan { function: function.trim().into(), first, all_later, kind })
+    };
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(entry).collect()
+}
+
+fn state() -> &'static Mutex<State> {
+    static STATE: OnceLock<Mutex<State>> = OnceLock::new();
+    STATE.get_or_init(|| {
+        let text = env::var("WARPSET_SIMULATED_FAULT").unwrap_or_default();
+        let plans = parse(&text);
+        let plans =
+            plans.unwrap_or_else(|| report::end(&format!("WARPSET_SIMULATED_FAULT is {text:?}, which is not understood")));
+        Mutex::new(State { plans, ..State::default() })
+    })
+}
+
+/// Counts a call; an error if a plan wants it to fail. Otherwise sets what `change` says, until the next call of this thread.
+pub fn strike(function: &'static str) -> Answer {
+    CHANGE.set(Change::None);
+    let kind = {
+        let mut state = state().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !state.plans.iter().any(|plan| plan.function == function) {
+            return Ok(());
+        }
+        let calls = state.calls.entry(function.into()).or_default();
+        *calls += 1;
+        let number = *calls;
+        let struck = |plan: &&Plan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
+        state.plans.iter().find(struck).map(|plan| plan.kind)
+    };
+    match kind {
+        None => Ok(()),
+        Some(Kind::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        Some(Kind::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
+        Some(Kind::Launch) => {
+            let status = CUresult::CUDA_ERROR_LAUNCH_FAILED;
+            context::break_current(status, false);
+            Err(status)
+        }
+        Some(Kind::Lost) => {
+            let status = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
+            context::break_current(status, true);
+            Err(status)
+        }
+        Some(Kind::Hangs) => {
+            context::hang_current();
+            Ok(())
+        }
+        Some(changed @ (Kind::Skipped | Kind::Short | Kind::Long | Kind::Elsewhere)) => {
+            CHANGE.set(match changed {
+                Kind::Short => Change::Short,
+                Kind::Long => Change::Long,
+                Kind::Elsewhere => Change::Elsewhere,
+                _ => Change::Skipped,
+            });
+            Ok(())
+        }
+    }
+}
+
+/// Replaces the plans by those of a text, and counts calls from 1 again. Returns 0, or 1 if the text is not understood.
+///
+/// # Safety
+///
+/// `text` ends in zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpset_device_fail(text: *const c_char) -> i32 {
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let Some(plans) = parse(&text) else { return 1 };
+    *state().lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = State { plans, ..State::default() };
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_parsed() {
+        let plan = |function: &str, first, all_later, kind| Plan { function: function.into(), first, all_later, kind };
+        assert_eq!(
+            parse("cuMemAlloc_v2:3=memory, cuLaunchKernel:1+=lost").unwrap(),
+            [plan("cuMemAlloc_v2", 3, false, Kind::Memory), plan("cuLaunchKernel", 1, true, Kind::Lost)]
+        );
+        assert_eq!(parse("").unwrap(), []);
+        for wrong in ["cuInit", "cuInit:0=memory", "cuInit:1=nothing", "cuInit:x=memory"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The driver API.
+//!
+//! Each exported function is defined by [`functions!`], which counts its calls and fails those that a test wants to fail. A
+//! handle is a number that is never given twice, so a handle that was destroyed is known as such: its use ends the process with a
+//! report, where the real driver may crash or do something else.
+
+#[macro_use]
+mod call;
+pub(crate) mod bridge;
+mod clocks;
+mod context;
+mod copy;
+mod device;
+mod errors;
+mod event;
+mod fault;
+mod handles;
+mod launch;
+mod launcher;
+mod memory;
+mod pages;
+mod pool;
+pub mod report;
+mod settings;
+mod stream;
+mod unknown;
+mod virtual_memory;

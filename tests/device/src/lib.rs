@@ -1,0 +1,21 @@
+//! A CUDA device without a GPU, for tests: the driver, NVRTC and NCCL, as far as warpset uses them, run on the CPU.
+//!
+//! `README.md` of this package says what each function promises, what is simulated and what is not.
+//!
+//! | module | simulates |
+//! |---|---|
+//! | `driver` | `libcuda.so.1`: devices, contexts, memory, streams, events, launches |
+//! | `nvrtc` | `libnvrtc.so`: compiles CUDA C++ with the system's C++ compiler |
+//! | `execution` | what runs a compiled kernel: blocks on threads, lanes on fibres |
+//! | `nccl` | `libnccl.so.2`: sends and receives between ranks of one host |
+//!
+//! The package builds one shared object. Links with the names of the three libraries lead to it; see `driver::settings` for the
+//! environment variables.
+
+#![allow(non_snake_case)] // the names of exported functions are CUDA's
+#![allow(clippy::missing_safety_doc)] // the driver's documentation has the conditions of each function
+
+pub mod driver;
+pub mod execution;
+pub mod nccl;
+pub mod nvrtc;

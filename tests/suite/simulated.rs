@@ -1,0 +1,183 @@
+//! GPU tests on a simulated device (`tests/device`), where there is no GPU.
+//!
+//! Each trial starts this program again, by `tests/device/run`, with a group of its GPU tests. `WARPSET_SIMULATED_DEVICE` in the
+//! environment replaces that: with a number the whole suite runs on as many simulated devices, with 0 on none.
+//!
+//! Trials of the second kind start it with a mistake: the simulated driver leaves some calls out, or does them wrongly, as if the
+//! library had forgotten them. The tests must then fail.
+
+use libtest_mimic::{Failed, Trial};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const RUN: &str = "tests/device/run";
+const VARIABLE: &str = "WARPSET_SIMULATED_DEVICE";
+
+/// Groups of tests that run by themselves: they reach most of the host layer, and few kernels have to be compiled for them.
+const CHOICE: &[&str] = &[
+    "bucket::growth::",
+    "bucket::results::",
+    "bucket::seeds::",
+    "bucket::stale_references::",
+    "bucket::incremental::",
+    "bucket::cluster_device::",
+    "errors::",
+    "interoperation::",
+];
+
+/// A mistake of calls of the driver, and a test that finds it.
+struct Mistake {
+    what: &'static str,
+    /// As `tests/device/src/driver/fault.rs` describes it.
+    fault: &'static str,
+    test: &'static str,
+}
+
+const MISTAKES: &[Mistake] = &[
+    Mistake {
+        what: "no stream waits for an event",
+        fault: "cuStreamWaitEvent:1+=skipped",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "no event is recorded",
+        fault: "cuEventRecord:1+=skipped",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "the host waits for no stream",
+        fault: "cuStreamSynchronize:1+=skipped",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "the host waits for the first stream only",
+        fault: "cuStreamSynchronize:2+=skipped",
+        test: "bucket::growth::tables_grow_over_many_batches",
+    },
+    Mistake {
+        what: "the vectors of a segment are not sent",
+        fault: "cuMemcpyHtoDAsync_v2:1+=skipped",
+        test: "bucket::results::every_combination_of_results",
+    },
+    Mistake {
+        what: "copies to the device are a byte too short",
+        fault: "cuMemcpyHtoDAsync_v2:1+=short",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "copies to the host are a byte too short",
+        fault: "cuMemcpyDtoHAsync_v2:1+=short",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "copies to the device are a byte too long",
+        fault: "cuMemcpyHtoDAsync_v2:1+=long",
+        test: "interoperation::typed_keys_in_device_memory",
+    },
+    Mistake {
+        what: "results are not copied to the host",
+        fault: "cuMemcpyDtoHAsync_v2:3+=skipped",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "counts are not cleared before a batch",
+        fault: "cuMemsetD8Async:1+=skipped",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "a new table is not cleared",
+        fault: "cuLaunchKernel:1=skipped",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "memory is not freed",
+        fault: "cuMemFree_v2:1+=skipped",
+        test: "interoperation::errors_of_others_are_theirs",
+    },
+    Mistake {
+        what: "a buffer is freed on another stream",
+        fault: "cuMemFreeAsync:1+=elsewhere",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "the context of the calling thread stays what it was",
+        fault: "cuCtxSetCurrent:2+=skipped",
+        test: "interoperation::contexts_of_others",
+    },
+    Mistake {
+        what: "rows are mapped, but access is not asked for",
+        fault: "cuMemSetAccess:1+=skipped",
+        test: "indexed::references_are_all_numbers_below_len",
+    },
+    Mistake {
+        what: "addresses are given back while memory is mapped to them",
+        fault: "cuMemUnmap:1+=skipped",
+        test: "indexed::references_are_all_numbers_below_len",
+    },
+];
+
+/// Tests that were run on a simulated device.
+static PASSED: AtomicUsize = AtomicUsize::new(0);
+
+pub fn passed() -> usize {
+    // Relaxed: read when all trials are over.
+    PASSED.load(Ordering::Relaxed)
+}
+
+/// The trials; none if the environment says so, or if this is a package without the simulated device.
+pub fn trials() -> Vec<Trial> {
+    if std::env::var_os(VARIABLE).is_some() || !cfg!(target_os = "linux") || !Path::new(RUN).exists() {
+        return Vec::new();
+    }
+    let group = |group: &'static str| {
+        Trial::test(format!("simulated device::{}", group.trim_end_matches(':')), move || {
+            let output = run(&[&format!("gpu0::{group}")], "");
+            let passed = passed_by(&output).filter(|passed| output.status.success() && *passed > 0);
+            let passed = passed.ok_or_else(|| Failed::from(text(&output)))?;
+            // Relaxed: a count.
+            PASSED.fetch_add(passed, Ordering::Relaxed);
+            Ok(())
+        })
+    };
+    let mistake = |mistake: &'static Mistake| {
+        Trial::test(format!("simulated device::mistakes::{}", mistake.what), move || {
+            let test = format!("gpu0::{}", mistake.test);
+            let arguments = [test.as_str(), "--exact"];
+            // Those of the choice are run above.
+            if !CHOICE.iter().any(|group| mistake.test.starts_with(group)) {
+                let output = run(&arguments, "");
+                if passed_by(&output) != Some(1) {
+                    return Err(format!("{test} fails without the mistake: {}", text(&output)).into());
+                }
+            }
+            let output = run(&arguments, mistake.fault);
+            if !output.status.success() {
+                return Ok(());
+            }
+            Err(format!("{} passes with it: {}", mistake.test, text(&output)).into())
+        })
+    };
+    CHOICE.iter().copied().map(group).chain(MISTAKES.iter().map(mistake)).collect()
+}
+
+fn run(arguments: &[&str], fault: &str) -> Output {
+    let program = std::env::current_exe().expect("the path of this program");
+    let mut command = Command::new(RUN);
+    command.arg(program).args(arguments).stdin(Stdio::null());
+    command.env(VARIABLE, "1").env("WARPSET_SIMULATED_FAULT", fault).env("RUST_BACKTRACE", "0");
+    command.env("WARPSET_TEST_FAST", "1").env_remove("WARPSET_TEST_FULL");
+    command.output().unwrap_or_else(|error| panic!("{RUN}: {error}"))
+}
+
+/// Tests that a run says have passed.
+fn passed_by(output: &Output) -> Option<usize> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let result = text.lines().rev().find_map(|line| line.strip_prefix("test result: ok. "))?;
+    result.split(' ').next()?.parse().ok()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{}\n{out}\n{err}", output.status)
+}
