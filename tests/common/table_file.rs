@@ -21,7 +21,8 @@ pub fn parts(bytes: &[u8]) -> Vec<Range<usize>> {
 
 /// Positions of a header and of parts of these lengths, each with its checksum behind it.
 fn ranges(header: usize, lengths: &[usize]) -> Vec<Range<usize>> {
-    let (mut parts, mut at) = (vec![0..header], header + 4);
+    let mut parts: Vec<_> = std::iter::once(0..header).collect();
+    let mut at = header + 4;
     for bytes in lengths {
         assert!(*bytes < 1 << 20, "a part of {bytes} bytes");
         parts.push(at..at + bytes);

@@ -20,6 +20,7 @@ tests![
     batches_are_not_captured,
     errors_of_others_are_theirs,
     calls_leave_the_current_context,
+    kernels_compiled_twice_leave_the_current_context,
     tables_dropped_while_streams_work,
 ];
 
@@ -79,6 +80,25 @@ fn calls_leave_the_current_context(device: &Device) {
     };
     let own = context(device).cu_ctx() as usize;
     std::thread::scope(|scope| scope.spawn(|| [0, own].into_iter().for_each(run)).join().unwrap());
+}
+
+/// Threads that compile the kernels of one spec at once keep only the first ones. Unloading the others leaves no context behind.
+fn kernels_compiled_twice_leave_the_current_context(device: &Device) {
+    let threads = 8;
+    let start = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                start.wait();
+                // No other test has tables of this width.
+                let _table = BucketTable::builder(59).capacity(100).build(device).unwrap();
+                let mut current = std::ptr::null_mut();
+                // SAFETY: a pointer to write to.
+                unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
+                assert!(current.is_null(), "a context is current that was not before");
+            });
+        }
+    });
 }
 
 /// Batches that share a queue: each one's new references go behind those of the ones before.

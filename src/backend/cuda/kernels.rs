@@ -120,8 +120,10 @@ impl Gpu {
         if let Some(kernels) = lock().get(&spec) {
             return Ok(kernels.clone());
         }
-        // Not locked meanwhile: other threads may compile for other specs. Those of one that several ask for at once are compiled
-        // by each, and the first ones are kept.
+        // Kernels that are not kept unload with the context current, which they would leave so.
+        let _current = self.bind()?;
+        // Not locked meanwhile: other threads may compile for other specs. If several threads ask for the kernels of one spec at
+        // once, each compiles them, and the first ones are kept.
         let compiled = Arc::new(Kernels::load(self, spec)?);
         Ok(lock().entry(spec).or_insert(compiled).clone())
     }
