@@ -63,7 +63,6 @@ struct BatchView {
     changed: *const u32,
     workspace: *mut u8,
     tag: u64,
-    refused: *const u64,
 }
 
 /// Puts a batch of vectors, each about twice, into a bucket table of 8 words, and checks all that comes of it. Returns the time
@@ -78,7 +77,7 @@ fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     assert_eq!((slots_per_bucket, chunks), (2, 2));
     assert_eq!((view_bytes as usize, batch_bytes as usize), (size_of::<TableView>(), size_of::<BatchView>()));
     let find_or_put = module.function(c"warpset_find_or_put").unwrap();
-    assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([64, 96].as_slice(), 160));
+    assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([64, 88].as_slice(), 152));
     let mut random = block::Random(7);
     let ids: Vec<u64> = (0..count).map(|_| random.below(count as u64 / 2)).collect();
     let vectors: Vec<[u32; 8]> =
@@ -109,7 +108,6 @@ fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
         changed: std::ptr::null(),
         workspace: std::ptr::null_mut(),
         tag: 0,
-        refused: std::ptr::null(),
     };
     let clear = module.function(c"warpset_clear").unwrap();
     run(&clear, &Launch { seed, ..launch(&Arguments::default().with(view), 8, 256) }).unwrap();
