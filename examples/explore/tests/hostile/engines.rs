@@ -61,6 +61,16 @@ fn found(code: i32, report: &Value) -> Option<Found> {
     }
 }
 
+#[cfg(feature = "cuda")]
+fn there_is_a_gpu() -> bool {
+    warpset::Device::gpus().is_ok_and(|gpus| !gpus.is_empty())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn there_is_a_gpu() -> bool {
+    false
+}
+
 /// Compares a model, if the text is one with few states.
 fn compared(path: &str, question: &[&str]) -> bool {
     let explore = |options: &[&str]| {
@@ -71,7 +81,7 @@ fn compared(path: &str, question: &[&str]) -> bool {
     let Some(expected) = found(code, &report) else {
         return false;
     };
-    let on_gpus = if warpset::Device::gpus().is_ok_and(|gpus| !gpus.is_empty()) { &ON_GPUS[..] } else { &[] };
+    let on_gpus = if there_is_a_gpu() { &ON_GPUS[..] } else { &[] };
     for other in OTHERS.iter().chain(on_gpus) {
         let (code, report) = explore(other).unwrap_or_else(|said| panic!("{other:?}: {said}"));
         assert_eq!(found(code, &report).as_ref(), Some(&expected), "{other:?} {question:?}: {report}");
