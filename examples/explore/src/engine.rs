@@ -183,7 +183,8 @@ pub trait Explorer {
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 
-    /// How much the last exploration has written to a file, or why it could not; none if it was not to, or did not get so far.
+    /// How much the last exploration has written to a file, or why it could not; `None` if nothing was to be written, or the
+    /// exploration ended before.
     fn exported(&mut self) -> Option<Result<Exported>> {
         None
     }
@@ -221,7 +222,7 @@ pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor
     }
 }
 
-/// What a table has too few of.
+/// The part of a table that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     Slots,
@@ -230,7 +231,7 @@ pub enum Lack {
 }
 
 impl Lack {
-    /// By how many states were rejected, and how many of these for want of a node.
+    /// The full part, by the number of rejected states and how many of these lacked a node.
     pub fn of(rejected: u64, for_nodes: u64) -> Self {
         if rejected > 0 && for_nodes >= rejected { Self::Nodes } else { Self::Slots }
     }

@@ -44,7 +44,7 @@ impl Recorder {
         Ok(Self { width, most: most_bytes / (width as u64 * 4), written: Mutex::new(written) })
     }
 
-    /// Writes vectors. An error does not end the search, whose counts are exact all the same: [`finish`](Self::finish) has it.
+    /// Writes vectors. An error does not end the search, whose counts stay exact: [`finish`](Self::finish) returns it.
     pub fn add(&self, vectors: &[u32]) {
         let mut written = self.written.lock().expect("no thread that writes panics");
         if written.error.is_some() {

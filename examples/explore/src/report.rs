@@ -42,7 +42,7 @@ pub struct Report<'a> {
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
     pub exported: Option<Exported>,
-    /// Why nothing was exported, if something was to be.
+    /// Reason why nothing was exported although `--export` was given.
     pub not_exported: Option<String>,
     /// Outputs that could not be written.
     pub unwritten: Unwritten,

@@ -1089,7 +1089,7 @@ fn outputs_that_cannot_be_written_leave_the_report() {
             let text = String::from_utf8(command_of(river, &arguments).output().unwrap().stdout).unwrap();
             assert!(text.contains("NOT written        --") && text.contains("There: goal reached: goat"), "{text}");
         }
-        // Of names that say what is exported.
+        // These names choose the format of the export.
         let folder = TempDir::new().unwrap();
         for kind in ["aut", "npz"] {
             let link = folder.path().join(format!("full.{kind}"));

@@ -1,4 +1,4 @@
-//! Tells builds of a loaded library apart, of which many have the same version number.
+//! Identifies the build of a loaded library. Many builds have the same version number.
 
 /// Build of the loaded file that has the code at `address`: its build id, which linkers write into it. If it has none, size and
 /// time of change of the file, which may have been replaced since it was loaded. `None` if there is no such file.
@@ -39,7 +39,7 @@ unsafe extern "C" fn visit(file: *mut libc::dl_phdr_info, _: usize, search: *mut
         return 0;
     }
     let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
-    // What is not a part of the file that is loaded cannot be read.
+    // Parts of the file that are not loaded cannot be read.
     let loaded = notes.filter(|note| headers.iter().any(|header| has(header, start(note), note.p_memsz as usize)));
     let id = loaded.into_iter().find_map(|note| {
         // SAFETY: within a segment that is loaded, and readable, as all segments of a library with notes are.

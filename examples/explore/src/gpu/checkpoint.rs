@@ -11,7 +11,7 @@ use warpset::Storage;
 use warpset::cudarc::driver::CudaSlice;
 use warpset::gpu::DeviceBatch;
 
-/// States that are copied at a time, at most and at least: as many as there is memory for.
+/// Most and fewest states that are copied at a time; memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];
 
 /// States that are looked up at a time.

@@ -171,7 +171,7 @@ pub struct Channel {
 pub struct MessageField {
     /// The type that it is wrapped to, which counts as an overflow if it does not fit; `None` leaves it as it is.
     pub ty: Option<Type>,
-    /// What is received is 1 if the value, wrapped, is not 0, else 0.
+    /// The receiver gets 1 if the wrapped value is not 0, and 0 otherwise.
     pub becomes_truth: bool,
 }
 

@@ -52,7 +52,7 @@ impl Range {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// Of 1 for every value that is not 0, and of 0 for 0.
+    /// Range of the truth values of these values: 1 for every value that is not 0, and 0 for 0.
     pub fn truth(self) -> Self {
         Self { low: i64::from(!self.contains(0)), high: i64::from(self != Self { low: 0, high: 0 }) }
     }

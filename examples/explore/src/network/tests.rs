@@ -203,7 +203,7 @@ fn components_have_names_and_conditions_ask_for_them() {
     for condition in ["enabled(Z)", "two == 1", "enabled()", "one_1.x"] {
         value(condition).unwrap_err();
     }
-    // What is a label and a gate: with quotes it is the label, without them the gate.
+    // A name of a label and of a gate: with quotes it is the label, without them the gate.
     let files = Files::new(&[("both", &[(0, "A", 1), (1, "A !1", 2), (2, "AB", 3), (3, "C-D !1", 4)])]);
     let network = files.read("both").unwrap();
     for (condition, expected) in [

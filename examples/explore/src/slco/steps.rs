@@ -189,7 +189,7 @@ impl<'a> Steps<'a> {
             if self.statements[receiver].process == self.statements[id].process {
                 continue;
             }
-            // What does not fit is wrapped, and counted, where it is sent and stored.
+            // A value that does not fit is wrapped, and counted, where it is sent and stored.
             let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at)).collect();
             let conditions = before.iter().cloned().chain([self.meeting(id, receiver, receiver)?]).collect();
             self.push(id, conditions, ir::Action::Send { channel, values }, Vec::new())?;

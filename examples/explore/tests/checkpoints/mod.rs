@@ -253,7 +253,7 @@ impl Parts {
     }
 }
 
-/// What the checker says of a file that it goes on from. It must end by itself, long before this time limit.
+/// Output of a search that is resumed from a file. It must end by itself, long before this time limit.
 #[track_caller]
 fn resumed_in_time(model: &Path, file: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(EXPLORE);

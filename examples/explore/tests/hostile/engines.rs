@@ -38,8 +38,8 @@ const ON_GPUS: [&[&str]; 4] = [
     &["--device", "gpu", "--table", "indexed"],
 ];
 
-/// What all runs must agree in: the exit code, and the counts of a search that was complete, or the length of the path to what
-/// ended it.
+/// Results that all runs must have in common: the exit code and counts of a complete search, or the length of the path to the
+/// violation that ended it.
 #[derive(Debug, PartialEq)]
 enum Found {
     All { code: i32, counts: [Option<u64>; 6] },
@@ -98,7 +98,7 @@ fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
         assert!(tried < 100 + 60 * wanted, "{language}: only {compared_models} of {tried} texts are models");
         let (folder, number) = (TempDir::new().expect("a folder"), first + tried);
         let path = make(folder.path(), number);
-        // What a state without a step is, is a question that ends a search; without it all states are counted.
+        // With `--deadlock` a state without a step ends the search; without it all states are counted.
         let question: &[&str] = if number % 3 == 0 { &["--deadlock"] } else { &[] };
         match std::panic::catch_unwind(|| compared(&path, question)) {
             Ok(is_model) => compared_models += u64::from(is_model),

@@ -341,7 +341,7 @@ struct Checkpoint {
 impl Checkpoint {
     const START: usize = 20;
 
-    /// Of a file with fewer than 2^18 words of states, so that these are one block.
+    /// Takes a file apart that has fewer than 2^18 words of states: they are one block.
     fn of(file: &[u8]) -> Self {
         let length = u32::from_le_bytes(file[12..16].try_into().expect("four bytes")) as usize;
         let (header, rest) = file[Self::START..].split_at(length);

@@ -45,7 +45,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// There are too many literals; the text says so.
+    /// There are too many literals.
     pub fn keep(&mut self, label: &Label) -> Result<(), String> {
         let of_cube = |cube: &Cube| u64::from((cube.positive | cube.negative).count_ones().max(1));
         let literals = label.0.iter().map(of_cube).sum();

@@ -132,7 +132,7 @@ fn large_automata_are_read() {
         let named = read_hoa(&text).unwrap();
         assert_eq!((named.states.len(), named.buchi.initial, &*named.states[99_999]), (100_000, 7, "s99999"));
         assert_eq!(named.buchi.edges[99_999], [(label(&[(1, 0)]), 99_999), (label(&[(0, 1)]), 0)]);
-        // What is asked of it then takes no longer.
+        // Questions about the automaton take no longer than reading it.
         let moves = named.buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(_, to)| (from, *to)));
         let moves = moves.map(|(from, to)| Move { from, to, guard: None, span: Span::default() }).collect();
         let property = Property::new(0, named.buchi.accepting.clone(), moves);
