@@ -183,7 +183,7 @@ pub trait Explorer {
     /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 
-    /// How much the last exploration has written to a file, or why it could not; `None` if nothing was to be written, or the
+    /// How much the last exploration has written to a file, or why it could not; `None` without a file to write, or if the
     /// exploration ended before.
     fn exported(&mut self) -> Option<Result<Exported>> {
         None

@@ -147,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of the line, which is still to be read.
+    /// Returns the unread part of the line.
     fn rest_of_line(&self) -> Vec<u8> {
         let mut ahead = Reader { ..*self };
         std::iter::from_fn(|| ahead.next_if(|byte| byte != b'\n')).collect()
@@ -179,7 +179,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The rest of a number: quotes in it separate digits.
+    /// Skips the remainder of a number, in which quotes separate digits.
     fn number(&mut self) -> Token {
         loop {
             if self.next_if(|byte| b"eEpP".contains(&byte)).is_some() {
@@ -192,7 +192,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of a literal up to `quote`, or up to the end of the line, where a literal ends at the latest.
+    /// Returns the remainder of a literal up to `quote`, or to the end of the line, where a literal ends at the latest.
     fn literal(&mut self, quote: u8) -> Vec<u8> {
         let mut text = Vec::new();
         while let Some(byte) = self.next_if(|byte| byte != b'\n') {
@@ -205,7 +205,8 @@ impl Reader<'_> {
         text
     }
 
-    /// The rest of a raw string, whose lines are not joined: its delimiter and its text. All that is left if it does not end.
+    /// Returns the remainder of a raw string, whose lines are not joined: its delimiter and its text. Without an end, that is all
+    /// the text that is left.
     fn raw_string(&mut self) -> Vec<u8> {
         let left = &self.text[self.at..];
         let opened = left.iter().position(|byte| *byte == b'(').unwrap_or(left.len());
