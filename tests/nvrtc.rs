@@ -4,7 +4,8 @@
 //! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a
 //! failure.
 //!
-//! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs.
+//! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all programs
+//! can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
 
 #[cfg(feature = "cuda")]
 /// In tests/nvrtc/.
@@ -12,6 +13,7 @@ mod nvrtc {
     pub mod cubin;
     pub mod kernel_table;
     pub mod program;
+    pub mod ptx;
 }
 
 /// Without the feature there is no function that compiles.
@@ -23,10 +25,12 @@ fn main() {
 #[cfg(feature = "cuda")]
 fn main() {
     use libtest_mimic::{Arguments, Trial};
-    use nvrtc::{kernel_table, program};
+    use nvrtc::{kernel_table, program, ptx};
 
-    if kernel_table::write().unwrap_or_else(|error| panic!("{error}")) {
-        return;
+    for write in [kernel_table::write, ptx::write] {
+        if write().unwrap_or_else(|error| panic!("{error}")) {
+            return;
+        }
     }
     let missing = missing();
     let skipped = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
