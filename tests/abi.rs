@@ -80,6 +80,7 @@ mod tables {
 
 #[cfg(feature = "cuda")]
 mod headers {
+    use std::collections::HashSet;
     use std::mem::offset_of;
     use warpset::gpu::{
         CompactTreeView, CompactView, Counts, HEADERS, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
@@ -89,7 +90,7 @@ mod headers {
         HEADERS.iter().find(|header| header.0 == name).unwrap_or_else(|| panic!("{name} is not embedded")).1
     }
 
-    /// What is between the braces of a definition, without comments.
+    /// Text between the braces of a definition, without comments.
     fn body(header: &'static str, definition: &str) -> String {
         let start = header.find(definition).unwrap_or_else(|| panic!("no `{definition}`")) + definition.len();
         let body = &header[start..start + header[start..].find("};").expect("its end")];
@@ -240,7 +241,7 @@ mod headers {
             ("new_references", offset_of!(Counts, new_references)),
             ("full_nodes", offset_of!(Counts, full_nodes)),
         ]);
-        assert_eq!(fields(header("warpset/batch/view.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
+        assert_eq!(fields(header("warpset/core/batch_view.cuh"), "struct BatchCounts {"), (expected, size_of::<Counts>()));
     }
 
     #[test]
@@ -259,5 +260,58 @@ mod headers {
                 assert!(HEADERS.iter().any(|header| header.0 == included), "{name} includes {included}");
             }
         }
+    }
+
+    /// Layers of the headers, from the lowest. A header includes lower layers, and headers of its own folder.
+    const LAYERS: [&[&str]; 8] = [
+        &["warpset/platform.cuh"],
+        &["warpset/core/"],
+        &["warpset/bucket/", "warpset/cluster/"],
+        &["warpset/compact/"],
+        &["warpset/indexed/", "warpset/tree/"],
+        &["warpset/table.cuh", "warpset/tree/strategies/"],
+        &["warpset/batch/"],
+        &["warpset/block_cache.cuh"],
+    ];
+
+    /// Number of the layer that a header is in, and its entry there: that of the longest prefix of its name.
+    fn layer(name: &str) -> (usize, &'static str) {
+        let entries = LAYERS.iter().enumerate().flat_map(|(number, entries)| entries.iter().map(move |entry| (number, *entry)));
+        let layer = entries.filter(|(_, entry)| name.starts_with(entry)).max_by_key(|(_, entry)| entry.len());
+        layer.unwrap_or_else(|| panic!("{name} is in no layer"))
+    }
+
+    fn included(name: &'static str) -> impl Iterator<Item = &'static str> {
+        header(name).lines().filter(|line| line.trim_start().starts_with("#include")).filter_map(|line| line.split('"').nth(1))
+    }
+
+    #[test]
+    fn headers_include_lower_layers_only() {
+        for (name, _) in HEADERS {
+            for other in included(name) {
+                let (own, of_other) = (layer(name), layer(other));
+                assert!(of_other.0 < own.0 || of_other == own, "{name} includes {other}, which is not below it");
+            }
+        }
+    }
+
+    /// `#pragma once` hides a circle from the compiler.
+    #[test]
+    fn headers_include_each_other_in_no_circle() {
+        fn visit(name: &'static str, path: &mut Vec<&'static str>, done: &mut HashSet<&'static str>) {
+            assert!(!path.contains(&name), "{path:?} includes {name}");
+            if done.contains(name) {
+                return;
+            }
+            path.push(name);
+            included(name).for_each(|other| visit(other, path, done));
+            path.pop();
+            done.insert(name);
+        }
+        let mut done = HashSet::new();
+        for (name, _) in HEADERS {
+            visit(name, &mut Vec::new(), &mut done);
+        }
+        assert_eq!(done.len(), HEADERS.len());
     }
 }

@@ -28,7 +28,7 @@
 #pragma once
 
 #include "warpset/batch/search.cuh"
-#include "warpset/batch/view.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree/incremental_builder.cuh"
 
@@ -68,7 +68,7 @@ class BlockCache {
     using Search = SearchBatch<Table, Operation::FindOrPut, is_incremental ? Offer::Incremental : Offer::Whole>;
     static_assert(rows > 0 && rows % 32 == 0, "kept rows are marked by whole warps");
     static_assert(keeps_parents || !is_incremental, "vectors are made from their parents");
-    static_assert(is_incremental || !Table::has_nodes, "interleaved trees are not incremental (tree/strategies/strategy.cuh)");
+    static_assert(is_incremental || !Table::has_nodes, "interleaved trees are not incremental (tree/strategy.cuh)");
 
     static constexpr u32 width = Table::static_width;
     static constexpr u32 mask_words = (width + 31) / 32;

@@ -10,7 +10,7 @@
 //   WARPSET_LINE_BYTES                                   32, 64 or 128
 //   WARPSET_KEY_BITS                                     0, or the bits of a compact table's keys
 //   WARPSET_SLOT_BITS                                    16, 32 or 64
-//   WARPSET_LANES, WARPSET_PAIRING, WARPSET_WORKSPACE    0, or those of a tree table's strategy (tree/strategies/strategy.cuh)
+//   WARPSET_LANES, WARPSET_PAIRING, WARPSET_WORKSPACE    0, or those of a tree table's strategy (tree/strategy.cuh)
 //
 // The roots of a tree table are a bucket table of two words, with these chunks and lines. If there are key bits, they are a
 // compact table. Then this kernel finds or puts vectors, one a thread:

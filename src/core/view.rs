@@ -309,7 +309,7 @@ impl From<View> for CompactTreeView {
     }
 }
 
-/// `warpset::BatchView` of batch/view.cuh.
+/// `warpset::BatchView` of core/batch_view.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BatchView {
@@ -391,7 +391,7 @@ impl Geometry {
     }
 }
 
-/// Counts that kernels add to: `warpset::BatchCounts` of batch/view.cuh.
+/// Counts that kernels add to: `warpset::BatchCounts` of core/batch_view.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counts {

@@ -52,7 +52,7 @@ unsafe impl ZeroableInOption for Reference {}
 unsafe impl PodInOption for Reference {}
 
 impl Reference {
-    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of batch/view.cuh.
+    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of core/batch_view.cuh.
     pub(crate) const SLOT_BITS: u32 = 40;
 
     /// The number of the slot, by which kernels know it: less than 2^40.

@@ -39,7 +39,7 @@ pub enum Pairing {
     Halved,
 }
 
-/// Which lanes of a warp make the tree of a vector: `warpset::Lanes` of tree/strategies/strategy.cuh.
+/// Which lanes of a warp make the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lanes {
     /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
@@ -54,7 +54,7 @@ pub(crate) enum Lanes {
     ShrinkingGroup,
 }
 
-/// Where the halves of a tree are while it is made: `warpset::Workspace` of tree/strategies/strategy.cuh.
+/// Where the halves of a tree are while it is made: `warpset::Workspace` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workspace {
     /// Shared memory.

@@ -61,7 +61,7 @@ const TREES: &[Layout] = &[
 ];
 
 /// The default, and the other build strategies (src/table/strategy.rs): lanes, pairing and workspace, by the numbers in
-/// tree/strategies/strategy.cuh.
+/// tree/strategy.cuh.
 const DEFAULT: (&str, [u32; 3]) = ("", [0, 0, 0]);
 const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_c", [2, 2, 4]),

@@ -1,5 +1,5 @@
 // Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
-#include "warpset/batch/view.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/table.cuh"
 
 using warpset::Found;

@@ -4,9 +4,9 @@
 // (src/core/growth.rs).
 #pragma once
 
-#include "warpset/batch/view.cuh"
 #include "warpset/bucket/table.cuh"
 #include "warpset/compact/table.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/core/probe.cuh"
 #include "warpset/indexed/maintenance.cuh"
 #include "warpset/tree/table.cuh"

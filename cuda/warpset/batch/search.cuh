@@ -5,12 +5,12 @@
 // compact/search.cuh).
 #pragma once
 
-#include "warpset/batch/builder.cuh"
-#include "warpset/batch/results.cuh"
-#include "warpset/batch/view.cuh"
+#include "warpset/bucket/builder.cuh"
 #include "warpset/bucket/thread_search.cuh"
 #include "warpset/compact/search.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/core/outcome.cuh"
+#include "warpset/core/results.cuh"
 #include "warpset/core/vectors.cuh"
 #include "warpset/indexed/search.cuh"
 

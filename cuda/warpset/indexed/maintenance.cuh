@@ -1,7 +1,7 @@
 // Kernels that are loops over the index or the rows of an indexed table: clear, rebuild, move, list holes, check references.
 #pragma once
 
-#include "warpset/batch/view.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/indexed/table.cuh"
 
 namespace warpset {

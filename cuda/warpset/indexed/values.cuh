@@ -4,7 +4,7 @@
 // units, so those of one value, and values of neighbouring numbers, share a request.
 #pragma once
 
-#include "warpset/batch/view.cuh"
+#include "warpset/core/batch_view.cuh"
 
 namespace warpset {
 

@@ -23,9 +23,9 @@
 // idle instead of half lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
-#include "warpset/batch/builder.cuh"
-#include "warpset/batch/view.cuh"
+#include "warpset/bucket/builder.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {

@@ -30,9 +30,9 @@
 // are lanes.
 #pragma once
 
-#include "warpset/batch/builder.cuh"
-#include "warpset/batch/view.cuh"
+#include "warpset/bucket/builder.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/tree/incremental.cuh"
 #include "warpset/tree/table.cuh"
 

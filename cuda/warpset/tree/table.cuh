@@ -43,7 +43,7 @@
 #include "warpset/tree/incremental.cuh"
 #include "warpset/tree/nodes.cuh"
 #include "warpset/tree/shape.cuh"
-#include "warpset/tree/strategies/strategy.cuh"
+#include "warpset/tree/strategy.cuh"
 
 namespace warpset {
 
@@ -61,7 +61,7 @@ struct CompactTreeView {
 
 // `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at run
 // time. It is at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see
-// tree/strategies/strategy.cuh.
+// tree/strategy.cuh.
 template <class RootTable, u32 width_words, class Strategy = DefaultStrategy>
 struct TreeTable {
     using Roots = RootTable;

@@ -103,7 +103,7 @@ pub struct View {
     pub indexed: IndexedView,
 }
 
-/// See cuda/warpset/batch/view.cuh.
+/// See cuda/warpset/core/batch_view.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView {

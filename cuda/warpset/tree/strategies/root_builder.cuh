@@ -2,9 +2,9 @@
 // them.
 #pragma once
 
-#include "warpset/batch/builder.cuh"
-#include "warpset/batch/view.cuh"
+#include "warpset/bucket/builder.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {

@@ -106,19 +106,19 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the barrier after vectors have been copied to scratch memory",
-        file: "warpset/batch/builder.cuh",
+        file: "warpset/bucket/builder.cuh",
         from: "        }\n        Warp::sync();\n        return false;\n",
         to: "        }\n        return false;\n",
     },
     Mutant {
         what: "the barrier after the ranks of lanes have been written",
-        file: "warpset/batch/builder.cuh",
+        file: "warpset/bucket/builder.cuh",
         from: "            Warp::sync();\n            WARPSET_UNROLL_BY(1)\n",
         to: "            WARPSET_UNROLL_BY(1)\n",
     },
     Mutant {
         what: "a lane in a vote",
-        file: "warpset/batch/results.cuh",
+        file: "warpset/core/results.cuh",
         from: "        u32 hit = platform::Warp::ballot(outcome ==",
         to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Unwritten ? 0 : platform::Warp::ballot(outcome ==",
     },

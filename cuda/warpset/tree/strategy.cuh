@@ -4,7 +4,7 @@
 // of the warps that make the trees. They have no effect where a thread makes a tree by itself: on CPUs, and in calls by one
 // thread of a user's kernel. So kernels of strategies with one pairing could share a table.
 //
-// Builder (batch/builder.cuh) has a specialisation for
+// Builder (bucket/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
 //   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x
 //     workspace (tree/strategies/row_builder.cuh);

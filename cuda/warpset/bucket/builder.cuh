@@ -1,21 +1,21 @@
-// How a warp takes vectors of a batch into a search: as they are.
+// How a warp takes vectors of a batch into a search: a builder copies them, or makes from them what the table is searched for.
 //
-// This is the builder of bucket tables and compact tables, whose searches look for the vectors themselves. A tree table is
-// searched for root pairs, which its builders make of the vectors: tree/builder.cuh, tree/incremental_builder.cuh and those in
-// tree/strategies/.
+// The builder here copies vectors unchanged. It serves bucket, compact and indexed tables, whose searches look for the vectors
+// themselves. A tree table is searched for root pairs, so it has builders of its own, which specialise this one:
+// tree/builder.cuh, tree/incremental_builder.cuh and those in tree/strategies/.
 #pragma once
 
-#include "warpset/batch/view.cuh"
 #include "warpset/bucket/warp_search.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/core/layout.cuh"
 #include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
-// What the vectors of a batch are given as: whole, or each with its parent, a stored vector that it differs from in some words.
+// How the vectors of a batch are given: whole, or each with its parent, a stored vector that it differs from in some words.
 enum class Offer { Whole, Incremental };
 
-// The builder of a table, of an operation and of an offer. This one is for tables that are not trees.
+// The builder for a table, an operation and an offer. This one is for tables that are not trees.
 template <class Table, Operation operation, Offer offer>
 struct Builder {
     using Search = WarpSearch<Table, operation>;
@@ -30,16 +30,16 @@ struct Builder {
 
     WARPSET_FN Builder(const Table&, u8* scratch) : lane_of_rank(scratch) {}
 
-    // How many of the vectors `next .. next + count` can be taken: here, all.
+    // Returns how many of the vectors `next .. next + count` can be taken: here, all.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch&, u32, u32 count, u32) const { return count; }
 
-    // Makes those ready that are not: there are none.
+    // Prepares vectors that are not ready: here, all are.
     template <class Batch>
     WARPSET_FN void make_alone(const Batch&, u32) const {}
 
-    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. All of
-    // them are then to be searched for: no vector is resolved by being taken.
+    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. Returns
+    // whether this lane's vector is resolved already: here, never.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch& batch, u32 next, u32 count, u32 takers)
     {

@@ -1,19 +1,19 @@
-// How a warp writes out what has become of its vectors.
+// How a warp writes outcomes, references and counts of its vectors.
 #pragma once
 
-#include "warpset/batch/view.cuh"
+#include "warpset/core/batch_view.cuh"
 #include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
-// Writes out what a warp has resolved: vector by vector, and its counts at the end.
+// Writes the results of a warp: for each vector when it is resolved, and the counts at the end.
 template <Operation operation, class Batch = BatchView>
 struct Results {
     u64* stored;
     const Batch& batch;
     u32 hits = 0;  // of the whole warp
 
-    // All lanes of a warp call it, converged; those with Outcome::Unwritten have nothing to record.
+    // All lanes of a warp call this, converged. Lanes with Outcome::Unwritten have nothing to record.
     WARPSET_FN void record(u64 index, Outcome outcome, u64 reference)
     {
         if (outcome != Outcome::Unwritten) {
@@ -23,7 +23,7 @@ struct Results {
         if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.tell(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
-        // Added as it happens: it is rare, and a sum would cost every search a register.
+        // Full is rare, so it is counted at once: a sum would cost every search a register.
         if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
             platform::add_relaxed(&batch.counts->full, 1);
         if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);

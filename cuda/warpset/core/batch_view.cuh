@@ -1,22 +1,22 @@
-// What one call gives to a kernel and gets from it: the input and output of a batch, and what kernels count.
+// Input and output of a batch, which one call passes to a kernel, and the counts that kernels add to.
 #pragma once
 
 #include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
-// What kernels add to. How many vectors were Seen, or Absent, is what is left of `offered`. Mirrored by `Counts` in
-// src/core/view.rs.
+// Counts that kernels add to. The vectors that are in no other count were Seen (find-or-put) or Absent (find). Mirrored by
+// `Counts` in src/core/view.rs.
 struct BatchCounts {
     u64 offered;         // vectors of the batch
     u64 hits;            // find-or-put: New; find: Seen
     u64 full;
-    u64 new_references;  // how many have been written, or found no room
-    u64 full_nodes;      // how many of those that were full lacked a node, not a slot
+    u64 new_references;  // references of New vectors: those written, and those that did not fit
+    u64 full_nodes;      // vectors among `full` that lacked a node, not a slot
 };
 
-// A reference is a slot's number, or has a tag above it: the generation of the table, by which stale references are
-// known (src/table/outcome.rs).
+// A reference is a slot's number. It may have a tag above the number: the table's generation, which shows that a reference is
+// stale (src/table/outcome.rs).
 constexpr u32 reference_slot_bits = 40;
 constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
 
@@ -27,33 +27,33 @@ struct BatchView {
     u8* outcomes;         // count, by position
     u64* references;      // count, by position
     u64* new_references;  // of the New vectors, in no order, appended at counts->new_references; needs counts
-    u64 new_capacity;     // elements of new_references: what finds no room is counted, and not written
-    BatchCounts* counts;  // added to
+    u64 new_capacity;     // elements of new_references: references that do not fit are counted, and not written
+    BatchCounts* counts;  // the kernel adds to these
     const u64* parents;   // count, or null: the stored vectors that these differ from in some words, or no_reference
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
-    u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes; nobody else uses it meanwhile
-    u64 tag;              // of references read and written: 0, or the table's generation above reference_slot_bits
+    u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes, used by this kernel only
+    u64 tag;              // tag of references read and written: 0, or the table's generation above reference_slot_bits
 
-    // Reads a part of the input.
+    // Reads a word or a larger unit of the input.
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
     {
         return platform::load_input(address);
     }
 
-    // Called for each vector that is New, with its position and reference, by the lane that has put it.
+    // The lane that has put a New vector calls this with the vector's position and reference.
     WARPSET_FN void tell(u64, u64) const {}
 
-    // How far unit `unit` of the vectors' words is from the first, counted in units, of which a vector has `units`.
+    // Returns the distance of unit `unit` of the vectors' words from the first unit, in units. A vector has `units` units.
     WARPSET_FN static u32 unit_offset(u32 unit, u32) { return unit; }
 
-    // What is written for a vector in a slot; and for one that is not stored. Among references with a tag that is 0.
+    // The reference to a slot, and the reference of a vector that is not stored. With a tag the latter is 0.
     WARPSET_FN u64 reference_to(u64 slot) const { return slot | tag; }
     WARPSET_FN u64 no_slot() const { return tag == 0 ? no_reference : 0; }
 };
 
-// The slot of the parent of vector `index`. A reference of another generation is to another vector by now: it counts as
-// no_reference.
+// Returns the slot of the parent of vector `index`. A reference of another generation means another vector by now, so it counts
+// as no_reference.
 template <class Batch>
 WARPSET_FN u64 parent_slot(const Batch& batch, u64 index)
 {
