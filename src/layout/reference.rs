@@ -3,13 +3,14 @@
 use bytemuck::{NoUninit, PodInOption, ZeroableInOption};
 use std::num::NonZeroU64;
 
-/// Where a stored vector is: the number of its slot, and the *generation* of the table, which every growth, every clear and every
-/// relocation of keys ends.
+/// Location of a stored vector: the number of its slot, and the *generation* of the table, which every growth, every clear and
+/// every relocation of keys ends.
 ///
-/// Enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts. After that the reference is *stale*: a
-/// call that is given one returns [`StaleReferences`](crate::Error::StaleReferences), before anything else is done; so does one that is
-/// given a reference of another table. Only as [parents](crate::Request::parents) without masks stale references do no harm, and
-/// count as none. Kernels know slots by their numbers only; [`Table::reference`](crate::Table::reference) makes a reference of such a number.
+/// Enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts. After that the
+/// reference is *stale*: a call that is given one returns [`StaleReferences`](crate::Error::StaleReferences), before anything else
+/// is done. So does a call that is given a reference of another table. Stale references do no harm only as
+/// [parents](crate::Request::parents) without masks, and count as none there. Kernels know slots by their numbers only;
+/// [`Table::reference`](crate::Table::reference) makes a reference of such a number.
 ///
 /// Generations are numbers of 24 bits, counted for all tables of a process, from a random one on. So after 2^24 - 1 of them a
 /// number comes again. References to a table that was [saved](crate::Table::save) become those to the loaded one by
