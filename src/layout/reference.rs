@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 /// every relocation of keys ends.
 ///
 /// Enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts. After that the
-/// reference is *stale*: a call that is given one returns [`StaleReferences`](crate::Error::StaleReferences), before anything else
+/// reference is *stale*: a call that is given one returns [`StaleReferences`](crate::Error::StaleReferences) before anything else
 /// is done. So does a call that is given a reference of another table. Stale references do no harm only as
 /// [parents](crate::Request::parents) without masks, and count as none there. Kernels know slots by their numbers only;
 /// [`Table::reference`](crate::Table::reference) makes a reference of such a number.
