@@ -64,7 +64,7 @@ pub enum Error {
         width: usize,
     },
     /// A capacity of zero, or of more than references can number.
-    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::core::size::MAX_CAPACITY)]
+    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::layout::size::MAX_CAPACITY)]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,

@@ -72,20 +72,23 @@ mod device;
 mod error;
 #[doc(hidden)]
 pub mod faults;
+mod host;
+mod layout;
 mod saved;
 mod table;
 
-#[doc(hidden)] // for tests and benches
-pub use crate::core::permutation;
-pub use crate::core::spec::Spec;
 pub use device::{Device, GpuInfo};
 pub use error::{Error, FileFault, Result};
+pub use layout::outcome::{Outcome, Tally};
+pub use layout::reference::Reference;
+pub use layout::spec::Spec;
+pub use layout::strategy::{Pairing, Strategy};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
-    Outcome, Pairing, Plain, Reference, Request, Root, RootTable, Rows, Stats, Storage, Strategy, Table, TableBuilder, Tally,
-    Tree, TreeTable, TypedTable, Values, ValuesView, VectorTable, Words,
+    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
+    Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
+    VectorTable, Words,
 };
 
 // Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is

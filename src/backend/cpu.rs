@@ -6,13 +6,13 @@ mod parts;
 pub(crate) use claims::chunk_bytes;
 
 use super::reserved::Reserved;
-use crate::core::batch::{HostBatch, Progress};
-use crate::core::indexed::{Closing, RowCounts};
-use crate::core::memory::zeroed;
-use crate::core::options::{Addresses, Parameters, SeedPair};
-use crate::core::spec::Kind;
-use crate::core::store::{ProbeLengths, RELOCATION_ROUNDS, Search};
-use crate::core::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
+use crate::host::zeroed;
+use crate::layout::options::{Addresses, Parameters, SeedPair};
+use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, Search};
+use crate::layout::spec::Kind;
+use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
+use crate::layout::{HostBatch, Progress};
 use crate::{Error, Outcome, Result, Spec, faults};
 use memmap2::{MmapMut, MmapOptions};
 use std::ops::Range;
@@ -177,7 +177,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
 /// Bucket and code of a key under a function of a level, and the key that these two are of.
 #[cfg(test)]
 pub(crate) fn quotient(
-    compact: crate::core::view::CompactView,
+    compact: crate::layout::view::CompactView,
     slot_bits: u32,
     level: u32,
     function: u32,
@@ -459,7 +459,7 @@ impl CpuStore {
         let count = batch.count(self.spec);
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        let whole = batch.view(self.spec, tag, &mut counts);
+        let whole = batch_view(batch, self.spec, tag, &mut counts);
         let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
@@ -630,7 +630,7 @@ impl CpuStore {
                         return Ok(counts);
                     }
                     let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
-                    let batch = HostBatch::of(&vectors[..count * width]).view(self.spec, 0, &mut counts);
+                    let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
                     // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
                     unsafe { larger.search_by_this_thread(Search::FindOrPut, &larger.view, &batch) };
                 }
@@ -663,6 +663,26 @@ impl CpuStore {
             }
         });
         Ok(ProbeLengths { lengths, totals })
+    }
+}
+
+/// The view of a batch for kernels in this process, which add to `counts`.
+fn batch_view(batch: &mut HostBatch<'_>, spec: Spec, tag: u64, counts: &mut Counts) -> BatchView {
+    fn address<T>(slice: Option<&mut [T]>) -> u64 {
+        slice.map_or(0, |slice| slice.as_mut_ptr() as u64)
+    }
+    BatchView {
+        vectors: batch.vectors.as_ptr() as u64,
+        count: batch.count(spec) as u64,
+        outcomes: address(batch.outcomes.as_deref_mut()),
+        references: address(batch.references.as_deref_mut()),
+        new_capacity: batch.new_references.as_ref().map_or(0, |references| references.len() as u64),
+        new_references: address(batch.new_references.as_deref_mut()),
+        counts: &raw mut *counts as u64,
+        parents: batch.parents.map_or(0, |parents| parents.as_ptr() as u64),
+        changed: batch.changed.map_or(0, |changed| changed.as_ptr() as u64),
+        workspace: 0,
+        tag,
     }
 }
 

@@ -8,4 +8,3 @@ pub(crate) mod cuda;
 mod reserved;
 #[cfg(feature = "cpu")]
 pub(crate) mod values;
-pub(crate) mod workers;

@@ -103,7 +103,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
-    pub(super) fn table_options(&self) -> &crate::core::options::Options {
+    pub(super) fn table_options(&self) -> &crate::layout::options::Options {
         self.table.options()
     }
 

@@ -5,8 +5,8 @@ use super::engine::{Answers, DeviceResults, Offer};
 use super::partition::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
-use crate::core::store::Search;
 use crate::gpu::{Buffer, BufferMut, check_buffer};
+use crate::layout::Search;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
 

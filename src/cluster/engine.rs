@@ -4,9 +4,9 @@ use super::link::{Link, agree};
 use super::partition::{Asked, Fresh, Input, Output, Partition, Rows, Sender};
 use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
-use crate::core::size::{MAX_CAPACITY, MAX_NODES, Size};
-use crate::core::store::Search;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
+use crate::layout::Search;
+use crate::layout::size::{MAX_CAPACITY, MAX_NODES, Size};
 use crate::{Error, Outcome, Result, Tally};
 
 /// A relocation of keys that lets fewer than one of so many in that were rejected is the last one for a batch.

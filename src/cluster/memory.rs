@@ -7,9 +7,9 @@ use super::view::{PartitionView, Stamp, StampView};
 use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::{ClusterGpu, DeviceMemory};
-#[cfg(feature = "cpu")]
-use crate::core::memory::zeroed;
 use crate::device::{Device, Machine};
+#[cfg(feature = "cpu")]
+use crate::host::zeroed;
 use bytemuck::{AnyBitPattern, NoUninit};
 
 /// Sizes of the views that cross, as `warpset_cluster_abi` has them.

@@ -1,6 +1,6 @@
 //! Which rank owns which hashes.
 
-use crate::core::options::SeedPair;
+use crate::layout::options::SeedPair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// The seeds of the hash that tells the owner of a vector of so many words, made from one number that all ranks have.

@@ -6,8 +6,8 @@ use super::memory::{Kernel, Line, Memory, ROUNDS, Rank};
 use super::owners;
 use super::record::Wants;
 use super::view::{CURSOR_STEP, LINE_BYTES, PartitionView, Stamp, StampView};
-use crate::core::store::Search;
-use crate::core::view::Counts;
+use crate::layout::Search;
+use crate::layout::view::Counts;
 use crate::{Device, Result};
 
 /// The numbers of one round: how many rows go from each rank to which. All ranks know all of them.

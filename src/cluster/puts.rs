@@ -8,13 +8,13 @@ use super::partition::{Fresh, Partition, Rows, line_of};
 use super::record::Answered;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::{Exchanged, Waves};
-#[cfg(feature = "cpu")]
-use crate::core::batch::HostBatch;
-use crate::core::store::Search;
 use crate::core::table::RawTable;
+#[cfg(feature = "cpu")]
+use crate::layout::HostBatch;
+use crate::layout::Search;
 #[cfg(feature = "cuda")]
-use crate::core::view::BatchView;
-use crate::core::view::Counts;
+use crate::layout::view::BatchView;
+use crate::layout::view::Counts;
 use crate::{Error, Result};
 
 impl Partition {

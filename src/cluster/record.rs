@@ -1,6 +1,6 @@
 //! What every rank tells all others before each round: all decide by the same numbers, and so alike.
 
-use crate::core::store::Search;
+use crate::layout::Search;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 

@@ -4,7 +4,7 @@ use super::engine::{Answers, Offer};
 use super::partition::{Fresh, Input};
 use super::record::Operation;
 use super::{Builder, Local};
-use crate::core::store::Search;
+use crate::layout::Search;
 use crate::{BucketTable, Device, Tally};
 
 /// Without outcomes nothing is sent back, and tallies are those of a batch that wants them: of one rank, and of all.

@@ -1,43 +1,13 @@
 //! Memory of the host for results: plain, or pinned for a GPU.
 
+use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::{Gpu, PinnedMemory};
-use crate::{Error, Result};
-use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
+use crate::host::zeroed;
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::{Deref, DerefMut};
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
-
-/// Memory for results, zeros; an error where there is none.
-pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
-    let bytes = count as u64 * size_of::<T>() as u64;
-    let refused = |reason: &str| Error::Allocation { bytes, reason: reason.into() };
-    if crate::faults::strikes() {
-        return Err(refused(crate::faults::ON_PURPOSE));
-    }
-    let mut memory = bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused("no memory for results"))?;
-    advise_huge_pages(&mut memory);
-    Ok(memory)
-}
-
-/// Asks for huge pages where whole ones fit. Memory that is new has no pages yet: they come as it is written, by page faults,
-/// which are 512 times as many of 4 KiB. H200, `cargo bench --bench host`, 2 words from pinned memory, outcomes to a new
-/// vector, segments of 8 MiB: 4.4 G/s without, 4.7 with.
-#[cfg(target_os = "linux")]
-fn advise_huge_pages<T>(memory: &mut Vec<T>) {
-    const HUGE_PAGE: usize = 2 << 20;
-    let start = memory.as_mut_ptr().cast::<u8>();
-    let before = start.align_offset(HUGE_PAGE);
-    let whole = (memory.len() * size_of::<T>()).saturating_sub(before) / HUGE_PAGE * HUGE_PAGE;
-    if whole > 0 && !cfg!(miri) {
-        // SAFETY: whole pages within the vector's memory, which is exclusively borrowed. The advice changes nothing that can be
-        // read: without huge pages the memory is slower to get.
-        unsafe { libc::madvise(start.wrapping_add(before).cast(), whole, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise_huge_pages<T>(_: &mut Vec<T>) {}
 
 /// A slice whose memory stays when it gets shorter, and is used again when it gets longer.
 pub(crate) struct HostMemory<T> {

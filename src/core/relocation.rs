@@ -1,9 +1,9 @@
 //! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
-use super::batch::HostBatch;
-use super::generation::Generation;
 use super::growth::{Limits, Rejected};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
+use crate::layout::HostBatch;
+use crate::layout::generation::Generation;
 use crate::{Error, Result, Tally};
 
 /// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys

@@ -1,55 +1,18 @@
 //! The memory of a table of one size, on whichever device it is, and what is done with it.
 
-use super::batch::{HostBatch, Progress};
-use super::indexed::{Closing, RowCounts};
-use super::options::Parameters;
-use super::view::{Counts, ProbeTotals, View};
 use crate::Result;
 #[cfg(feature = "cpu")]
 use crate::backend::cpu::CpuStore;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaStore;
 use crate::device::{Device, Machine};
+use crate::layout::Part;
+use crate::layout::options::Parameters;
+use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::search::{ProbeLengths, Search};
+use crate::layout::view::Counts;
+use crate::layout::{HostBatch, Progress};
 use std::ops::Range;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
-    FindOrPut,
-    /// The same, of which new vectors get the next numbers even if there are holes among the rows of an indexed table.
-    FindOrPutLeavingHoles,
-    /// Find-or-put of keys of a cuckoo table that relocation has left in no slot, while nothing else uses the table.
-    PutBack,
-    Find,
-}
-
-impl Search {
-    /// What the kernels of a search get, of a table whose view is `view`.
-    pub(crate) fn view_of(self, view: &View) -> View {
-        match self {
-            Self::PutBack => view.to_put_back(),
-            Self::FindOrPutLeavingHoles => view.leaving_holes(),
-            Self::FindOrPut | Self::Find => *view,
-        }
-    }
-}
-
-/// How often everything is relocated again because a key that was left over finds no slot in the stash.
-pub(crate) const RELOCATION_ROUNDS: u64 = 64;
-
-pub(crate) struct ProbeLengths {
-    pub lengths: Vec<u64>,
-    pub totals: ProbeTotals,
-}
-
-/// A part of a table's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Slots for vectors, keys or roots, or the index.
-    Slots,
-    Nodes,
-    /// Rows of an indexed table, of which there are some from the start.
-    Rows,
-}
 
 pub(crate) enum Store {
     #[cfg(feature = "cpu")]

@@ -1,21 +1,23 @@
 //! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
 
-use super::batch::{Buffers, HostBatch, Progress, Results, are_seen, references_of};
-use super::generation::Generation;
+use super::batch::{Buffers, Results, are_seen, references_of};
 use super::growth::Limits;
 use super::indexed::Calls;
 use super::lock::{Alone, Shared, TableLock};
-use super::memory::zeroed;
-use super::options::{Options, Parameters, Seeds};
-use super::size::{self, Size, node_bytes};
-use super::spec::Spec;
-use super::store::{Search, Store};
+use super::store::Store;
 use super::values::Arrays;
-use super::view::{Counts, Geometry};
-use crate::backend::workers::Workers;
 use crate::device::Device;
 #[cfg(any(feature = "cpu", feature = "cuda"))]
 use crate::device::Machine;
+use crate::host::Workers;
+use crate::host::zeroed;
+use crate::layout::Search;
+use crate::layout::generation::Generation;
+use crate::layout::options::{Options, Parameters, Seeds};
+use crate::layout::size::{self, Size, node_bytes};
+use crate::layout::spec::Spec;
+use crate::layout::view::{Counts, Geometry};
+use crate::layout::{HostBatch, Progress};
 use crate::saved::Loaded;
 use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
@@ -100,13 +102,13 @@ pub(crate) fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
 
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
-        let spec = options.spec(device, options.size())?;
+        let spec = options.spec(device.chunk_bytes(options.claimed_words()), options.size())?;
         Self::with_seeds(device, options, Seeds::draw(&options, spec))
     }
 
     pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
         let size = options.size();
-        let spec = options.spec(device, size)?;
+        let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
         let geometry = geometry(device, spec)?;
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
@@ -357,12 +359,12 @@ impl RawTable {
     pub(crate) unsafe fn enqueue_once(
         &self,
         (search, exchanged): (Search, crate::backend::cuda::Exchanged),
-        batch: &super::view::BatchView,
+        batch: &crate::layout::view::BatchView,
         stream: cudarc::driver::sys::CUstream,
     ) -> Result<()> {
         self.calls.lend();
         let sized = self.ready(CLUSTER_BATCH)?;
-        let batch = super::view::BatchView { tag: sized.generation.tag(), ..*batch };
+        let batch = crate::layout::view::BatchView { tag: sized.generation.tag(), ..*batch };
         let store = sized.store.on_gpu().expect("the caller has looked");
         // SAFETY: the caller's.
         unsafe { store.enqueue_exchanged(search, &batch, stream, exchanged) }

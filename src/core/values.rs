@@ -9,13 +9,13 @@
 //! and it does so only if nobody else can have their references. Each operation here counts as a call that overlaps with it.
 
 use super::lock::Shared;
-use super::memory::zeroed;
 use super::table::{RawTable, Sized};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaValues;
 #[cfg(feature = "cpu")]
 use crate::backend::values::CpuValues;
 use crate::device::Machine;
+use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;

@@ -87,5 +87,5 @@ impl Ahead {
 
 fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
     let options = builder.options();
-    options.spec_with(chunk_bytes(compute_capability), options.size())
+    options.spec(chunk_bytes(compute_capability), options.size())
 }

@@ -2,8 +2,8 @@
 
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::cuda::Gpu;
-use crate::core::store::Search;
-use crate::core::view::{BatchView, Counts};
+use crate::layout::Search;
+use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::backend::cuda::chunk_bytes;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::core::options::Choice;
-use crate::core::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
+use crate::layout::options::Choice;
+use crate::layout::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
 use cudarc::driver::{CudaModule, DeviceRepr};
 use std::sync::Arc;

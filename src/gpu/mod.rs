@@ -12,7 +12,7 @@ mod rows;
 mod values;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
-pub use crate::core::view::{
+pub use crate::layout::view::{
     CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
 };
 pub use ahead::Ahead;

@@ -1,11 +1,11 @@
 //! What is written and read, byte after byte: blocks with checksums, and errors that say where.
 
+use crate::layout::part::BLOCK;
 use crate::{Error, FileFault, Result, faults};
 use crc32fast::Hasher;
 use std::io::{ErrorKind, Read, Write};
 
 /// Bytes that have a checksum of their own; the last block of a part has fewer.
-pub(crate) const BLOCK: usize = 1 << 20;
 
 /// Bytes of a checksum.
 pub(super) const CHECKSUM: u64 = 4;

@@ -10,7 +10,7 @@
 //! The new file is always made, and no file that is there is opened. So a symbolic link of that name is not followed.
 
 use super::RawTable;
-use crate::core::options::Choice;
+use crate::layout::options::Choice;
 use crate::{Device, Error, Result, faults};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, remove_file, rename};

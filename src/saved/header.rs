@@ -2,10 +2,10 @@
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
-use crate::core::options::{Choice, Options, Parameters, SeedPair, Seeds};
-use crate::core::size::{self, MAX_CAPACITY, MAX_NODES, node_bytes};
-use crate::core::spec::Spec;
 use crate::core::table::{RawTable, Sized};
+use crate::layout::options::{Choice, Options, Parameters, SeedPair, Seeds};
+use crate::layout::size::{self, MAX_CAPACITY, MAX_NODES, node_bytes};
+use crate::layout::spec::Spec;
 use crate::{Error, FileFault, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use std::io::{Read, Write};
@@ -313,7 +313,7 @@ impl Fields {
     }
 
     /// Whether a table of this spec has these parts.
-    pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::core::view::Geometry) -> Result<(), String> {
+    pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::layout::view::Geometry) -> Result<(), String> {
         let Self { buckets, node_buckets, given, stored, slot_bits, .. } = *self;
         let slots_per_bucket = if spec.is_indexed() { 256 / slot_bits } else { self.slot_layout.slots_per_bucket };
         let is_right = match spec.layout(buckets.clamp(2, u64::from(u32::MAX))) {

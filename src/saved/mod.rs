@@ -42,16 +42,16 @@ mod slots;
 #[cfg(all(test, feature = "cpu"))]
 mod tests;
 
-pub(crate) use blocks::BLOCK;
 pub use file::{Named, NewFile};
 
-use crate::core::generation::Generation;
 use crate::core::growth::GROW_AT_MOST;
-use crate::core::indexed::row_bits;
-use crate::core::options::{Choice, Options, Parameters};
-use crate::core::size::{MAX_CAPACITY, Size};
-use crate::core::store::{Part, Store};
+use crate::core::store::Store;
 use crate::core::table::{RawTable, Sized, geometry};
+use crate::layout::generation::Generation;
+use crate::layout::options::{Choice, Options, Parameters};
+use crate::layout::part::{BLOCK, Part};
+use crate::layout::rows::row_bits;
+use crate::layout::size::{MAX_CAPACITY, Size};
 use crate::{Batch, Device, Error, FileFault, Reference, Request, Result, Spec};
 use blocks::{Sink, Source};
 use header::{Fields, Header};
@@ -119,7 +119,7 @@ impl RawTable {
         }
         let damaged = |what: String| from.damaged(format!("no table has {what}"), 0);
         let no_table = || damaged("these widths and bits".into());
-        let spec = header.spec(header.options.chunk_bytes(device)).ok_or_else(no_table)?;
+        let spec = header.spec(device.chunk_bytes(header.options.claimed_words())).ok_or_else(no_table)?;
         let geometry = geometry(device, spec)?.of_spec(spec);
         let own = SlotLayout::of(spec, &geometry);
         let fields = header.fields;
@@ -285,7 +285,7 @@ impl<R: Read> Source<R> {
 
     /// Reads a part, and gives it to `each` block by block.
     fn pass(&mut self, number: u32, bytes: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut memory = crate::core::memory::zeroed::<u8>(bytes.min(BLOCK as u64) as usize)?;
+        let mut memory = crate::host::zeroed::<u8>(bytes.min(BLOCK as u64) as usize)?;
         let (mut left, mut block) = (bytes, 0);
         while left > 0 {
             let piece = &mut memory[..left.min(BLOCK as u64) as usize];

@@ -1,8 +1,8 @@
 //! How slots for vectors lie in memory, and so in a file: for machines whose slots lie in another way, which read the vectors out
 //! of them. What cuda/warpset/core/layout.cuh says, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
-use crate::core::spec::{Kind, Spec};
-use crate::core::view::Geometry;
+use crate::layout::spec::{Kind, Spec};
+use crate::layout::view::Geometry;
 use bytemuck::{Pod, Zeroable};
 
 /// How the slots of a bucket table lie, or those for the roots of a tree table. Zeros in tables whose slots lie alike on every

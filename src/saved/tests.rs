@@ -82,7 +82,7 @@ fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
     let width = sized.spec.hashed_words() as usize;
     let slots = (words.len() / width) as u64 * 5 / 4 + 20;
     let mut buckets = slots.div_ceil(u64::from(layout.slots_per_bucket));
-    while !crate::core::size::is_prime(buckets) {
+    while !crate::layout::size::is_prime(buckets) {
         buckets += 1;
     }
     let memory = written(layout, &words, width, header.seeds.empty, buckets);
@@ -243,7 +243,7 @@ fn statistics_end_whatever_the_nodes_are() {
     let before = table.stats().unwrap();
     let buckets = {
         let mut sized = table.raw.sized_exclusively("test").unwrap();
-        let (buckets, bytes) = (sized.node_buckets, crate::core::size::node_bytes(sized.node_buckets));
+        let (buckets, bytes) = (sized.node_buckets, crate::layout::size::node_bytes(sized.node_buckets));
         let change = &mut |nodes: &mut [u8]| {
             let last = nodes.len() - 8;
             nodes[last..].copy_from_slice(&7u64.to_le_bytes());

@@ -1,7 +1,7 @@
-use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Strategy, Table, Tree, Words};
-use crate::core::options::{Choice, Options};
+use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
-use crate::{Device, Result};
+use crate::layout::options::{Choice, Options};
+use crate::{Device, Result, Strategy};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;

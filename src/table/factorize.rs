@@ -1,5 +1,5 @@
 use super::{Indexed, Key, Reference, Request, TableBuilder, Words};
-use crate::core::memory::zeroed;
+use crate::host::zeroed;
 use crate::{Device, Result};
 use std::fmt;
 

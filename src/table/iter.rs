@@ -1,7 +1,7 @@
 use super::{Key, Reference, Words};
 use crate::Result;
-use crate::core::generation::Generation;
 use crate::core::table::RawTable;
+use crate::layout::generation::Generation;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

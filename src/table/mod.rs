@@ -1,24 +1,23 @@
 //! Tables as callers see them.
 
+mod batch;
 mod builder;
 mod factorize;
 mod iter;
 mod key;
-mod outcome;
 mod request;
 mod rows;
 mod saved;
 mod stats;
 mod storage;
-mod strategy;
 mod values;
 
 pub use crate::core::batch::Buffers;
+pub use batch::Batch;
 pub use builder::TableBuilder;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
-pub use outcome::{Batch, Outcome, Reference, Tally};
 pub use request::Request;
 pub use rows::Rows;
 pub use stats::Stats;
@@ -26,11 +25,10 @@ pub use storage::{
     Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
     TreeTable, TypedTable, VectorTable,
 };
-pub use strategy::{Pairing, Strategy};
 pub use values::{Values, ValuesView};
 
 use crate::core::table::RawTable;
-use crate::{Device, Result, Spec};
+use crate::{Device, Reference, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
 pub(crate) use key::{elements as key_elements, words as key_words};

@@ -1,5 +1,6 @@
 use crate::Reference;
-use crate::core::batch::{Buffers, Callback, Wanted};
+use crate::core::batch::{Buffers, Wanted};
+use crate::layout::batch::Callback;
 use std::fmt;
 use std::ops::ControlFlow;
 

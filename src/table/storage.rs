@@ -1,8 +1,9 @@
 //! How tables store their vectors, and the names of the tables that there are.
 
-use super::{Strategy, Table, Words};
-use crate::core::options::Choice;
-use crate::core::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
+use super::{Table, Words};
+use crate::Strategy;
+use crate::layout::options::Choice;
+use crate::layout::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
 /// A table of vectors that are given as [words](Words), of a width that is known at run time.
 pub type VectorTable<S> = Table<Words, S>;

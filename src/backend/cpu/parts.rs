@@ -2,8 +2,8 @@
 
 use super::CpuStore;
 use crate::Result;
-use crate::core::store::Part;
-use crate::saved::BLOCK;
+use crate::layout::Part;
+use crate::layout::part::BLOCK;
 use std::sync::atomic::Ordering;
 
 /// Few enough to be in the cache still when their checksums are computed.

@@ -18,8 +18,8 @@ use super::cache::Cache;
 use super::gpu::Gpu;
 use super::nvrtc::{self, Job};
 use super::{cuda, pass, undisturbed};
-use crate::core::view::Geometry;
-use crate::{Result, Spec};
+use crate::layout::view::Geometry;
+use crate::{Pairing, Result, Spec};
 use cudarc::driver::{CudaFunction, CudaModule, sys};
 use cudarc::nvrtc::Ptx;
 use std::sync::{Arc, OnceLock};
@@ -110,6 +110,18 @@ fn first_time<'a, T>(gpu: &Gpu, place: &'a OnceLock<T>, make: impl FnOnce() -> R
             let _current = gpu.bind()?;
             make().map(|made| place.get_or_init(|| made))
         }
+    }
+}
+
+impl Spec {
+    /// Whether the kernels gain by knowing what has changed (`Table::is_incremental` in tree/table.cuh).
+    pub(crate) fn is_incremental(&self) -> bool {
+        self.is_tree() && self.strategy().pairing() != Pairing::Interleaved
+    }
+
+    /// The alignment that kernels expect of vectors in device memory, in bytes.
+    pub(crate) const fn vector_alignment(&self) -> u64 {
+        1 << if self.width.is_multiple_of(4) { 4 } else { (self.width * 4).trailing_zeros() }
     }
 }
 

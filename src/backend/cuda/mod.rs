@@ -5,6 +5,7 @@ mod build_id;
 pub(crate) mod cache;
 mod cluster;
 mod context;
+mod copies;
 mod gpu;
 mod includes;
 mod kernels;

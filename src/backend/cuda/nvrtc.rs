@@ -97,7 +97,7 @@ impl<'a> Job<'a> {
     fn options(&self, architecture: &str) -> Vec<String> {
         let spec = self.spec;
         let strategy = spec.strategy();
-        let ((lanes, workspace), pairing) = (strategy.lanes_and_workspace(), strategy.pairing());
+        let (lanes, pairing, workspace) = (strategy.lanes, strategy.pairing(), strategy.workspace);
         let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or((0, spec.index_slot_bits()));
         let options = [
             format!("--gpu-architecture={architecture}"),

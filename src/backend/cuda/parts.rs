@@ -3,8 +3,8 @@
 use super::memory::PinnedMemory;
 use super::store::CudaStore;
 use crate::Result;
-use crate::core::store::Part;
-use crate::saved::BLOCK;
+use crate::layout::Part;
+use crate::layout::part::BLOCK;
 use cudarc::driver::result;
 
 /// Bytes that are copied at once: a copy, and the wait for it, cost some 10 µs besides.

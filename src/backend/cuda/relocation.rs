@@ -6,9 +6,9 @@
 
 use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
-use crate::core::memory::zeroed;
-use crate::core::store::{RELOCATION_ROUNDS, Search};
-use crate::core::view::{BatchView, Counts, Relocated};
+use crate::host::zeroed;
+use crate::layout::search::{RELOCATION_ROUNDS, Search};
+use crate::layout::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};
 use std::sync::MutexGuard;
 

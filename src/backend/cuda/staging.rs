@@ -9,10 +9,11 @@
 //! get one stage each, which is not kept: nobody waits for another batch.
 
 use super::Gpu;
+use super::copies::{Copy, copy_all};
 use super::memory::{DeviceMemory, PinnedMemory};
-use crate::backend::workers::{Copy, Workers};
-use crate::core::batch::HostBatch;
-use crate::core::view::{BatchView, Counts};
+use crate::host::Workers;
+use crate::layout::HostBatch;
+use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{CudaStream, result, sys};
@@ -346,7 +347,7 @@ impl Stage {
                 copies.push(Copy::new(changed, unsafe { self.pinned.disjoint_part::<u32>(parts.changed, changed.len()) }));
             }
         }
-        Workers::get().copy(&copies);
+        copy_all(Workers::get(), &copies);
     }
 
     /// Enqueues one segment: vectors in, `launch`, results out. What must be in the stage's pinned memory is there.

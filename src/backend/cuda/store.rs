@@ -7,11 +7,12 @@ use super::relocation::Displaced;
 use super::rows::CudaRows;
 use super::staging::{self, segment_vectors};
 use super::workspace::Workspace;
-use crate::core::batch::{HostBatch, Progress};
-use crate::core::memory::zeroed;
-use crate::core::options::{Addresses, Parameters};
-use crate::core::store::{Part, ProbeLengths, Search};
-use crate::core::view::{BatchView, Counts, ProbeTotals, View};
+use crate::host::zeroed;
+use crate::layout::Part;
+use crate::layout::options::{Addresses, Parameters};
+use crate::layout::search::{ProbeLengths, Search};
+use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
+use crate::layout::{HostBatch, Progress};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
@@ -203,7 +204,7 @@ impl CudaStore {
         self.gpu.synchronize()?; // the caller's streams may still be searching
         begin();
         self.set_dense(0);
-        let words = self.slot_bytes / 4 + self.view.node_buckets() * 2;
+        let words = self.slot_bytes / 4 + self._nodes.as_ref().map_or(0, |nodes| nodes.bytes() as u64 / 8);
         let launch = (self.gpu.blocks_for(words), 256, 0);
         // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
         unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };

@@ -8,7 +8,7 @@ use super::memory::DeviceMemory;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
 use crate::Result;
-use crate::core::memory::zeroed;
+use crate::host::zeroed;
 use bytemuck::Pod;
 use cudarc::driver::sys;
 use std::ops::Range;

@@ -22,9 +22,9 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Strategy {
-    lanes: Lanes,
+    pub(crate) lanes: Lanes,
     pairing: Pairing,
-    workspace: Workspace,
+    pub(crate) workspace: Workspace,
 }
 
 /// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. The set of vectors is the same
@@ -156,12 +156,6 @@ impl Strategy {
     /// Which halves it pairs.
     pub const fn pairing(self) -> Pairing {
         self.pairing
-    }
-
-    /// Which lanes make a tree, and where.
-    #[cfg(feature = "cuda")]
-    pub(crate) const fn lanes_and_workspace(self) -> (Lanes, Workspace) {
-        (self.lanes, self.workspace)
     }
 
     fn name(self) -> &'static str {

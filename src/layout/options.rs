@@ -3,9 +3,10 @@
 use super::permutation::Permutation;
 use super::size::{self, MAX_CAPACITY, Size, node_bytes, probe_limit};
 use super::spec::Spec;
+use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
-use super::{compact, indexed, spec::Kind};
-use crate::{Device, Error, Result, Strategy};
+use super::{compact, rows, spec::Kind};
+use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -79,21 +80,17 @@ impl Options {
         }
     }
 
-    /// What vectors, or roots, are claimed by on a device.
-    pub(crate) fn chunk_bytes(&self, device: &Device) -> u32 {
-        device.chunk_bytes(match self.choice {
+    /// Words that a slot is claimed by: those of a vector, or of the root of a tree. A machine says how many of their bytes one
+    /// compare-and-swap takes.
+    pub(crate) fn claimed_words(&self) -> usize {
+        match self.choice {
             Choice::Bucket { .. } | Choice::Indexed => self.width,
             Choice::Tree { .. } | Choice::CompactTree { .. } | Choice::Compact { .. } => Spec::ROOT_WORDS,
-        })
+        }
     }
 
-    /// What a table of at least so many slots is compiled for.
-    pub(crate) fn spec(&self, device: &Device, size: Size) -> Result<Spec> {
-        self.spec_with(self.chunk_bytes(device), size)
-    }
-
-    /// The same, where that is claimed by so many bytes.
-    pub(crate) fn spec_with(&self, chunk_bytes: u32, size: Size) -> Result<Spec> {
+    /// Spec of a table of at least this size, on a machine whose largest compare-and-swap for `claimed_words` has `chunk_bytes`.
+    pub(crate) fn spec(&self, chunk_bytes: u32, size: Size) -> Result<Spec> {
         let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
             // A width that cannot be is the greater mistake.
@@ -252,7 +249,7 @@ impl<'a> Parameters<'a> {
             }
             Kind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
             Kind::Indexed { slot_bits } => {
-                let capacity = indexed::rows(self.slots());
+                let capacity = rows::rows(self.slots());
                 let rows = RowsView {
                     words: at.rows,
                     given: at.stored + 8,
@@ -264,7 +261,7 @@ impl<'a> Parameters<'a> {
                     reuses: 1,
                 };
                 let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
-                let row_bits = indexed::row_bits(capacity, slot_bits);
+                let row_bits = rows::row_bits(capacity, slot_bits);
                 View::Indexed {
                     view: IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows },
                     slot_bits,

@@ -1,7 +1,9 @@
 //! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
 
+use super::Spec;
+use super::outcome::Tally;
 use super::spec::Kind;
-use crate::{Pairing, Spec, Tally};
+use super::strategy::Pairing;
 use bytemuck::{Pod, Zeroable};
 
 /// What kernels get of a bucket table: `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
@@ -255,17 +257,6 @@ impl View {
         match self {
             Self::Compact { view, .. } => u64::from(view.stash.buckets) * 8,
             _ => 0,
-        }
-    }
-
-    /// Buckets of the node table; 0 if there is none.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn node_buckets(&self) -> u64 {
-        match self {
-            Self::Tree { view: TreeView { nodes, .. }, .. } | Self::CompactTree { view: CompactTreeView { nodes, .. }, .. } => {
-                nodes.buckets.into()
-            }
-            Self::Bucket(_) | Self::Compact { .. } | Self::Indexed { .. } => 0,
         }
     }
 

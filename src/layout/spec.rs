@@ -1,8 +1,9 @@
 //! What a table is: its kind, its width, and what its kernels are compiled for.
 
+use super::strategy::Strategy;
 use super::view::Geometry;
-use super::{compact, indexed};
-use crate::{Error, Result, Strategy};
+use super::{compact, rows};
+use crate::{Error, Result};
 use std::fmt;
 
 /// How vectors are stored, and what the kernels must know of it besides their width.
@@ -177,12 +178,6 @@ impl Spec {
         }
     }
 
-    /// Whether the kernels gain by knowing what has changed (`Table::is_incremental` in tree/table.cuh).
-    #[cfg(feature = "cuda")]
-    pub(crate) fn is_incremental(&self) -> bool {
-        self.is_tree() && self.strategy().pairing() != crate::Pairing::Interleaved
-    }
-
     /// Whether slots hold only what their buckets do not tell: of keys, or of the roots of trees.
     pub const fn is_compact(&self) -> bool {
         matches!(self.kind, Kind::Compact { .. } | Kind::CompactTree { .. })
@@ -236,7 +231,7 @@ impl Spec {
 
     /// Rows of an indexed table with so many buckets; 0 of others.
     pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
-        if self.is_indexed() { indexed::rows(geometry.slots(buckets)) } else { 0 }
+        if self.is_indexed() { rows::rows(geometry.slots(buckets)) } else { 0 }
     }
 
     /// Bytes of so many rows.
@@ -268,12 +263,6 @@ impl Spec {
     /// Bytes looked at together, unless a vector is longer.
     pub const fn line_bytes(&self) -> usize {
         self.line_bytes as usize
-    }
-
-    /// The alignment that kernels expect of vectors in device memory, in bytes.
-    #[cfg(feature = "cuda")]
-    pub(crate) const fn vector_alignment(&self) -> u64 {
-        1 << if self.width.is_multiple_of(4) { 4 } else { (self.width * 4).trailing_zeros() }
     }
 }
 

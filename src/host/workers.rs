@@ -17,9 +17,6 @@ use std::thread::{self, Thread};
 /// Threads at most, those that have jobs not counted.
 const MOST_THREADS: usize = 11;
 
-/// Bytes of a piece of work on memory: some tens of microseconds.
-const PIECE_BYTES: usize = 128 << 10;
-
 pub(crate) struct Workers {
     queue: Arc<Queue>,
     /// How many have been started.
@@ -107,6 +104,9 @@ impl Queue {
 }
 
 impl Workers {
+    /// Bytes of a piece of work on memory: some tens of microseconds.
+    pub(crate) const PIECE_BYTES: usize = 128 << 10;
+
     /// Those of the process.
     pub(crate) fn get() -> &'static Self {
         static WORKERS: OnceLock<Workers> = OnceLock::new();
@@ -116,7 +116,7 @@ impl Workers {
         })
     }
 
-    fn new(wanted: usize) -> Self {
+    pub(crate) fn new(wanted: usize) -> Self {
         Self { queue: Arc::default(), threads: Mutex::new(0), wanted }
     }
 
@@ -171,7 +171,7 @@ impl Workers {
 
     /// Calls `each` for pieces of `slice`, with the position of their first element.
     pub(crate) fn for_each<T: Sync>(&self, slice: &[T], each: impl Fn(usize, &[T]) + Sync) {
-        let piece = (PIECE_BYTES / size_of::<T>()).max(1);
+        let piece = (Self::PIECE_BYTES / size_of::<T>()).max(1);
         self.run(slice.len().div_ceil(piece), |number| {
             let first = number * piece;
             each(first, &slice[first..slice.len().min(first + piece)]);
@@ -180,7 +180,7 @@ impl Workers {
 
     /// Calls `each` for pieces of `slice`.
     pub(crate) fn for_each_mut<T: Send>(&self, slice: &mut [T], each: impl Fn(&mut [T]) + Sync) {
-        let piece = (PIECE_BYTES / size_of::<T>()).max(1);
+        let piece = (Self::PIECE_BYTES / size_of::<T>()).max(1);
         let len = slice.len();
         let first_element = Elements(slice.as_mut_ptr());
         self.run(len.div_ceil(piece), |number| {
@@ -202,20 +202,6 @@ impl Workers {
         });
         all.into_inner()
     }
-
-    /// Does these copies. None of them is to where another one reads or writes.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn copy(&self, copies: &[Copy<'_>]) {
-        // By pieces: number of the copy, and first byte.
-        let pieces: Vec<(&Copy<'_>, usize)> =
-            copies.iter().flat_map(|copy| (0..copy.from.len()).step_by(PIECE_BYTES).map(move |first| (copy, first))).collect();
-        self.run(pieces.len(), |number| {
-            let (copy, first) = pieces[number];
-            let from = &copy.from[first..copy.from.len().min(first + PIECE_BYTES)];
-            // SAFETY: `to` is exclusively borrowed for as many bytes as `from` has, of which each piece has others.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), copy.to.add(first), from.len()) };
-        });
-    }
 }
 
 /// Where the elements of a slice begin.
@@ -223,33 +209,6 @@ struct Elements<T>(*mut T);
 
 // SAFETY: who uses it sees to it that no two threads use one element.
 unsafe impl<T: Send> Sync for Elements<T> {}
-
-/// Bytes to be copied to memory of the same size.
-#[cfg(feature = "cuda")]
-pub(crate) struct Copy<'a> {
-    from: &'a [u8],
-    to: *mut u8,
-    target: std::marker::PhantomData<&'a mut [u8]>,
-}
-
-// SAFETY: a shared and an exclusive borrow of bytes.
-#[cfg(feature = "cuda")]
-unsafe impl Sync for Copy<'_> {}
-
-#[cfg(feature = "cuda")]
-impl<'a> Copy<'a> {
-    /// # Panics
-    ///
-    /// If the sizes differ.
-    pub(crate) fn new<T: bytemuck::NoUninit, U: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
-        from: &'a [T],
-        to: &'a mut [U],
-    ) -> Self {
-        let (from, to): (&[u8], &mut [u8]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        assert_eq!(from.len(), to.len(), "a copy is to memory of the same size");
-        Self { from, to: to.as_mut_ptr(), target: std::marker::PhantomData }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -277,16 +236,12 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cuda")]
     #[test]
-    fn copies_are_whole() {
+    fn all_looks_at_every_element() {
         let (workers, count) = (Workers::new(2), if cfg!(miri) { 20_011 } else { 100_003 });
-        let (from, more): (Vec<u64>, Vec<u8>) = ((0..count).collect(), (0..200).collect());
-        let (mut to, mut other, mut none) = (vec![0u64; from.len()], vec![0u8; 200], [0u8; 0]);
-        workers.copy(&[Copy::new(&from, &mut to), Copy::new(&more, &mut other), Copy::new::<u8, u8>(&[], &mut none)]);
-        assert!(from == to && more == other);
-        assert!(workers.all(&to, |piece| piece.iter().all(|word| *word < count)));
-        assert!(!workers.all(&to, |piece| !piece.contains(&20_000)));
+        let numbers: Vec<u64> = (0..count).collect();
+        assert!(workers.all(&numbers, |piece| piece.iter().all(|number| *number < count)));
+        assert!(!workers.all(&numbers, |piece| !piece.contains(&20_000)));
     }
 
     #[test]

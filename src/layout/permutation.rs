@@ -6,18 +6,8 @@ use rand::Rng;
 /// A family of bijections of the numbers of some bits, chosen at random: xorshifts, and odd factors modulo 2^bits.
 ///
 /// `T` is an unsigned type that has the bits; one of more bits gives the same hashes.
-///
-/// ```
-/// use rand::{SeedableRng, rngs::StdRng};
-/// use warpset::permutation::Permutation;
-///
-/// let family = Permutation::<u64>::random(45, &mut StdRng::seed_from_u64(1));
-/// let hash = family.hash(3, 12345); // of function 3
-/// assert!(hash < 1 << 45);
-/// assert_eq!(family.key(3, hash), 12345);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permutation<T> {
+pub(crate) struct Permutation<T> {
     pub(crate) bits: u32,
     /// Odd.
     pub(crate) multipliers: [T; 3],
@@ -32,7 +22,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     /// # Panics
     ///
     /// Unless `T` has the bits and these are 8 to 64, and the multipliers are odd.
-    pub fn new(bits: u32, multipliers: [T; 3], step: T) -> Self {
+    pub(crate) fn new(bits: u32, multipliers: [T; 3], step: T) -> Self {
         let most = (T::max_value().count_ones()).min(64);
         assert!((8..=most).contains(&bits), "{bits} bits, not 8 to {most}");
         assert!(multipliers.into_iter().all(|factor| factor & T::one() == T::one()), "multipliers must be odd");
@@ -45,7 +35,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     /// # Panics
     ///
     /// Unless `T` has the bits and these are 8 to 64.
-    pub fn random(bits: u32, random: &mut impl Rng) -> Self {
+    pub(crate) fn random(bits: u32, random: &mut impl Rng) -> Self {
         loop {
             let mut odd = || low_bits::<T>(random.next_u64()) | T::one();
             let family = Self::new(bits, [odd(), odd(), odd()], odd());
@@ -72,11 +62,6 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         })
     }
 
-    /// The hash of a key under a function of the family.
-    pub fn hash(&self, function: u32, key: T) -> T {
-        self.place(function, self.scramble(key))
-    }
-
     /// What all functions begin with.
     fn scramble(&self, key: T) -> T {
         let [m0, m1, _] = self.multipliers;
@@ -85,13 +70,6 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
 
     fn place(&self, function: u32, scrambled: T) -> T {
         self.multiply(self.fold(scrambled.wrapping_add(&self.steps(function)) & self.mask), self.multipliers[2])
-    }
-
-    /// The key that has this hash.
-    pub fn key(&self, function: u32, hash: T) -> T {
-        let [i0, i1, i2] = self.multipliers.map(inverse_of_odd);
-        let scrambled = self.fold(self.multiply(hash, i2)).wrapping_sub(&self.steps(function)) & self.mask;
-        self.fold(self.multiply(self.fold(self.multiply(scrambled, i1)), i0))
     }
 
     fn steps(&self, function: u32) -> T {
@@ -124,6 +102,22 @@ pub(crate) fn inverse_of_odd<T: PrimInt + Unsigned + WrappingMul + WrappingSub>(
 fn low_bits<T: PrimInt + Unsigned>(value: u64) -> T {
     let mask = T::max_value().to_u64().unwrap_or(u64::MAX);
     T::from(value & mask).expect("it has no more bits than the type")
+}
+
+/// What the kernels compute, for tests of the layout and of the kernels.
+#[cfg(test)]
+impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
+    /// The hash of a key under a function of the family.
+    pub(crate) fn hash(&self, function: u32, key: T) -> T {
+        self.place(function, self.scramble(key))
+    }
+
+    /// The key that has this hash.
+    pub(crate) fn key(&self, function: u32, hash: T) -> T {
+        let [i0, i1, i2] = self.multipliers.map(inverse_of_odd);
+        let scrambled = self.fold(self.multiply(hash, i2)).wrapping_sub(&self.steps(function)) & self.mask;
+        self.fold(self.multiply(self.fold(self.multiply(scrambled, i1)), i0))
+    }
 }
 
 #[cfg(test)]

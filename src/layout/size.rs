@@ -1,9 +1,10 @@
 //! How large tables are: slots and buckets for vectors and for nodes.
 
+use super::Reference;
 use super::compact;
 use super::spec::Spec;
 use super::view::Geometry;
-use crate::{Error, Reference, Result};
+use crate::{Error, Result};
 
 /// Slots for vectors, and for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

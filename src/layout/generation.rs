@@ -1,6 +1,6 @@
 //! Generations of a table: from one growth, clear or relocation to the next. A reference is of one of them.
 
-use crate::Reference;
+use super::Reference;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 

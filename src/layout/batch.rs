@@ -1,0 +1,83 @@
+//! Batches from host slices: what is offered, in parts, and where the results go.
+
+use super::{Reference, Spec};
+use std::ops::{ControlFlow, Range};
+
+/// Called with (vectors done, vectors in the batch); says whether to go on.
+pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
+
+/// A batch in host memory: what a search is offered, and where it writes its results, by position.
+///
+/// Each slice but `new_references` has as many elements, or rows, as there are vectors.
+pub(crate) struct HostBatch<'a> {
+    /// Vectors, one after another.
+    pub vectors: &'a [u32],
+    /// For each a reference to its parent, if they are offered as changes of stored vectors (incrementally).
+    pub parents: Option<&'a [Reference]>,
+    /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
+    pub changed: Option<&'a [u32]>,
+    pub outcomes: Option<&'a mut [u8]>,
+    /// The bits of a reference; 0 for a vector that is not stored.
+    pub references: Option<&'a mut [u64]>,
+    /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
+    pub new_references: Option<&'a mut [u64]>,
+    /// Of an indexed table: new vectors get the next numbers, even if there are holes.
+    pub leaves_holes: bool,
+}
+
+impl<'a> HostBatch<'a> {
+    /// Vectors as they are, of which nothing but counts is reported.
+    pub(crate) fn of(vectors: &'a [u32]) -> Self {
+        let (parents, changed) = (None, None);
+        Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
+    }
+
+    pub(crate) fn count(&self, spec: Spec) -> usize {
+        self.vectors.len() / spec.width()
+    }
+
+    /// The vectors in a range of positions. New references go behind the first `new`.
+    pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
+        let rows = |words: &'a [u32], width: usize| &words[range.start * width..range.end * width];
+        HostBatch {
+            vectors: rows(self.vectors, spec.width()),
+            parents: self.parents.map(|parents| &parents[range.clone()]),
+            changed: self.changed.map(|changed| rows(changed, spec.mask_words())),
+            outcomes: self.outcomes.as_deref_mut().map(|outcomes| &mut outcomes[range.clone()]),
+            references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
+            new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
+            leaves_holes: self.leaves_holes,
+        }
+    }
+}
+
+/// Tells a caller's callback how far a batch is, and whether it wants to go on.
+pub(crate) struct Progress<'a> {
+    callback: Option<&'a mut Callback<'a>>,
+    /// Vectors of earlier parts of the same call, and of the whole call.
+    before: u64,
+    total: u64,
+    pub stopped: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(callback: Option<&'a mut Callback<'a>>, total: usize) -> Self {
+        Progress { callback, before: 0, total: total as u64, stopped: false }
+    }
+
+    pub(crate) fn none() -> Self {
+        Progress { callback: None, before: 0, total: 0, stopped: false }
+    }
+
+    /// What is reported next is of a part that begins here.
+    pub(crate) fn begin_part(&mut self, first: usize) {
+        self.before = first as u64;
+    }
+
+    /// Vectors of this part that are done. Once the callback has said to stop it is not called again.
+    pub(crate) fn report(&mut self, done: u64) {
+        if let Some(callback) = self.callback.as_mut().filter(|_| !self.stopped) {
+            self.stopped = callback(self.before + done, self.total).is_break();
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and rows.
+//!
+//! Nothing here knows a machine, a table or a device.
+
+pub(crate) mod batch;
+pub(crate) mod compact;
+pub(crate) mod generation;
+pub(crate) mod options;
+pub(crate) mod outcome;
+pub(crate) mod part;
+mod permutation;
+pub(crate) mod reference;
+pub(crate) mod rows;
+pub(crate) mod search;
+pub(crate) mod size;
+pub(crate) mod spec;
+pub(crate) mod strategy;
+pub(crate) mod view;
+
+pub(crate) use batch::{HostBatch, Progress};
+pub(crate) use part::Part;
+pub(crate) use reference::Reference;
+pub(crate) use search::Search;
+pub(crate) use spec::Spec;

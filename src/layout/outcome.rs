@@ -1,0 +1,83 @@
+//! What find-or-put did with a vector, and with the vectors of a batch.
+
+use bytemuck::{CheckedBitPattern, NoUninit};
+use std::fmt;
+use std::iter::Sum;
+use std::ops::AddAssign;
+
+/// What find-or-put did with one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, CheckedBitPattern)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[repr(u8)]
+pub enum Outcome {
+    /// This call stored it. Of all calls that ever offer a vector, exactly one gets this.
+    New = 1,
+    /// It was stored already, or another call stored it at the same time.
+    Seen = 2,
+    /// It is not stored: no free slot (or, in a tree table, node) within the probe limit.
+    Full = 3,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::New => "new",
+            Self::Seen => "seen",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// How many vectors of a batch had which outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Tally {
+    /// Stored by this call.
+    pub new: u64,
+    /// Stored already, duplicates within the batch counted.
+    pub seen: u64,
+    /// Not stored.
+    pub full: u64,
+    /// How many of those not stored were rejected because the node table was full, not the table of slots. Always 0 in a bucket
+    /// table.
+    pub full_nodes: u64,
+}
+
+impl Tally {
+    /// All vectors that were offered.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 1, 100)?;
+    /// assert_eq!(table.find_or_put_many(&[7, 8, 7])?.tally.offered(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub const fn offered(&self) -> u64 {
+        self.new + self.seen + self.full
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.new += other.new;
+        self.seen += other.seen;
+        self.full += other.full;
+        self.full_nodes += other.full_nodes;
+    }
+}
+
+impl Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), |mut sum, tally| {
+            sum += tally;
+            sum
+        })
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} new, {} seen, {} full", self.new, self.seen, self.full)
+    }
+}

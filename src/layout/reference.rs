@@ -1,0 +1,73 @@
+//! Where a vector is stored.
+
+use bytemuck::{NoUninit, PodInOption, ZeroableInOption};
+use std::num::NonZeroU64;
+
+/// Location of a stored vector: the number of its slot, and the *generation* of the table, which every growth, every clear and
+/// every relocation of keys ends.
+///
+/// Enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts. After that the
+/// reference is *stale*: a call that is given one returns [`StaleReferences`](crate::Error::StaleReferences) before anything else
+/// is done. So does a call that is given a reference of another table. Stale references do no harm only as
+/// [parents](crate::Request::parents) without masks, and count as none there. Kernels know slots by their numbers only;
+/// [`Table::reference`](crate::Table::reference) makes a reference of such a number.
+///
+/// Generations are numbers of 24 bits, counted for all tables of a process, from a random one on. So after 2^24 - 1 of them a
+/// number comes again. References to a table that was [saved](crate::Table::save) become those to the loaded one by
+/// [`Table::loaded_references`](crate::Table::loaded_references).
+///
+/// Takes 8 bytes, in an `Option` too, where `None` is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
+#[repr(transparent)]
+pub struct Reference(NonZeroU64);
+
+// SAFETY: `repr(transparent)` over `NonZeroU64`, which is: zeros are `None`.
+unsafe impl ZeroableInOption for Reference {}
+// SAFETY: as above; every other pattern is a reference (to whatever slot, of whatever generation), and there are no bytes of
+// padding.
+unsafe impl PodInOption for Reference {}
+
+impl Reference {
+    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of core/batch_view.cuh.
+    pub(crate) const SLOT_BITS: u32 = 40;
+
+    /// The number of the slot, by which kernels know it: less than 2^40.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device};
+    /// # let table = BucketTable::new(&Device::cpu(), 1, 100)?;
+    /// # table.find_or_put_many(&[7])?.complete(&table)?;
+    /// let reference = table.locate_many(&[7])?[0].unwrap();
+    /// assert!(reference.slot() < table.slots());
+    /// assert_eq!(table.reference(reference.slot()), Some(reference));
+    /// # Ok(()) }
+    /// ```
+    pub const fn slot(self) -> u64 {
+        self.0.get() & ((1 << Self::SLOT_BITS) - 1)
+    }
+
+    /// Slot and generation as one number that is not 0: to keep it in memory of another kind.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device, Reference};
+    /// # let table = BucketTable::new(&Device::cpu(), 1, 100)?;
+    /// # table.find_or_put_many(&[7])?.complete(&table)?;
+    /// let reference = table.locate_many(&[7])?[0];
+    /// assert_eq!(Reference::from_bits(reference.unwrap().to_bits()), reference);
+    /// assert_eq!(Reference::from_bits(0), None);
+    /// # Ok(()) }
+    /// ```
+    pub const fn to_bits(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The reference that gave this number; `None` of 0.
+    pub const fn from_bits(bits: u64) -> Option<Self> {
+        match NonZeroU64::new(bits) {
+            Some(bits) => Some(Self(bits)),
+            None => None,
+        }
+    }
+}

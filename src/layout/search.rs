@@ -1,0 +1,32 @@
+//! What machines do with vectors and keys of a table.
+
+use super::view::{ProbeTotals, View};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    FindOrPut,
+    /// The same, of which new vectors get the next numbers even if there are holes among the rows of an indexed table.
+    FindOrPutLeavingHoles,
+    /// Find-or-put of keys of a cuckoo table that relocation has left in no slot, while nothing else uses the table.
+    PutBack,
+    Find,
+}
+
+impl Search {
+    /// What the kernels of a search get, of a table whose view is `view`.
+    pub(crate) fn view_of(self, view: &View) -> View {
+        match self {
+            Self::PutBack => view.to_put_back(),
+            Self::FindOrPutLeavingHoles => view.leaving_holes(),
+            Self::FindOrPut | Self::Find => *view,
+        }
+    }
+}
+
+/// How often everything is relocated again because a key that was left over finds no slot in the stash.
+pub(crate) const RELOCATION_ROUNDS: u64 = 64;
+
+pub(crate) struct ProbeLengths {
+    pub lengths: Vec<u64>,
+    pub totals: ProbeTotals,
+}
