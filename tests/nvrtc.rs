@@ -4,8 +4,8 @@
 //! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a
 //! failure.
 //!
-//! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all programs
-//! can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
+//! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all
+//! programs can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
 
 #[cfg(feature = "cuda")]
 /// In tests/nvrtc/.

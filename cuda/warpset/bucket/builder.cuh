@@ -38,8 +38,8 @@ struct Builder {
     template <class Batch>
     WARPSET_FN void make_alone(const Batch&, u32) const {}
 
-    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order. Returns
-    // whether this lane's vector is resolved already: here, never.
+    // Copies the vectors `next .. next + count` of the batch to the scratch memory of the lanes set in `takers`, in order.
+    // Returns whether this lane's vector is resolved already: here, never.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch& batch, u32 next, u32 count, u32 takers)
     {
