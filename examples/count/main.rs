@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Reference, Request, Spec, Values};
-use warpset_support::{device, exit, npy_header, npy_rows, printing};
+use warpset_support::{device, exit, npy_rows, printing};
 
 /// Vectors that are put at a time.
 const BATCH: usize = 1 << 20;

@@ -35,7 +35,7 @@ use vectors::Vectors;
 use warpset::{
     Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
 };
-use warpset_support::{device, exit, in_process, memory, npy_header, numbers, printing, program, stopping};
+use warpset_support::{device, exit, in_process, memory, npy_header, numbers, program, stopping};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;

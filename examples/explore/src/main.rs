@@ -73,7 +73,7 @@ use switching::Switching;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
-use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, printing, program, stopping};
+use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)

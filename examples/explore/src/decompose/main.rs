@@ -51,7 +51,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warpset::Device;
-use warpset_support::{device, exit, memory, npy_header, npy_writer, numbers, output, printing, program, stopping};
+use warpset_support::{device, exit, memory, npy_header, npy_writer, numbers, output, program, stopping};
 
 /// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
 /// Tarjan's algorithm.
