@@ -5,7 +5,6 @@ use super::{KernelLimits, NONE, Search, source_of_rank};
 use crate::checks::{Checks, Violation};
 use crate::codegen::tables;
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
-use crate::dve::Dve;
 use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -15,6 +14,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
+use warpset_model::dve::Dve;
 
 /// States of a model that are expanded.
 const STATES: usize = 120;
