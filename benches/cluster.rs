@@ -18,20 +18,13 @@ use std::time::Instant;
 use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
 use warpset::{Bucket, BucketTable, Device, Words};
+use warpset_random::mix;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const REPEATS: usize = 5;
 const FILL: f64 = 0.7;
 const DUPLICATION: u64 = 2;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 /// A rank's vectors: drawn from the pool of all.
 fn draw(rank: usize, count: usize, width: usize, pool: u64) -> Vec<u32> {

@@ -24,7 +24,7 @@ use warpset::{BucketTable, Root, Storage, VectorTable};
 
 const REPEATS: usize = 5;
 const FILLS: [f64; 4] = [0.5, 0.75, 0.9, 0.95];
-const KERNELS: &str = include_str!("kernels/keys.cu");
+const KERNELS: &str = concat!(include_str!("kernels/mix.cuh"), include_str!("kernels/keys.cu"));
 
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };

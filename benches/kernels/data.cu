@@ -2,15 +2,6 @@
 using u32 = unsigned;
 using u64 = unsigned long long;
 
-// SplitMix64 (Steele, Lea, Flood 2014): a bijection with well-mixed bits.
-__device__ u64 mix(u64 x)
-{
-    x += 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
 // Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0:
 // any), the same at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the
 // thesis' table needs it.

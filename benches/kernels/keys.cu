@@ -5,15 +5,6 @@
 using warpset::u32;
 using warpset::u64;
 
-// SplitMix64 (Steele, Lea, Flood 2014): a bijection with well-mixed bits.
-__device__ u64 mix(u64 x)
-{
-    x += 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
 // Key i is one of `pool` keys of so many bits, drawn at random; members are numbered from `first_member`.
 extern "C" __global__ void make_keys(u64* keys, u64 count, u64 pool, u64 first_member, u32 key_bits)
 {

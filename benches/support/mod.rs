@@ -16,6 +16,9 @@ use warpset::{BucketTable, Device, Storage, VectorTable};
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// Kernels that make vectors, and mark slots of new ones.
+const KERNELS: &str = concat!(include_str!("../kernels/mix.cuh"), include_str!("../kernels/data.cu"));
+
 /// A GPU with a stream and the kernels that make vectors.
 pub struct Bench {
     pub device: Device,
@@ -65,7 +68,7 @@ impl Bench {
 
     /// The same, of words that have so many values.
     pub fn vectors_of(&self, width: usize, count: usize, duplication: f64, values: u32) -> Result<Vectors> {
-        let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", include_str!("../kernels/data.cu"))?;
+        let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", KERNELS)?;
         // SAFETY: written by the kernel below before it is read.
         let mut words = unsafe { self.stream.alloc::<u32>(width * count)? };
         let (width_argument, count_argument, pool, seed) =
@@ -213,7 +216,7 @@ impl<'a> Floor<'a> {
     /// For vectors that `table` has just been given: their outcomes are still in `vectors`. Each must be in one slot, as it is.
     pub fn new<S: Storage>(bench: &'a Bench, table: &VectorTable<S>, vectors: &Vectors) -> Result<Self> {
         let module: Arc<CudaModule> = table.compile("floor.cu", include_str!("../kernels/floor.cu"))?;
-        let data = table.compile("data.cu", include_str!("../kernels/data.cu"))?;
+        let data = table.compile("data.cu", KERNELS)?;
         let mut floor = Self {
             bench,
             floor: module.load_function("placement_floor")?,

@@ -1,6 +1,7 @@
 //! Vectors to offer, and numbers that are random but the same in every run.
 
 use std::collections::{HashMap, HashSet};
+pub use warpset_random::{Random, mix};
 
 /// The widths that the property tests sweep: all to 40, where the layouts differ most, and some around powers of two.
 pub fn all_widths() -> Vec<usize> {
@@ -11,41 +12,6 @@ pub fn all_widths() -> Vec<usize> {
 /// One width of each kind of layout: one chunk or many, each combination of tails, many slots a bucket or one.
 pub fn some_widths() -> Vec<usize> {
     super::scaled(vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 33, 64, 100], vec![1, 3, 4, 7, 16, 33])
-}
-
-/// SplitMix64's finaliser (Steele, Lea, Flood, 2014): a bijection, so distinct numbers give distinct results.
-pub fn mix(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
-
-/// A sequence of random numbers that its seed determines. (`rand`'s generators take most of a test's time in debug builds.)
-pub struct Random {
-    state: u64,
-}
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self { state: mix(seed) }
-    }
-
-    pub fn number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(1);
-        mix(self.state)
-    }
-
-    /// Less than `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.number()) * end as u128) >> 64) as usize
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for at in (1..items.len()).rev() {
-            items.swap(at, self.below(at + 1));
-        }
-    }
 }
 
 /// `count` vectors, pairwise distinct: their first two words (the only one, if the width is 1) are a bijection of their number.

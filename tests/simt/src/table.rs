@@ -7,6 +7,7 @@ use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
+use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
@@ -461,8 +462,8 @@ impl Slot {
 impl Table {
     /// Allocates a table whose slots hold garbage: a kernel must clear it, or `clear`.
     pub fn allocate(memory: &mut Memory, kernels: &'static Kernels, config: Config) -> Self {
-        let mut state = config.seed;
-        let seeds: Vec<u64> = (0..2 * (kernels.slot_words() + 1)).map(|_| split_mix(&mut state)).collect();
+        let mut random = Random::new(config.seed);
+        let seeds: Vec<u64> = (0..2 * (kernels.slot_words() + 1)).map(|_| random.number()).collect();
         let layout = config.layout;
         let bytes = layout.map_or_else(|| kernels.table_bytes(config.buckets), |layout| layout.bytes());
         let roots = TableView {
@@ -492,7 +493,7 @@ impl Table {
         let nodes = NodeView {
             slots: memory.allocate("nodes", Use::Shared, 8 * (node_slots + 1)).cast(),
             stored: memory.allocate("nodes stored", Use::Shared, 8).cast(),
-            seeds: std::array::from_fn(|_| split_mix(&mut state)),
+            seeds: std::array::from_fn(|_| random.number()),
             buckets: config.node_buckets,
             probe_limit: config.node_probe_limit.min(config.node_buckets),
             hash_mask: config.node_hash_mask,
@@ -621,15 +622,6 @@ impl Table {
         // SAFETY: there are as many words as a slot has; the function touches nothing else.
         unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }
     }
-}
-
-/// Steele, Lea and Flood's SplitMix64 (2014): the seeds of a table's hash.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut mixed = *state;
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ mixed >> 31
 }
 
 /// A grid's argument, as kernels get it.

@@ -6,7 +6,7 @@ use super::device::limits;
 use super::handles::{Handles, new_handle};
 use super::memory::{self, Kind};
 use super::settings::settings;
-use super::stream::{self, Stream, mix};
+use super::stream::{self, Stream};
 use super::{launcher, report};
 use crate::execution::{self, Launch, Status};
 use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUmodule, CUresult, CUstream};
@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use warpset_random::mix;
 
 static MODULES: Handles<Module> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();

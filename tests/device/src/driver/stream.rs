@@ -13,6 +13,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
+use warpset_random::mix;
 
 pub static STREAMS: Handles<Stream> = Handles::new();
 
@@ -312,13 +313,6 @@ fn pause(stream: u64, number: u64) {
         24..31 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(mixed >> 32 & 0xFF)),
     }
-}
-
-/// A number that depends on all bits of another one.
-pub fn mix(mut number: u64) -> u64 {
-    number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }
 
 /// The stream of a handle: null is the default stream of the current context.

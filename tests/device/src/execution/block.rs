@@ -8,6 +8,7 @@ use super::{Failure, Status};
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt::Write, ptr, thread};
+use warpset_random::Random;
 
 pub(super) const LANES: usize = 32;
 
@@ -104,23 +105,6 @@ const NAMES: [&str; 14] = [
     "__match_all_sync",
 ];
 
-/// Random numbers by the sequence of Weyl and a mixing of it (SplitMix64).
-#[derive(Clone, Copy)]
-pub(super) struct Random(pub u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 /// Functions that kernels call: `Runtime` in runtime/words.h.
 #[repr(C)]
 pub(super) struct Runtime {
@@ -177,7 +161,7 @@ impl Fibres {
             votes: 0,
             counted: 0,
             now: 0,
-            random: task.seed.map(Random),
+            random: task.seed.map(Random::new),
             aborted: task.aborted,
             failure: None,
             outside: ptr::null_mut(),
@@ -219,7 +203,7 @@ impl Fibres {
 
 /// Draws the number of atomic accesses until a lane pauses.
 fn some_accesses(random: &mut Random) -> u32 {
-    1 + random.below(48) as u32
+    1 + random.number_below(48) as u32
 }
 
 impl Block {
@@ -254,7 +238,7 @@ impl Block {
 
     /// A random lane, of the same warp more often than not; without a seed the first one.
     fn choose_any(&mut self) -> Option<usize> {
-        let drawn = self.random.as_mut().map_or(0, Random::next);
+        let drawn = self.random.as_mut().map_or(0, Random::number);
         let own = self.now / LANES;
         // Three times of four.
         let start = if drawn & 3 == 0 && self.random.is_some() { (drawn >> 32) as usize % self.warp_count } else { own };

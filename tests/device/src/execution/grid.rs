@@ -1,12 +1,13 @@
 //! A launch: the blocks of a grid, shared out among threads of the operating system.
 
-use super::block::{Block, Fibres, Random, Seen, Task};
+use super::block::{Block, Fibres, Seen, Task};
 use super::module::Function;
 use super::{Failure, Fault, Launch, Status, pool};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::{ptr, thread};
+use warpset_random::{Random, mix};
 
 /// Bytes of shared memory that a block may have: those of compute capability 9.0.
 const MOST_SHARED_BYTES: u32 = 227 * 1024;
@@ -251,9 +252,9 @@ fn order(blocks: u64, seed: u64) -> (u64, u64) {
         }
         a
     };
-    let mut random = Random(seed);
-    let first = random.below(blocks);
-    let step = std::iter::repeat_with(|| 1 + random.below(blocks)).find(|step| gcd(*step, blocks) == 1);
+    let mut random = Random::new(seed);
+    let first = random.number_below(blocks);
+    let step = std::iter::repeat_with(|| 1 + random.number_below(blocks)).find(|step| gcd(*step, blocks) == 1);
     (first, step.expect("1 divides all"))
 }
 
@@ -295,7 +296,7 @@ impl Grid<'_> {
         }
         let task = Task {
             seen: Seen { index, size: block, grid, unused: 0, shared },
-            seed: (seed != 0).then(|| Random(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F)).next()),
+            seed: (seed != 0).then(|| mix(seed ^ mix(number))),
             aborted: &self.aborted,
             call: self.function.call,
             arguments: self.arguments,

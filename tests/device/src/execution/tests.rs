@@ -2,6 +2,7 @@ use super::*;
 use crate::nvrtc::tests::{TABLE, compile};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+use warpset_random::Random;
 
 /// Arguments, packed as kernels take them.
 #[derive(Clone, Default)]
@@ -78,12 +79,12 @@ fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     assert_eq!((view_bytes as usize, batch_bytes as usize), (size_of::<TableView>(), size_of::<BatchView>()));
     let find_or_put = module.function(c"warpset_find_or_put").unwrap();
     assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([64, 88].as_slice(), 152));
-    let mut random = block::Random(7);
-    let ids: Vec<u64> = (0..count).map(|_| random.below(count as u64 / 2)).collect();
+    let mut random = Random::new(7);
+    let ids: Vec<u64> = (0..count).map(|_| random.number_below(count as u64 / 2)).collect();
     let vectors: Vec<[u32; 8]> =
         ids.iter().map(|id| std::array::from_fn(|word| (*id as u32 ^ 5).wrapping_mul(word as u32 + 1))).collect();
     let mut slots = vec![[0u128; 4]; buckets];
-    let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.next()) << 64 | u128::from(random.next())).collect();
+    let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.number()) << 64 | u128::from(random.number())).collect();
     let (mut stored, mut counts) = (0u64, [0u64; 5]);
     let view = TableView {
         slots: slots.as_mut_ptr().cast(),
@@ -498,12 +499,12 @@ fn grids_run_at_the_same_time() {
 fn blocks_put_what_they_gather() {
     let module = compile("blocks.cu", include_str!("../../../suite/blocks.cu"), &TABLE).unwrap();
     let function = module.function(c"put_by_blocks").unwrap();
-    let mut random = block::Random(11);
+    let mut random = Random::new(11);
     for seed in [0, 21] {
-        let ids: Vec<u32> = (0..3000).map(|_| random.below(700) as u32).collect();
+        let ids: Vec<u32> = (0..3000).map(|_| random.number_below(700) as u32).collect();
         let vectors: Vec<[u32; 8]> = ids.iter().map(|id| [*id; 8]).collect();
         let mut slots = vec![[0u128; 4]; 1009];
-        let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.next()) << 64 | u128::from(random.next())).collect();
+        let seeds: Vec<u128> = (0..9).map(|_| u128::from(random.number()) << 64 | u128::from(random.number())).collect();
         let (mut stored, mut counts, mut news) = (0u64, [0u64; 5], vec![!0u64; 3000]);
         let (slots, seeds, stored_at) = (slots.as_mut_ptr().cast(), seeds.as_ptr(), &raw mut stored);
         let view = TableView {

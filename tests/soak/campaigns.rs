@@ -1,35 +1,27 @@
-//! A soak: 10^12 find-or-puts into tables of every kind, all of them counted exactly.
+//! Find-or-puts into tables of every kind, all of them counted exactly: 10^12 for a soak.
 //!
-//! Vectors are made from numbers (support/numbered.rs), so it is known of every batch how many are New and how many Seen; nothing
-//! is Full but where a table is offered more than it takes, and there whoever is rejected once is rejected again. Each table goes
+//! Vectors are made from numbers (numbered.rs), so it is known of every batch how many are New and how many Seen. Vectors are
+//! Full only where a table is offered more than it takes; a vector that was rejected once is rejected again. Each table goes
 //! through rounds: it is cleared, filled by batches in which every vector comes twice, by batches half of which is stored, and
-//! from two streams at once; then everything is offered again and again in other orders, and lookups see what is stored and
-//! nothing else. Trees get changes of stored vectors, with masks and without. In every fourth round all outcomes and references
-//! of some batches are judged one by one, in every eighth the whole table is read back, and is exactly what was put, and in every
-//! eighth it grows. Cuckoo tables are filled further than they can be without moving keys. Part of it comes from host memory,
-//! into tables that grow by themselves.
+//! from two streams at once. Then everything is offered again and again in other orders, and lookups see what is stored and
+//! nothing else. Tree tables get changes of stored vectors, with masks and without. In every fourth round all outcomes and
+//! references of some batches are judged one by one. In every eighth round the whole table is read back, and holds exactly what
+//! was put; in every eighth it grows. Cuckoo tables are filled further than they can be without moving keys. Some campaigns put
+//! from host memory into tables that grow by themselves.
 //!
-//! `cargo bench --bench soak` takes one to three minutes on an H200, and ends with the total. The first number that is not what
-//! it must be ends it at once, with all numbers, and exit code 1.
-//!
-//! - `WARPSET_SOAK=1e9` makes so many in all; the tables are smaller then.
-//! - `WARPSET_SOAK_SEED=7` has other vectors, orders and hash functions; all of them are decided by the seed.
-//! - `WARPSET_SOAK_ONLY=tree` runs only those of that name, or of names with that in them.
-//! - `WARPSET_SOAK_DEVICE=cpu` does the same on the CPU from slices: `WARPSET_SOAK=1e7` takes a few seconds.
+//! - `WARPSET_SOAK=1e9` makes 10^9 find-or-puts in all; the tables are smaller then.
+//! - `WARPSET_SOAK_SEED=7` has other vectors, orders and hash functions; the seed decides all of them.
+//! - `WARPSET_SOAK_ONLY=tree` runs only the campaigns with that in their names.
 
-#[path = "support/numbered.rs"]
-mod numbered;
-mod support;
-
-use numbered::{Done, How, Random, Relocate, Session, Shape};
+use super::numbered::{Done, How, Relocate, Session, Shape};
+use crate::Result;
 use std::ops::Range;
-use std::process::ExitCode;
 use std::time::Instant;
-use support::{Bench, Result};
 use warpset::{
     BucketTable, CompactTree, CompactTreeTable, Device, Nodes, Root, Storage, Strategy, TableBuilder, Tree, TreeTable,
     VectorTable,
 };
+use warpset_random::{Random, mix};
 
 /// Offers in a round, for each vector that a table has room for: more than there are, so that there are rounds enough.
 const OFFERS_A_ROUND: u64 = 16;
@@ -116,28 +108,10 @@ fn campaigns() -> Vec<Campaign> {
     ]
 }
 
-fn main() -> ExitCode {
-    match soak() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn soak() -> Result<()> {
+/// Makes `total` find-or-puts, and prints a row for each campaign.
+pub fn run(device: &Device, total: f64) -> Result<()> {
     let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.into());
-    let device = match variable("WARPSET_SOAK_DEVICE", "gpu").as_str() {
-        "gpu" => match Bench::open()? {
-            Some(bench) => bench.device,
-            None => return Ok(()),
-        },
-        #[cfg(feature = "cpu")]
-        "cpu" => Device::cpu(),
-        other => return Err(format!("WARPSET_SOAK_DEVICE is gpu or cpu, not {other}").into()),
-    };
-    let (total, seed) = (variable("WARPSET_SOAK", "1e12").parse::<f64>()?, variable("WARPSET_SOAK_SEED", "1").parse()?);
+    let (device, seed) = (device.clone(), variable("WARPSET_SOAK_SEED", "1").parse()?);
     let only = variable("WARPSET_SOAK_ONLY", "");
     let setting = Setting { device, total, seed };
     println!("{}, {total:e} find-or-puts, seed {seed}\n", setting.device);
@@ -211,7 +185,7 @@ impl Campaign {
     }
 
     fn random(&self, setting: &Setting) -> Random {
-        Random(numbered::mix(setting.seed ^ numbered::mix(self.name.len() as u64 + u64::from(self.log2) * 1000 + self.share)))
+        Random::new(setting.seed ^ mix(self.name.len() as u64 + u64::from(self.log2) * 1000 + self.share))
     }
 
     fn longest(&self) -> u64 {
@@ -296,7 +270,7 @@ fn rounds<S: Storage>(
 ) -> Result<Done> {
     let (mut random, slots, target) = (campaign.random(setting), campaign.slots(setting), campaign.target(setting));
     let session = |slots: u64, random: &mut Random| -> Result<Session<S>> {
-        let session = Session::new(build(slots, random.next())?, shape, campaign.from_host)?;
+        let session = Session::new(build(slots, random.number())?, shape, campaign.from_host)?;
         Ok(if let Some(relocate) = relocate { session.relocation(relocate) } else { session })
     };
     let mut sum = Done::default();
@@ -344,7 +318,7 @@ fn play<S: Storage>(
     let (start, longest) = (session.done.offers, campaign.longest());
     let in_all = (slots as f64 * rules.fills[round as usize % 4]) as u64;
     let (own, of_sides) = if rules.changes { (in_all * 2 / 5, in_all / 5) } else { (in_all, 0) };
-    let first = random.below(session.numbers() - 2 * in_all);
+    let first = random.number_below(session.numbers() - 2 * in_all);
     let (end, judged) = (first + own, |turn| rules.judged && round % 4 == turn);
     let how = How::default();
 
@@ -357,7 +331,7 @@ fn play<S: Storage>(
         session.offer(0, part, 1, How { judged: judged(2), ..how }, random)?;
     }
     for size in [1, 31, 33, 1000] {
-        let at = first + random.below(own - size);
+        let at = first + random.number_below(own - size);
         session.offer(0, at..at + size, 1, How { judged: rules.judged, ..how }, random)?;
     }
     let sides: &[u32] = if rules.changes { &[0, 1, 2, 3] } else { &[0] };

@@ -1,6 +1,6 @@
 // Vectors made from numbers where they are used, and numbers from vectors: what a table holds, and what it said of every offer,
 // is compared with what must be, without another set to compare with. Mirrored, field by field and step by step, by
-// benches/support/numbered.rs.
+// numbered.rs.
 #include "warpset/table.cuh"
 
 using warpset::u8;

@@ -1,12 +1,6 @@
-//! Vectors in host memory that are drawn at random, by all threads.
+//! Random vectors in host memory, drawn by all threads.
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
+use crate::mix;
 
 /// Fills in vectors drawn from a pool of half as many; those of another `salt`, less than 256, are others. From two words on,
 /// different ones of a pool differ in their first two.

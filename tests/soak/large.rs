@@ -3,65 +3,39 @@
 //! - 5,000,000,000 distinct vectors of 2 words in 5 / 0.7 x 10^9 slots: 57 GB.
 //! - All 2^32 vectors of one word in one table, filled to 0.9: 19 GB.
 //!
-//! Vectors are made from numbers on the GPU, 2^28 at a time (support/numbered.rs), so the host has none of them. Each batch is
-//! New, then in another order Seen; of every 16th all outcomes and references are judged one by one. Then as many others are
-//! looked up, where there are any, and the whole table is read back: every vector that was put is there, once, and nothing else.
+//! Vectors are made from numbers on the GPU, 2^28 at a time (numbered.rs), so the host has none of them. Each batch is New, then
+//! in another order Seen; of every 16th all outcomes and references are judged one by one. Then as many others are looked up,
+//! where there are any, and the whole table is read back: every vector that was put is there, once, and nothing else.
 //!
-//! `cargo bench --bench large` prints a row for each. It says what is skipped where there is no GPU, or too little memory.
+//! `WARPSET_LARGE=5e9` is the number of vectors of the first table, and at most that of the second. Each table has a row in the
+//! output, or a line that says how much memory it lacks.
 //!
-//! - `WARPSET_BENCH_LARGE=1e6` makes the first of so many, and of the second as many.
-//! - `WARPSET_BENCH_DEVICE=cpu` does the same on the CPU from slices: with 1e6 it takes some seconds.
-//!
-//! From host memory `replay` does the same, for which the host has to have 60 and 30 GB:
+//! From host memory `replay` does the same; the host needs 60 and 30 GB:
 //!
 //! ```text
 //! cargo run --release --example replay -- --width 2 --count 5G --duplication 1 --floor no
 //! cargo run --release --example replay -- --width 1 --count 2^32 --duplication 1 --fill 0.9 --floor no
 //! ```
 
-#[path = "support/numbered.rs"]
-#[allow(dead_code)] // `soak` uses the rest
-mod numbered;
-mod support;
-
-use numbered::{How, Random, Session, Shape};
-use std::process::ExitCode;
+use super::numbered::{How, Session, Shape};
+use crate::Result;
 use std::time::Instant;
-use support::{Bench, Result};
 use warpset::{BucketTable, Device};
+use warpset_random::Random;
 
 /// Vectors of a batch.
 const BATCH: u64 = 1 << 28;
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<()> {
-    let device = match std::env::var("WARPSET_BENCH_DEVICE").as_deref() {
-        #[cfg(feature = "cpu")]
-        Ok("cpu") => Device::cpu(),
-        Ok(other) if other != "gpu" => return Err(format!("WARPSET_BENCH_DEVICE is gpu or cpu, not {other}").into()),
-        _ => match Bench::open()? {
-            Some(bench) => bench.device,
-            None => return Ok(()),
-        },
-    };
-    let most = std::env::var("WARPSET_BENCH_LARGE").ok().map(|text| text.parse::<f64>()).transpose()?.map(|count| count as u64);
+/// Puts `most` vectors into a table of 2-word vectors, and at most that many into one of 1-word vectors.
+pub fn run(device: &Device, most: u64) -> Result<()> {
     println!("{device}\n");
     println!("| words | vectors | slots | fill | new, G/s | seen, G/s | judged | absent | read back |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    count_exactly(&device, &[32, 32], most.unwrap_or(5_000_000_000), 0.7)?;
-    count_exactly(&device, &[32], most.unwrap_or(1 << 32).min(1 << 32), 0.9)
+    count_exactly(device, &[32, 32], most, 0.7)?;
+    count_exactly(device, &[32], most.min(1 << 32), 0.9)
 }
 
-/// Puts so many vectors of these bits a word, and prints a row.
+/// Puts `count` vectors with these bits of information in each word, and prints a row.
 fn count_exactly(device: &Device, bits: &[u8], count: u64, fill: f64) -> Result<()> {
     let (width, slots) = (bits.len(), (count as f64 / fill) as u64);
     if let Some(context) = device.cuda_context() {
@@ -75,7 +49,7 @@ fn count_exactly(device: &Device, bits: &[u8], count: u64, fill: f64) -> Result<
     }
     let table = BucketTable::builder(width).capacity(slots).seed(1).build(device)?;
     let slots = table.slots();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut session = Session::new(table, Shape::new(bits, false, false, 1), false)?;
     let batches: Vec<_> = (0..count).step_by(BATCH as usize).map(|first| first..count.min(first + BATCH)).collect();
     let how = |batch: usize| How { judged: batch.is_multiple_of(16), ..How::default() };

@@ -1,44 +1,23 @@
 //! Vectors that are made from numbers, and numbers again from vectors, on the device or in host memory: tables of any size are
-//! checked exactly without another set to compare with. Mirrors kernels/numbered.cu; `soak` and `large` are made of it.
+//! checked exactly without another set to compare with. Mirrors numbered.cu.
 //!
 //! A *session* is a table and what has been offered to it. All vectors of a table have a number and a side (0 to 3); those of
 //! other sides are changes of side 0's with the same number. What is stored is a range of numbers of each side, so how many
 //! vectors of any batch are New or Seen is known beforehand.
 
-use super::support::{FILL, Result};
+use crate::Result;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch};
 use warpset::{Outcome, Reference, Request, Spec, Storage, Tally, VectorTable};
+use warpset_random::Random;
 
-const KERNELS: &str = include_str!("../kernels/numbered.cu");
+const KERNELS: &str = include_str!("numbered.cu");
 
 /// The most words of a vector.
 pub const MAX_WIDTH: usize = 64;
-
-/// SplitMix64 (Steele, Lea, Flood 2014): numbers for everything that is to look random.
-pub fn mix(value: u64) -> u64 {
-    let mut hash = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    hash ^ hash >> 31
-}
-
-/// Random numbers from a seed.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix(self.0)
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(limit) * u128::from(self.next())) >> 64) as u64
-    }
-}
 
 /// A permutation of the numbers of some bits.
 #[derive(Clone, Copy)]
@@ -53,7 +32,7 @@ struct Permutation {
 
 impl Permutation {
     fn new(bits: u32, random: &mut Random) -> Self {
-        let factors = [random.next() | 1, random.next() | 1];
+        let factors = [random.number() | 1, random.number() | 1];
         // Newton's iteration: each step doubles the bits that are right, of which odd numbers have three.
         let inverse =
             |factor: u64| (0..5).fold(factor, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(factor.wrapping_mul(inverse))));
@@ -111,17 +90,17 @@ unsafe impl DeviceRepr for Shape {}
 impl Shape {
     /// Words of so many bits of information each, 63 in all if there are sides. `plain`: no other bits are set in words.
     pub fn new(bits: &[u8], sides: bool, plain: bool, seed: u64) -> Self {
-        let mut random = Random(mix(seed));
+        let mut random = Random::new(seed);
         let all: u32 = bits.iter().map(|bits| u32::from(*bits)).sum();
         let low_bits = if sides { all - 2 } else { all };
         assert!(bits.len() <= MAX_WIDTH && (1..=64).contains(&low_bits) && (!sides || all < 64));
         let order = Permutation::new(low_bits, &mut random);
         // Changes of one word, of two at most, of many.
-        let deltas = [0, 0, 1 << random.below(low_bits.into()), random.next() & order.mask];
+        let deltas = [0, 0, 1 << random.number_below(low_bits.into()), random.number() & order.mask];
         let (mut of_words, mut shift) = ([0; MAX_WIDTH], [0; MAX_WIDTH]);
         of_words[..bits.len()].copy_from_slice(bits);
         (1..bits.len()).for_each(|word| shift[word] = (shift[word - 1] + bits[word - 1]).min(63));
-        let (width, key) = (bits.len() as u32, random.next() as u32);
+        let (width, key) = (bits.len() as u32, random.number() as u32);
         Self { order, deltas, low_bits, width, plain: plain.into(), key, bits: of_words, shift }
     }
 
@@ -222,8 +201,8 @@ impl Offers {
             side,
             mask: u32::MAX >> (32 - bits),
             shift: bits.div_ceil(2),
-            factors: [random.next() as u32 | 1, random.next() as u32 | 1],
-            summand: random.next() as u32,
+            factors: [random.number() as u32 | 1, random.number() as u32 | 1],
+            summand: random.number() as u32,
         }
     }
 
@@ -469,8 +448,8 @@ impl<S: Storage> Session<S> {
         for (at, vector) in words.chunks_mut(width).enumerate() {
             // Every second one is stored.
             let id = match at % 2 {
-                0 => stored.start + random.below(stored.end - stored.start),
-                _ => (stored.end + random.below(self.shape.numbers() - stored.end)).min(self.shape.numbers() - 1),
+                0 => stored.start + random.number_below(stored.end - stored.start),
+                _ => (stored.end + random.number_below(self.shape.numbers() - stored.end)).min(self.shape.numbers() - 1),
             };
             self.shape.write(0, id, vector);
         }
@@ -602,10 +581,10 @@ impl<S: Storage> Session<S> {
     }
 }
 
-/// Blocks for a loop over so many.
+/// Blocks of 256 threads for a loop over `count` elements, and at most as many as fill any GPU of today.
 fn blocks(count: u64) -> LaunchConfig {
-    let most = FILL.grid_dim.0;
-    LaunchConfig { grid_dim: ((count.div_ceil(256) as u32).clamp(1, most), 1, 1), ..FILL }
+    let blocks = (count.div_ceil(256) as u32).clamp(1, 132 * 8);
+    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
 }
 
 /// From the GPU's own memory.
