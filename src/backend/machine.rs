@@ -56,8 +56,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
 
-    /// Makes an array of values that are zeros, beside the rows of an indexed table. `bytes`: those of the values of all rows that
-    /// the table has memory for.
+    /// Makes an array of values that are zeros, beside the rows of an indexed table. `bytes`: those of the values of all rows
+    /// that the table has memory for.
     fn new_values(&self, bytes: u64) -> Result<Box<dyn Values>>;
 
     /// Allocates zeros in host memory that the machine copies from and to by itself. `None` if plain memory is as good.
@@ -211,8 +211,8 @@ pub(crate) trait HostBuffer: Send + UnwindSafe + RefUnwindSafe {
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a search on the host is not launched"))]
 pub(crate) struct Launch {
     pub waves: Waves,
-    /// Address of a number in the memory of the GPU, if another rank has sent the batch: nothing is searched for if that number is
-    /// not 0 when the kernel begins.
+    /// Address of a number in the memory of the GPU, if another rank has sent the batch: nothing is searched for if that number
+    /// is not 0 when the kernel begins.
     pub refused: Option<u64>,
     /// Whether the launch may wait for the GPU where it needs memory for rows.
     pub may_wait: bool,
@@ -256,8 +256,8 @@ impl RankMemory {
     }
 }
 
-/// What a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU everything is done
-/// when a call returns.
+/// What a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU everything is
+/// done when a call returns.
 pub(crate) trait Rank: Any + Send + Sync {
     /// Whether kernels read the host's memory, and write to it.
     fn is_host(&self) -> bool;
@@ -268,7 +268,8 @@ pub(crate) trait Rank: Any + Send + Sync {
     /// Allocates memory; on the host zeros, of which only what is used is touched.
     fn allocate(&self, bytes: u64) -> Result<RankMemory>;
 
-    /// Copies `data`, which is pageable, to byte `offset`. The caller may change it when the call returns, which waits for nothing.
+    /// Copies `data`, which is pageable, to byte `offset`. The caller may change it when the call returns, which waits for
+    /// nothing.
     fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
 
     /// Copies `data`, which may be pinned, to byte `offset`, and waits until the caller may change it.

@@ -329,7 +329,8 @@ impl RawTable {
         Ok(put)
     }
 
-    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller does.
+    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller
+    /// does.
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let _call = self.begin_call(CLUSTER_BATCH)?;
         self.ready(CLUSTER_BATCH)?.search(search, batch, &mut Progress::none())

@@ -1,4 +1,5 @@
-//! What a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and streams.
+//! What a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and
+//! streams.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -76,8 +76,8 @@ impl CpuValues {
     /// Nothing writes them during `'a`, and this outlives `'a`.
     unsafe fn slice<'a>(&self, bytes: u64) -> &'a [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: memory of this process (asserted); zeros at first; that nothing writes it is the caller's promise. The addresses
-        // are reserved until `memory` is dropped.
+        // SAFETY: memory of this process (asserted); zeros at first; that nothing writes it is the caller's promise. The
+        // addresses are reserved until `memory` is dropped.
         unsafe { std::slice::from_raw_parts(self.memory.address().cast_const(), bytes as usize) }
     }
 

@@ -218,8 +218,8 @@ impl CudaStore {
     /// # Safety
     ///
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
-    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The number at `launch.refused` is in the memory of the GPU,
-    /// and stays as long as the batch. The table must outlive the kernel.
+    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The number at `launch.refused` is in the memory of the
+    /// GPU, and stays as long as the batch. The table must outlive the kernel.
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream, launch: Launch) -> Result<()> {
         // Until the batch is enqueued.
         let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, launch.may_wait)? };
@@ -229,8 +229,8 @@ impl CudaStore {
             Some(workspace) => workspace.borrow(&self.gpu, stream, |workspace| {
                 let batch = BatchView { workspace, ..*batch };
                 let launch = Launch { waves: Waves::One, ..launch };
-                // SAFETY: the caller's; the workspace has room for the warps of a grid of one wave, and nothing else uses it while
-                // the kernels run.
+                // SAFETY: the caller's; the workspace has room for the warps of a grid of one wave, and nothing else uses it
+                // while the kernels run.
                 unsafe { self.launch_search(search, &batch, stream, launch) }
             }),
         }
@@ -238,8 +238,8 @@ impl CudaStore {
 
     /// # Safety
     ///
-    /// As [`enqueue`](Self::enqueue); and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need
-    /// none.
+    /// As [`enqueue`](Self::enqueue); and the batch's workspace is that of the resident warps of a kernel, or null if the
+    /// kernels need none.
     unsafe fn launch_search(
         &self,
         search: Search,
