@@ -28,8 +28,6 @@ mod language;
 mod lines;
 mod liveness;
 mod network;
-#[path = "../../support/npy_writer.rs"]
-mod npy_writer;
 mod options;
 mod parents;
 mod parsing;
@@ -43,28 +41,6 @@ mod successors;
 mod switching;
 mod threads;
 mod warnings;
-
-// One copy with the example `replay`, which has the same options, messages and exit codes, and lies in another package: the
-// library's, which is published, and so can use no package that is not; and what they share is no part of the library's
-// interface.
-#[path = "../../support/device.rs"]
-mod device;
-#[path = "../../support/exit.rs"]
-mod exit;
-#[path = "../../support/in_process.rs"]
-mod in_process;
-#[path = "../../support/memory.rs"]
-mod memory;
-#[path = "../../support/numbers.rs"]
-mod numbers;
-#[path = "../../support/output.rs"]
-mod output;
-#[path = "../../support/printing.rs"]
-mod printing;
-#[path = "../../support/program.rs"]
-mod program;
-#[path = "../../support/stopping.rs"]
-mod stopping;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Opened, Resumed};
@@ -97,6 +73,7 @@ use switching::Switching;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
+use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)
