@@ -146,6 +146,7 @@ pub mod your_own_kernels {}
 #[doc = include_str!("docs/interoperation.md")]
 pub mod interoperation {}
 
+#[cfg_attr(doc, doc = include_str!("docs/pictures/explorers.link"))]
 #[doc = include_str!("docs/model_checking.md")]
 pub mod model_checking {}
 
