@@ -7,40 +7,26 @@
 //! ```
 
 mod archive;
-mod assembly;
-mod buffer;
 mod checkpoint;
-mod checks;
 mod codegen;
 #[cfg(feature = "cuda")]
 mod decompose;
-mod diagnostic;
-mod dve;
 mod engine;
 mod export;
 mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
-mod input;
-mod interpreter;
-mod ir;
-mod language;
-mod lines;
 mod liveness;
-mod network;
 mod options;
 mod parents;
-mod parsing;
 mod path;
 mod progress;
 mod ranks;
 mod record;
 mod report;
-mod slco;
 mod successors;
 mod switching;
 mod threads;
-mod warnings;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Opened, Resumed};
@@ -73,7 +59,11 @@ use switching::Switching;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
+use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, warnings};
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
+
+// States are vectors of warpset's tables.
+const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::checks::{Checks, Role};
-use crate::dve::{Dve, random};
 use crate::interpreter::Scratch;
 use crate::ir::{Layout, Range, Source};
 use crate::successors::Interpreted;
@@ -11,6 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
 use warpset::{Bucket, CompactTree, Device, Indexed, Tree};
+use warpset_model::dve::{Dve, random};
 
 pub const NO_LIMITS: Limits = Limits::NONE;
 

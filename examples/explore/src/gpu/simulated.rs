@@ -6,7 +6,6 @@ use super::{KernelLimits, NONE, Search, source_of_rank};
 use crate::checks::{Checks, Violation};
 use crate::codegen::tables;
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
-use crate::dve::Dve;
 use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -15,6 +14,7 @@ use std::ffi::c_void;
 use std::fs;
 use std::ptr::null_mut;
 use tempfile::TempDir;
+use warpset_model::dve::Dve;
 use warpset_simt::explorer::{Program, Strategy, Wrong, explore};
 use warpset_simt::machine::{Ending, Grid, Kernel, Rules, WARP};
 use warpset_simt::memory::{Memory, Use};
@@ -45,7 +45,7 @@ struct Simulated {
     most_steps: u64,
 }
 
-/// Returns `None`, and says so, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
+/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
 fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);

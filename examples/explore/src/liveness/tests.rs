@@ -6,7 +6,6 @@ use super::possible::Possible;
 use super::residue::{Automaton, MOST_COUNT, Search};
 use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
-use crate::dve::{Dve, random};
 use crate::engine::{End, Exploration, Explorer, Limits};
 use crate::input;
 use crate::interpreter::{Interpreter, Scratch, Step};
@@ -26,6 +25,7 @@ use proptest::test_runner::TestRunner;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
+use warpset_model::dve::{Dve, random};
 
 pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -180,7 +180,7 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
         let (state, copy) = states[graph.successors.len()].clone();
         let accepting = property.accepting[model.location(&state, property.process)];
         let mut steps = Vec::new();
-        let visit = |step: super::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
+        let visit = |step: warpset_model::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
         interpreter.product_steps(&state, &mut Scratch::default(), visit).ok()?;
         let moves = |system: &Option<Step>, who: usize| match system {
             None => false,

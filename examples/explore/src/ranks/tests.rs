@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::checks::{Checks, Violation};
-use crate::dve::{Dve, random};
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
 use crate::engine::{End, Engine};
 use crate::interpreter::Interpreter;
 use proptest::prelude::*;
 use warpset::{Bucket, CompactTree, Tree, VectorTable};
+use warpset_model::dve::{Dve, random};
 
 /// By one rank without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
