@@ -1,6 +1,6 @@
-//! Strongly connected components of graphs and maximal end components of Markov decision processes, found by kernels that run on
-//! a GPU or on threads of a CPU. The program `decompose` reads graphs and reports. The model checker `explore` looks for lassos in
-//! graphs that a GPU has made.
+//! Strongly connected components of graphs and maximal end components of Markov decision processes, found by kernels that run
+//! on a GPU or on threads of a CPU. The program `decompose` reads graphs and reports. The model checker `explore` looks for
+//! lassos in graphs that a GPU has made.
 //!
 //! `read` gives a [`graph::Graph`]; [`engine::Engine`] decomposes it on a [`machine::Machine`]; [`partition`] counts what was
 //! found; [`paths`] has paths and cycles through given states.
