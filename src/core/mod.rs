@@ -5,6 +5,6 @@ pub(crate) mod growth;
 pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
-mod relocation;
+pub(crate) mod relocation;
 pub(crate) mod table;
 pub(crate) mod values;
