@@ -7,288 +7,30 @@
 mod round;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::checks::Violation;
-use crate::export::Exported;
-use crate::interpreter::Interpreter;
-use crate::liveness::check::Verdict;
-use crate::liveness::lasso::Run;
-use crate::liveness::possible::{Outcome as Answer, Possible};
-use crate::liveness::residue::{Automaton, Residue};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
-use crate::record::Recorder;
-use crate::report::Measurements;
-use crate::stopping::Stop;
 use crate::successors::Successors;
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use round::{Findings, PIECE, found_by};
-use std::time::Duration;
-use warpset::{Buffers, Error, Outcome, Reference, Request, Spec, Storage, VectorTable};
+use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
 /// States a round, at most: how often progress is shown and limits are looked at.
 const ROUND: usize = 1 << 18;
 
-/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
-const GROW_AT_FILL: f64 = 0.85;
+/// Called, by any thread, with vectors that are offered to a table.
+pub type Recorder<'a> = dyn Fn(&[u32]) + Sync + 'a;
 
 /// An exploration: what is explored, into what, and how far.
 pub struct Engine<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub limits: Limits,
-    /// Gets every vector that is offered.
-    pub recorder: Option<&'a Recorder>,
+    /// Called with the vectors of each batch before they are offered to the table.
+    pub recorder: Option<&'a Recorder<'a>>,
     /// Called between rounds. If it gives false, the exploration ends.
     pub observer: &'a Observer<'a>,
-}
-
-/// What is told how far an exploration is, and whether it is to go on.
-pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
-
-/// When to stop before all states are found.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// No new round is begun with as many states.
-    pub states: u64,
-    /// No state is expanded from this level on; the initial state's is 0.
-    pub levels: u64,
-    /// Bytes that the table and the states waiting may take, both tables counted while one grows into the other.
-    pub bytes: u64,
-    /// No violation ends the exploration but a fault.
-    pub keep_going: bool,
-    /// Whether to stop, whatever has been done, and why. Asked some times a second.
-    pub stop: fn() -> Option<Stop>,
-}
-
-impl Limits {
-    /// All states, whatever is found.
-    pub const NONE: Self = Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
-
-    /// For the first levels, whatever is found in them.
-    pub fn of_levels(self, levels: u64) -> Self {
-        Self { states: u64::MAX, levels, keep_going: true, ..self }
-    }
-}
-
-/// What has been counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Distinct states.
-    pub states: u64,
-    /// Steps from the states expanded so far, with multiplicity.
-    pub transitions: u64,
-    /// States without any step.
-    pub deadlocks: u64,
-    /// Levels begun.
-    pub levels: u64,
-    /// States of the widest level that was begun.
-    pub widest_level: u64,
-    /// States of the level that have not been expanded yet.
-    pub waiting: u64,
-    /// Stores that had to wrap their value.
-    pub overflows: u64,
-}
-
-/// How an exploration ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All states were found and expanded.
-    Complete,
-    /// At a violation.
-    Violation,
-    /// At [`Limits::states`].
-    States,
-    /// At [`Limits::levels`].
-    Levels,
-    /// At [`Limits::bytes`], or the device has no more.
-    Memory,
-    /// At [`Limits::stop`].
-    Stopped(Stop),
-    /// Whoever observes it has seen enough.
-    Observer,
-}
-
-#[derive(Clone, Debug)]
-pub struct Exploration {
-    pub counts: Counts,
-    pub end: End,
-    /// The first that was found: none is at a lower level. But the fault, if there is one.
-    pub found: Option<Found>,
-    /// Most bytes that lists of states have taken, beside the table.
-    pub list_bytes: u64,
-}
-
-impl Exploration {
-    /// Without memory for the initial state.
-    pub fn of_nothing() -> Self {
-        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0 }
-    }
-}
-
-/// A violation, and where.
-#[derive(Clone, Debug)]
-pub struct Found {
-    pub violation: Violation,
-    pub state: Vec<u32>,
-    /// How many steps it is from the initial state.
-    pub level: u64,
-}
-
-impl Found {
-    /// Whether this is to be reported rather than what was found before it.
-    pub fn replaces(&self, before: Option<&Found>) -> bool {
-        let is_fault = |found: &Found| matches!(found.violation, Violation::Fault(_));
-        before.is_none_or(|before| is_fault(self) && !is_fault(before))
-    }
-}
-
-/// Why engines of several tables, which do not say otherwise, answer nothing about runs.
-pub const ONE_TABLE: &str = "what is asked about runs is answered from one table, on one device: ranks are for other searches";
-
-/// An engine with its model and its table.
-pub trait Explorer {
-    /// Explores from the initial state, into an empty table.
-    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration>;
-
-    /// What the last exploration took the device's time for, if that was measured.
-    fn measurements(&mut self) -> Result<Option<Measurements>>;
-
-    /// What of a product may be on accepting cycles: of all states that were found.
-    fn residue(&mut self, _automaton: &Automaton, _limits: Limits) -> Result<Residue> {
-        bail!(ONE_TABLE)
-    }
-
-    /// A run through the residue: with an interpreter a weakly fair one; `None` if there is none; an error within if there is
-    /// one, but it is not found.
-    fn lasso(
-        &mut self,
-        _automaton: &Automaton,
-        _residue: Residue,
-        _fair: Option<&Interpreter>,
-        _limits: Limits,
-    ) -> Result<Option<Result<Run>>> {
-        bail!(ONE_TABLE)
-    }
-
-    /// The answer to a question about where states can lead.
-    fn answer(&mut self, _: &Possible, _: &Interpreter, _: &Exploration, _: Limits) -> Answer {
-        Answer { verdict: Verdict::Unknown, found: None, has_fault: false, why: Some(anyhow!(ONE_TABLE)), search: Duration::ZERO }
-    }
-
-    /// How many of a product's states that were found are accepting; `None` if that is not counted.
-    fn count_accepting(&mut self, _automaton: &Automaton) -> Result<Option<u64>> {
-        bail!(ONE_TABLE)
-    }
-
-    /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
-    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
-
-    /// How much the last exploration has written to a file, or why it could not; `None` without a file to write, or if the
-    /// exploration ended before.
-    fn exported(&mut self) -> Option<Result<Exported>> {
-        None
-    }
-}
-
-/// Bytes of a slot for a node.
-const NODE_BYTES: u64 = 8;
-
-/// What has come of making the table larger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    Done,
-    /// There is no memory for it. Nothing has changed.
-    Refused,
-    /// The table has grown, but there is no memory to find the listed states in it again: the search cannot go on.
-    Stuck,
-}
-
-/// `None` if there was no memory for it, or no room in a table.
-pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Error::OutOfMemory { .. } | Error::TableFull { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Bytes that a table of so many slots takes besides while it grows by a factor. `taken`: those of all that is made anew with it.
-pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor: u64) -> u64 {
-    match (spec.is_indexed(), is_on_gpu) {
-        (false, _) => factor * taken,
-        // Only the index is made anew, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
-        (true, false) => factor * 8 * slots,
-        (true, true) => factor * 16 * slots + (factor - 1) * 4 * spec.width() as u64 * slots,
-    }
-}
-
-/// The part of a table that is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
-    Slots,
-    /// For nodes of trees; there are slots for vectors.
-    Nodes,
-}
-
-impl Lack {
-    /// The full part, by the number of rejected states and how many of these lacked a node.
-    pub fn of(rejected: u64, for_nodes: u64) -> Self {
-        if rejected > 0 && for_nodes >= rejected { Self::Nodes } else { Self::Slots }
-    }
-
-    /// Makes a table larger by a factor: its slots, with nodes in proportion, or its nodes alone. False if there is no memory for
-    /// it, or there cannot be more nodes.
-    pub fn relieve<S: Storage>(self, table: &VectorTable<S>, factor: u64) -> Result<bool> {
-        let grown = match self {
-            Self::Slots => table.grow(factor * table.slots()),
-            Self::Nodes => table.reserve_nodes(factor * table.node_slots()),
-        };
-        if matches!(grown, Err(Error::Nodes { .. })) {
-            return Ok(false);
-        }
-        Ok(if_it_fits(grown)?.is_some())
-    }
-}
-
-/// Makes a table larger, by the first of these factors for which there is memory: few growths cost less than many. False if it
-/// stays as it is. The old table and the new one have to be within `limit` bytes; the old one has `taken`, with what grows as it
-/// does.
-pub fn grow_within<S: Storage, const N: usize>(
-    table: &VectorTable<S>,
-    lack: Lack,
-    factors: [u64; N],
-    taken: u64,
-    limit: u64,
-) -> Result<bool> {
-    let (slots, nodes) = (table.slots(), table.node_slots());
-    let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
-    // A kernel gets memory for all rows that there can be, and growth does not look whether there is any.
-    let free = if is_indexed && is_on_gpu { table.device().free_memory()? } else { u64::MAX };
-    let anew = |factor| match lack {
-        Lack::Slots => bytes_to_grow(table.spec(), is_on_gpu, slots, taken, factor),
-        Lack::Nodes => taken + (factor - 1) * NODE_BYTES * nodes,
-    };
-    for factor in factors {
-        if taken + anew(factor) <= limit && anew(factor) <= free && lack.relieve(table, factor)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Puts the initial state into an empty table, which is made larger if it has no room for one, within `limit` bytes. `None` if
-/// there is no memory for that.
-pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u64) -> Result<Option<Reference>> {
-    loop {
-        let batch = table.find_or_put_many_with(initial, Request::new().references(true))?;
-        if batch.tally.full == 0 {
-            ensure!(batch.tally.new == 1, "the table is not empty");
-            return Ok(batch.references[0]);
-        }
-        if !grow_within(table, Lack::of(batch.tally.full, batch.tally.full_nodes), [2], table.bytes(), limit)? {
-            return Ok(None);
-        }
-    }
 }
 
 /// States of one level, with their references where these are used.
@@ -354,7 +96,6 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 counts.widest_level = counts.widest_level.max(size as u64);
             }
             counts.waiting = size as u64;
-            let mut has_fault = false;
             done = 0;
             while done < size {
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
@@ -393,7 +134,6 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 // In the order of the states, whichever thread had them.
                 violations.sort_by_key(|(piece, ..)| *piece);
                 for (_, state, violation) in violations {
-                    has_fault |= matches!(violation, Violation::Fault(_));
                     let other = Found { violation, state, level: counts.levels - 1 };
                     if other.replaces(found.as_ref()) {
                         found = Some(other);
@@ -406,7 +146,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 counts.waiting = (size - done) as u64;
                 let goes_on = (self.observer)(&counts);
                 // A search that has found what it ends with has ended by that, whatever else comes: it is none to go on with.
-                let violates = has_fault || (found.is_some() && !self.limits.keep_going);
+                let violates = self.limits.end_with(found.as_ref());
                 let or_violation = |end| if violates { End::Violation } else { end };
                 // What has been counted and found is kept; what is rejected is lost.
                 if !lists_fit {
@@ -535,7 +275,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
 
     fn record(&self, states: &[u32]) {
         if let Some(recorder) = self.recorder {
-            recorder.add(states);
+            recorder(states);
         }
     }
 
@@ -634,14 +374,6 @@ fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
     // SAFETY: `count` values behind the last one were reserved, and have been written.
     unsafe { list.set_len(list.len() + count) };
     true
-}
-
-/// Adds a bit for each word, set if the states differ in it, in whole words.
-pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
-    for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
-        let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);
-        masks.push(bits.sum());
-    }
 }
 
 #[cfg(all(test, feature = "cpu"))]

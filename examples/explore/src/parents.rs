@@ -6,7 +6,7 @@
 //! `by_reference` looks at the index for each row behind a hole, and batches of several threads leave holes. On a GPU, where the
 //! kernel writes them, they are such an array: gpu/by_rows.rs.)
 
-use crate::engine::Found;
+use crate::exploration::Found;
 use anyhow::{Context, Result};
 use warpset::{Reference, Storage, VectorTable};
 

@@ -134,3 +134,11 @@ impl Interpreted<'_> {
         }
     }
 }
+
+/// Adds a bit for each word, set if the states differ in it, in whole words.
+pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
+    for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
+        let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);
+        masks.push(bits.sum());
+    }
+}

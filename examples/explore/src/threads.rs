@@ -1,15 +1,15 @@
 //! The engine on threads of this machine, whatever the table's device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
-use crate::engine::{Begin, Counts, End, Engine, Exploration, Explorer, Found, Limits, Observer};
+use crate::engine::{Begin, Engine, Recorder};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
+use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
-use crate::liveness::possible::{Outcome, Possible};
+use crate::liveness::possible::{Outcome, Possibilities, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
 use crate::parents::Parents;
 use crate::path::walk_back;
-use crate::record::Recorder;
-use crate::report::Measurements;
 use crate::successors::Successors;
 use anyhow::Result;
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ pub struct Threads<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub initial: Vec<u32>,
-    /// Gets every vector that is offered, but those offered again for a path.
-    pub recorder: Option<&'a Recorder>,
+    /// Called with every vector that is offered, but not with those offered again for a path.
+    pub recorder: Option<&'a Recorder<'a>>,
     /// The automaton of a product that is to be searched for accepting cycles on the way.
     pub automaton: Option<&'a Automaton>,
     /// What a search on the way has found.
@@ -86,6 +86,16 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         Ok(exploration)
     }
 
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, found)).transpose()?;
+        if let Some(path) = kept.flatten() {
+            return Ok(path);
+        }
+        walk_back(self.table, self.source, &self.initial, found, limits)
+    }
+}
+
+impl<S: Storage, X: Successors> Liveness for Threads<'_, S, X> {
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
         match self.found.take() {
             Some(residue) => Ok(residue),
@@ -103,23 +113,13 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
         self.search(automaton, limits).run_through(fair, &self.initial, &residue)
     }
 
-    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
-        possible.answer(self.table, self.source, interpreter, exploration, limits)
-    }
-
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
         self.search(automaton, Limits::NONE).count_accepting().map(Some)
     }
+}
 
-    fn measurements(&mut self) -> Result<Option<Measurements>> {
-        Ok(None)
-    }
-
-    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
-        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, found)).transpose()?;
-        if let Some(path) = kept.flatten() {
-            return Ok(path);
-        }
-        walk_back(self.table, self.source, &self.initial, found, limits)
+impl<S: Storage, X: Successors> Possibilities for Threads<'_, S, X> {
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        possible.answer(self.table, self.source, interpreter, exploration, limits)
     }
 }

@@ -26,25 +26,23 @@
 //! | that they are in the table | references to them | `contains_many` |
 //! | table: slots, nodes, rows | all that a table relies on | the library (src/saved/mod.rs). States in the table that are in no list are compared, and never expanded |
 
-pub mod file;
+mod file;
 mod identity;
 #[cfg(all(test, feature = "cpu"))]
 mod tests;
 
-use crate::checks::{Checks, Violation};
-use crate::engine::{Counts, Exploration, Found, Lack, grow_within};
+use crate::checks::Violation;
 use crate::exit;
-use crate::ir::Model;
+use crate::exploration::{Counts, End, Exploration, Found};
+use crate::growth::{Lack, grow_within};
 use crate::ir::bounds::Intervals;
-use crate::options::{Options, TableKind};
-use crate::output::{self, Output};
-use crate::program::{self, Ended};
+use crate::program::Ended;
 use crate::successors::{Expansion, Interpreted, Successors};
+use crate::table_kind::TableKind;
 use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
 use file::Reading;
+pub use file::ensure_can_be_written;
 pub use identity::Identity;
-use indicatif::{HumanBytes, HumanCount};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -78,11 +76,20 @@ pub struct Resumed {
     pub next: Vec<u32>,
 }
 
+/// Where checkpoints are written, and how often.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub path: PathBuf,
+    pub every: Duration,
+    /// After how many levels one is written at the latest.
+    pub levels: Option<u64>,
+    /// Shows a warning at once.
+    pub warn: fn(&str),
+}
+
 /// When checkpoints are written, where, and what has come of it.
 pub struct Checkpoints {
-    path: PathBuf,
-    every: Duration,
-    levels: Option<u64>,
+    schedule: Schedule,
     identity: Identity,
     table: TableKind,
     last: Mutex<Last>,
@@ -97,25 +104,28 @@ struct Last {
     error: Option<String>,
 }
 
-#[derive(Clone, Copy)]
-struct Written {
-    states: u64,
-    bytes: u64,
-    took: Duration,
+/// A checkpoint that was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    pub states: u64,
+    pub bytes: u64,
+    pub took: Duration,
+}
+
+/// What has come of checkpoints.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub path: PathBuf,
+    pub written: Option<Written>,
+    /// Why the last one was not written.
+    pub error: Option<String>,
 }
 
 impl Checkpoints {
-    /// Those that the options ask for; `begun` is how many levels have begun already.
-    pub fn of(options: &Options, identity: Identity, table: TableKind, begun: u64) -> Option<Self> {
+    /// Checkpoints of a search. `begun`: levels that have begun already.
+    pub fn new(schedule: Schedule, identity: Identity, table: TableKind, begun: u64) -> Self {
         let last = Last { time: Instant::now(), level: begun.max(1), written: None, error: None };
-        Some(Self {
-            path: options.checkpoint.clone()?,
-            every: options.checkpoint_every,
-            levels: options.checkpoint_levels,
-            identity,
-            table,
-            last: last.into(),
-        })
+        Self { schedule, identity, table, last: last.into() }
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Last> {
@@ -125,13 +135,14 @@ impl Checkpoints {
     /// Whether it is time for one.
     pub fn is_due(&self, counts: &Counts) -> bool {
         let last = self.last();
-        last.time.elapsed() >= self.every || self.levels.is_some_and(|levels| counts.levels >= last.level.saturating_add(levels))
+        last.time.elapsed() >= self.schedule.every
+            || self.schedule.levels.is_some_and(|levels| counts.levels >= last.level.saturating_add(levels))
     }
 
     /// Writes one. What goes wrong does not end the search: the file before is as it was.
     pub fn write<S: Storage>(&self, table: &VectorTable<S>, snapshot: &Snapshot) {
         let start = Instant::now();
-        let written = file::write(&self.path, |to| {
+        let written = file::write(&self.schedule.path, |to| {
             let lists: Vec<&[u32]> = snapshot.level.iter().copied().chain([snapshot.next, snapshot.offered]).collect();
             file::put(to, &self.header(snapshot, table.width()), &lists)?;
             Ok(table.save(to)?)
@@ -151,13 +162,16 @@ impl Checkpoints {
             Ok((file::Written { bytes, unsettled }, took)) => {
                 (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
                 if let Some(error) = unsettled {
-                    let (path, why) = (self.path.display(), "a crash of the machine may bring the file before it back");
-                    program::print_warning(&format!("warning: --checkpoint: {path} is written, but {why}: {error}\n"));
+                    let (path, why) = (self.schedule.path.display(), "a crash of the machine may bring the file before it back");
+                    (self.schedule.warn)(&format!("warning: --checkpoint: {path} is written, but {why}: {error}\n"));
                 }
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                program::print_warning(&format!("warning: --checkpoint: {} is not written: {error}\n", self.path.display()));
+                (self.schedule.warn)(&format!(
+                    "warning: --checkpoint: {} is not written: {error}\n",
+                    self.schedule.path.display()
+                ));
                 last.error = Some(error);
             }
         }
@@ -168,7 +182,7 @@ impl Checkpoints {
         let states_of = |words: usize| words / width;
         json!({
             "model": self.identity.json(),
-            "table": name_of(self.table),
+            "table": self.table.name(),
             "words": width,
             "states": states,
             "transitions": transitions,
@@ -183,34 +197,11 @@ impl Checkpoints {
         })
     }
 
-    /// What has come of it, for a report: text for people, and as JSON.
-    pub fn report(&self) -> (String, Value) {
+    /// What has come of it.
+    pub fn status(&self) -> Status {
         let Last { written, error, .. } = &*self.last();
-        let path = self.path.display();
-        let of = |Written { states, bytes, took }: &Written| {
-            format!("{path}, {} states, {} in {:.2} s", HumanCount(*states), HumanBytes(*bytes), took.as_secs_f64())
-        };
-        let text = match (written, error) {
-            (written, Some(error)) => {
-                let before = written.as_ref().map_or_else(String::new, |written| format!("; before: {}", of(written)));
-                format!("NOT written: {error}{before}")
-            }
-            (Some(written), None) => of(written),
-            (None, None) => "none was due".into(),
-        };
-        let json = json!({
-            "file": path.to_string(),
-            "states": written.map(|written| written.states),
-            "bytes": written.map(|written| written.bytes),
-            "seconds": written.map(|written| written.took.as_secs_f64()),
-            "error": error,
-        });
-        (text, json)
+        Status { path: self.schedule.path.clone(), written: *written, error: error.clone() }
     }
-}
-
-fn name_of(table: TableKind) -> String {
-    table.to_possible_value().map_or_else(String::new, |value| value.get_name().into())
 }
 
 /// A checkpoint whose header was read.
@@ -233,17 +224,17 @@ impl Opened {
     /// # Errors
     ///
     /// It has another one, or is of another model, or of a search for something else.
-    pub fn table_of(&self, identity: &Identity, words: usize, asked: TableKind) -> Result<TableKind> {
+    pub fn table_of(&self, identity: &Identity, words: usize, asked: Option<TableKind>) -> Result<TableKind> {
         let of = || {
             let header = &self.reading.header;
             identity.ensure_is(&header["model"])?;
             let width = count(header, "words")?;
             ensure!(width == words as u64, "its states have {width} words, and those of the model {words}");
             let name = header["table"].as_str().unwrap_or_default();
-            let kind = TableKind::from_str(name, false).ok().filter(|kind| *kind != TableKind::Auto);
+            let kind = TableKind::of_name(name);
             let kind = kind.with_context(|| format!("its table is of the kind `{name}`, which is not known"))?;
-            let asks_for_another = asked != TableKind::Auto && asked != kind;
-            ensure!(!asks_for_another, "its table is of the kind `{name}`, and --table asks for `{}`", name_of(asked));
+            let asked = asked.unwrap_or(kind);
+            ensure!(asked == kind, "its table is of the kind `{name}`, and --table asks for `{asked}`");
             Ok(kind)
         };
         of().with_context(|| self.failed())
@@ -376,30 +367,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
     }
 }
 
-/// Why nothing is kept of some searches.
-pub const NOT_OF_RUNS: &str =
-    "--checkpoint and --resume are for searches of states: what is asked about runs (here by a property) begins anew";
-
-/// An error if checkpoints cannot be written there, or if what is there would be lost: the model, another output, or what is no
-/// checkpoint.
-pub fn ensure_can_be_written<'o>(
-    path: &Path,
-    mut outputs: impl Iterator<Item = &'o Output>,
-    model: Option<&output::Identity>,
-) -> Result<()> {
-    outputs.try_for_each(|output| output.ensure_is_not_file("--checkpoint", path))?;
-    let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
-    ensure!(!is_model, "--checkpoint: {} is the model, which would be lost", path.display());
-    file::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
-}
-
 /// What ends a search so that it can go on.
 pub fn can_go_on(exploration: &Exploration) -> bool {
-    use crate::engine::End;
     matches!(exploration.end, End::States | End::Memory | End::Stopped(_))
-}
-
-/// Identity of a model and checks, if something of it is asked for.
-pub fn identity(options: &Options, model: &Model, checks: &Checks) -> Option<Identity> {
-    (options.checkpoint.is_some() || options.resume.is_some()).then(|| Identity::of(model, checks))
 }

@@ -1,20 +1,22 @@
 //! Searches that go on: of every kind of table, from wherever they may end.
 
 use super::*;
+use crate::checks::Checks;
 use crate::engine::tests::{counters, read, with_goal};
-use crate::engine::{Begin, End, Engine, Limits};
+use crate::engine::{Begin, Engine};
+use crate::exploration::{End, Limits};
 use crate::interpreter::Interpreter;
 use crate::stopping::Stop;
-use clap::Parser;
 #[cfg(unix)]
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
 
-fn options(folder: &TempDir) -> Options {
+/// Checkpoints that become due only when a search ends.
+fn schedule(folder: &TempDir) -> Schedule {
     let path = folder.path().join("search.checkpoint");
-    Options::parse_from(["explore", "model", "--checkpoint", path.to_str().unwrap()])
+    Schedule { path, every: Duration::from_secs(600), levels: None, warn: |warning| panic!("{warning}") }
 }
 
 /// Explores until a limit, goes on from the checkpoint until the next one, and so to the end.
@@ -23,9 +25,9 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
     let checks = goal.map_or_else(Checks::default, |goal| with_goal(&dve, goal, Checks::default()));
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     let (folder, device) = (TempDir::new().unwrap(), Device::cpu_with_threads(2));
-    let (options, initial) = (options(&folder), dve.model.initial_state());
+    let initial = dve.model.initial_state();
     let identity = || Identity::of(&dve.model, &checks);
-    let checkpoints = Checkpoints::of(&options, identity(), TableKind::Tree, 0).unwrap();
+    let checkpoints = Checkpoints::new(schedule(&folder), identity(), TableKind::Tree, 0);
     let mut ends = Vec::new();
     for limits in limits {
         let (table, begin) = match ends.len() {
@@ -34,8 +36,8 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
                 (table, Begin::Initial(&initial))
             }
             _ => {
-                let opened = Opened::open(&checkpoints.path).unwrap();
-                assert_eq!(opened.table_of(&identity(), dve.model.layout.words, TableKind::Auto).unwrap(), TableKind::Tree);
+                let opened = Opened::open(&checkpoints.schedule.path).unwrap();
+                assert_eq!(opened.table_of(&identity(), dve.model.layout.words, None).unwrap(), TableKind::Tree);
                 let (table, resumed) = opened.load(&device, &interpreted, limits.bytes).unwrap();
                 (table, Begin::Resumed(resumed))
             }

@@ -1,9 +1,9 @@
 //! A round: threads take pieces of a level's states, and each collects what it finds in memory of its own, which stays for the
 //! next round.
 
-use super::{Engine, Level, differences};
+use super::{Engine, Level};
 use crate::checks::Violation;
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Successors, differences};
 use anyhow::Result;
 use rayon::prelude::*;
 use std::ops::Range;

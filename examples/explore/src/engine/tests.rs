@@ -1,10 +1,11 @@
 //! The engine of threads, with every table, against the plainest search; and models that other engines are tested with.
 
 use super::*;
-use crate::checks::{Checks, Role};
+use crate::checks::{Checks, Role, Violation};
 use crate::dve::{Dve, random};
-use crate::interpreter::Scratch;
+use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::{Layout, Range, Source};
+use crate::stopping::Stop;
 use crate::successors::Interpreted;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -6,7 +6,8 @@
 
 use super::unlisted::Unlisted;
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
-use crate::engine::{Found, Growth, Lack, grow_within, if_it_fits};
+use crate::exploration::Found;
+use crate::growth::{Growth, Lack, grow_within, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::any::Any;
 use std::ops::Range;

@@ -4,7 +4,8 @@
 use super::unlisted::{Unlisted, in_pieces};
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
-use crate::engine::{Counts, Found, if_it_fits};
+use crate::exploration::{Counts, Found};
+use crate::growth::if_it_fits;
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use warpset::Storage;

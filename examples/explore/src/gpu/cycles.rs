@@ -2,7 +2,7 @@
 //! the GPU holds. Beside the table it takes two bytes a slot and eight a state.
 
 use super::{Engine, GLANCE, Kernel, Progress, room_for};
-use crate::engine::{End, Limits};
+use crate::exploration::{End, Limits};
 use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue};
 use anyhow::{Context, Result, ensure};
 use bytemuck::zeroed_vec;

@@ -18,7 +18,7 @@ use crate::decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
 use crate::decompose::gpu::Gpu;
 use crate::decompose::machine::Machine;
 use crate::decompose::paths::{self, Goal, HAS_CYCLE, Paths};
-use crate::engine::{End, Found, Limits};
+use crate::exploration::{End, Found, Limits};
 use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;
 use anyhow::{Context, Error, Result, bail, ensure};

@@ -18,7 +18,7 @@ mod simulated;
 mod table_alone;
 mod unlisted;
 
-pub use ahead::begin as compile_ahead;
+pub use ahead::{Expected, begin as compile_ahead};
 pub use rank::OnGpu;
 
 use by_rows::{Parents, States};
@@ -28,14 +28,16 @@ use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
 use crate::decompose::gpu::Gpu;
-use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Lack, Limits, Observer, grow_within};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
+use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
-use crate::liveness::possible::{Outcome, Possible};
+use crate::liveness::possible::{Outcome, Possibilities, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
+use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
-use crate::report::{Cycles, Measurements};
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
@@ -84,9 +86,6 @@ const GLANCE: Duration = Duration::from_millis(200);
 
 /// By how many times a table grows: the first for which there is memory.
 const GROW_BY: [u64; 3] = [8, 4, 2];
-
-/// A table that is fuller grows, if it may: its searches get long (`benches/README.md`).
-const GROW_AT_FILL: f64 = 0.85;
 
 /// Levels for whose beginnings there is room at first.
 const LEVELS: u64 = 1 << 12;
@@ -258,16 +257,28 @@ impl<S: Storage> Explorer for Engine<'_, S> {
         Ok(exploration)
     }
 
-    fn measurements(&mut self) -> Result<Option<Measurements>> {
-        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
-        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
-        let table_alone = match exploration.end {
-            End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
-            _ => Err("not all states were found".into()),
-        };
-        Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        if let Some(progress) = self.last.as_ref().map(|(progress, _)| progress) {
+            if let Some(parents) = &progress.parents {
+                return self.walk_to_parents(parents, found);
+            }
+            if let Some(states) = self.path_in_list(progress, found, limits)? {
+                return Ok(states);
+            }
+        }
+        self.last = None; // its memory is wanted
+        let initial = self.model().initial_state();
+        let mut path = vec![initial; found.level.min(1) as usize];
+        if found.level > 1 {
+            let progress = self.levels(found.level, limits)?;
+            path.extend(self.walk_back(&progress, found)?);
+        }
+        path.push(found.state.clone());
+        Ok(path)
     }
+}
 
+impl<S: Storage> Liveness for Engine<'_, S> {
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
         let residue = match self.found.take() {
             Some(found) => found,
@@ -315,38 +326,31 @@ impl<S: Storage> Explorer for Engine<'_, S> {
         self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
     }
 
-    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
-        self.last = None; // its memory is wanted
-        possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
-    }
-
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
         let progress = self.last.as_ref().map(|(progress, _)| progress);
         self.accepting_on_gpu(progress, automaton).map(Some)
     }
+}
 
-    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
-        if let Some(progress) = self.last.as_ref().map(|(progress, _)| progress) {
-            if let Some(parents) = &progress.parents {
-                return self.walk_to_parents(parents, found);
-            }
-            if let Some(states) = self.path_in_list(progress, found, limits)? {
-                return Ok(states);
-            }
-        }
+impl<S: Storage> Possibilities for Engine<'_, S> {
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         self.last = None; // its memory is wanted
-        let initial = self.model().initial_state();
-        let mut path = vec![initial; found.level.min(1) as usize];
-        if found.level > 1 {
-            let progress = self.levels(found.level, limits)?;
-            path.extend(self.walk_back(&progress, found)?);
-        }
-        path.push(found.state.clone());
-        Ok(path)
+        possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
     }
 }
 
 impl<'a, S: Storage> Engine<'a, S> {
+    /// What the last exploration took the device's time for, if that was measured.
+    pub fn measurements(&mut self) -> Result<Option<Measurements>> {
+        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let table_alone = match exploration.end {
+            End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
+            _ => Err("not all states were found".into()),
+        };
+        Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
     /// Compiles the kernel. `resumes`: for a search that goes on, of which it is not known what its states were found from.
     /// `most_bytes`: of the table and all that is beside it.
     ///
@@ -468,7 +472,7 @@ impl<'a, S: Storage> Engine<'a, S> {
                 found = Some(self.look_at(search.found, search.found_level)?);
             }
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
-            if search.faulty != NONE || (found.is_some() && !limits.keep_going) {
+            if search.faulty != NONE || limits.end_with(found.as_ref()) {
                 return done(End::Violation, found);
             }
             if !fits {

@@ -12,7 +12,7 @@
 use super::{KernelLimits, NONE, Search, room_for, source_of_rank, source_of_walk};
 use crate::checks::Violation;
 use crate::codegen::{ensure_fits, tables};
-use crate::engine::{Found, Limits};
+use crate::exploration::{Found, Limits};
 use crate::ranks::{Round, Table, Told, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};

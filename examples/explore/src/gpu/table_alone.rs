@@ -7,8 +7,7 @@
 //! before they get to the table.
 
 use super::{Engine, Offers, Progress};
-use crate::engine::differences;
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Successors, differences};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};

@@ -4,16 +4,13 @@ use super::fairness::is_fair;
 use super::lasso::{Lasso, Run, close, replay};
 use super::residue::{Automaton, Residue};
 use crate::checks::{Checks, Role, Violation};
-use crate::engine::{End, Exploration, Explorer, Limits};
-use crate::exit;
+use crate::exploration::{End, Exploration, Explorer, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::expression::Binary;
 use crate::ir::property::Kind;
 use crate::ir::{Expression, Model, Property, Span};
 use crate::stopping::Stop;
 use anyhow::{Result, anyhow, ensure};
-use indicatif::HumanCount;
-use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// The product states of a model's property, and what decides about them.
@@ -35,28 +32,29 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Holds => "the property HOLDS",
-            Self::Violated => "the property is VIOLATED",
-            Self::Unknown => "UNKNOWN: the search ended before there was a verdict",
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Violated => "violated",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 const EARLY: &str = "It was found before all states were: there may be a shorter one (--keep-going looks at all).";
 
 const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
 const FAIR_TO_COMPONENTS: &str = "It is weakly fair to every component: its loop goes on until each has moved, or was disabled.";
+
+/// A search of a product whose accepting cycles can be searched for afterwards.
+pub trait Liveness: Explorer {
+    /// Finds the residue of all states that were found: what may be on accepting cycles.
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
+
+    /// Finds a run through the residue: a weakly fair one if `fair` has an interpreter. `Ok(None)`: none exists; `Ok(Some(Err))`:
+    /// one exists but was not found.
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Result<Run>>>;
+
+    /// Number of the states found that are accepting; `None` if that is not counted.
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
+}
 
 /// What has come of it.
 pub struct Conclusion {
@@ -109,7 +107,7 @@ impl Question {
     /// The verdict, when the exploration has ended.
     pub fn conclude(
         &self,
-        explorer: &mut impl Explorer,
+        explorer: &mut impl Liveness,
         interpreter: &Interpreter,
         exploration: &Exploration,
         limits: Limits,
@@ -200,60 +198,5 @@ impl Question {
             }
         }
         Ok(conclusion)
-    }
-}
-
-impl Conclusion {
-    /// The program's exit code, if nothing else was found.
-    pub fn exit_code(&self) -> u8 {
-        match (self.verdict, self.end) {
-            (_, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
-            (Verdict::Holds, _) => 0,
-            (Verdict::Violated, _) => exit::FOUND,
-            (Verdict::Unknown, _) => exit::INCOMPLETE,
-        }
-    }
-
-    /// Rows of the report.
-    pub fn rows(&self, question: &Question) -> Vec<(&'static str, String)> {
-        let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
-        let states = if locations == 1 { "1 state".into() } else { format!("{locations} states") };
-        let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
-        let mut rows = vec![("property", format!("{}{fair}", question.text)), ("automaton", format!("{states}, {kind}"))];
-        if let Some(accepting) = self.accepting {
-            rows.push(("accepting states", HumanCount(accepting).to_string()));
-        }
-        rows.push(("passes", self.passes.to_string()));
-        rows.push(("verdict", self.verdict.sentence().into()));
-        rows
-    }
-
-    /// The run; or why there is none to be shown.
-    pub fn text(&self, model: &Model) -> Option<String> {
-        self.lasso.as_ref().map(|lasso| match lasso {
-            Ok(lasso) => format!("\n{}", lasso.text(model)),
-            Err(error) => format!("\nThere is no run to be shown: {error:#}\n"),
-        })
-    }
-
-    /// The run, for other programs.
-    pub fn run_json(&self, model: &Model, question: &Question) -> Option<Value> {
-        self.lasso.as_ref().and_then(|lasso| lasso.as_ref().ok()).map(|lasso| lasso.json(model, &question.text))
-    }
-
-    /// Adds to the report's object.
-    pub fn add_to(&self, report: &mut Value, question: &Question, model: &Model) {
-        let lasso = self.lasso.as_ref();
-        report["property"] = question.text.clone().into();
-        report["fair"] = if question.is_fair { "weak".into() } else { Value::Null };
-        report["verdict"] = self.verdict.word().into();
-        report["automaton"] = question.kind.word().into();
-        report["automaton_states"] = question.automaton.accepting.len().into();
-        report["accepting"] = json!(self.accepting);
-        report["passes"] = self.passes.into();
-        report["seconds_search"] = self.search.as_secs_f64().into();
-        report["seconds_path"] = self.run.as_secs_f64().into();
-        report["lasso"] = json!(self.run_json(model, question));
-        report["no_lasso"] = json!(lasso.and_then(|lasso| lasso.as_ref().err()).map(|error| format!("{error:#}")));
     }
 }

@@ -15,14 +15,10 @@ use super::fairness::By;
 use super::product::ProductStep;
 use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
 use crate::interpreter::{Interpreter, Scratch};
-use crate::ir::Model;
-use crate::path::{lines_of, state_json, state_text, step_json, step_lines};
 use crate::successors::Successors;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
-use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
 use warpset::{Reference, Storage};
 
 /// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
@@ -91,7 +87,7 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// A run through the residue, as [`Explorer::lasso`](crate::engine::Explorer::lasso) gives it. Uses up the residue's flags.
+    /// A run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) gives it. Uses up the residue's flags.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
@@ -262,65 +258,4 @@ pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_lo
     };
     let steps = replay().context("the run cannot be replayed: please report this as a bug")?;
     Ok(Lasso { states, steps, begins, why_longer })
-}
-
-impl Lasso {
-    /// For people: the initial state, then each step with what it changes; and where it begins again.
-    pub fn text(&self, model: &Model) -> String {
-        let mut text = String::new();
-        let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
-        let count = |number: usize| format!("{number} {}", if number == 1 { "step" } else { "steps" });
-        let (before, inside) = (self.begins, self.steps.len() - self.begins);
-        let then = if inside == 0 { String::new() } else { format!(", then a loop of {}", count(inside)) };
-        line(format!("A run that violates it: {}{then}{}:", count(before), lines_of(model)));
-        line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
-        for (number, step) in self.steps.iter().enumerate() {
-            if number == self.begins {
-                line(format!("The loop, for ever, from {}:", state_text(model, &self.states[number])));
-            }
-            let (from, to) = (&self.states[number], &self.states[number + 1]);
-            for (at, part) in step_lines(model, step.system, from, to).into_iter().enumerate() {
-                let moved = self.moved(model, number).filter(|_| at == 0).map(|(from, to)| format!(" [{from} -> {to}]"));
-                let moved = moved.unwrap_or_default();
-                line(if at == 0 { format!("  {}. {part}{moved}", number + 1) } else { format!("       {part}") });
-            }
-        }
-        if inside == 0 {
-            line("However it goes on, it violates the property; no short loop was found.".into());
-        } else {
-            line(format!("There the state is that of step {} again.", self.begins));
-        }
-        if let Some(why) = self.why_longer {
-            line(why.into());
-        }
-        text
-    }
-
-    /// From where to where the automaton has moved, if it has.
-    fn moved<'m>(&self, model: &'m Model, number: usize) -> Option<(&'m str, &'m str)> {
-        let property = model.property.as_ref()?;
-        let of = &property.moves[self.steps[number].moved];
-        let name = |at: usize| &*model.processes[property.process].locations[at].name;
-        (of.from != of.to).then(|| (name(of.from), name(of.to)))
-    }
-
-    pub fn json(&self, model: &Model, property: &str) -> Value {
-        let steps = self.steps.iter().enumerate().map(|(number, step)| {
-            let mut json = step_json(model, step.system, &self.states[number], &self.states[number + 1]);
-            json["automaton"] = json!(self.moved(model, number).map(|(from, to)| [from, to]));
-            json
-        });
-        let is_closed = self.begins < self.steps.len();
-        json!({
-            "model": model.source.name,
-            "violation": { "kind": "cycle", "text": property },
-            "length": self.steps.len(),
-            "loop_begins": is_closed.then_some(self.begins),
-            "loop_length": is_closed.then_some(self.steps.len() - self.begins),
-            "shortest": self.why_longer.is_none(),
-            "initial": state_json(model, &self.states[0]),
-            "steps": steps.collect::<Vec<_>>(),
-            "final": state_json(model, self.states.last().expect("a path has a state")),
-        })
-    }
 }

@@ -1,6 +1,5 @@
 //! What runs do for ever: formulas, automata, and the search for accepting cycles.
 
-pub mod ask;
 pub mod buchi;
 pub mod check;
 pub mod components;
@@ -10,6 +9,7 @@ pub mod hoa;
 pub mod lasso;
 pub mod possible;
 pub mod product;
+pub mod property;
 pub mod residue;
 #[cfg(all(test, feature = "cpu"))]
 mod tests;

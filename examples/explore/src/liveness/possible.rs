@@ -12,13 +12,12 @@ use super::check::Verdict;
 use super::components::components;
 use super::residue::{Residue, large_piece, path_to_marked};
 use crate::checks::{Checks, Condition, Role, Violation};
-use crate::engine::{End, Exploration, Found, Limits};
+use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::Expression;
 use crate::successors::{Expansion, Successors};
 use anyhow::{Context, Result, anyhow};
 use rayon::prelude::*;
-use serde_json::Value;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
@@ -26,10 +25,18 @@ use warpset::{Reference, Storage, VectorTable};
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Possible {
-    role: Role,
-    text: String,
+    /// `Possible` or `Progress`.
+    pub role: Role,
+    /// The condition as it was written.
+    pub text: String,
     /// With the one condition, for reports: explorations do not check it.
     pub checks: Checks,
+}
+
+/// A search that can answer where its states lead.
+pub trait Possibilities: Explorer {
+    /// Answers the question, once the exploration has ended.
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome;
 }
 
 /// What has come of it.
@@ -194,39 +201,6 @@ impl Possible {
             }
         }
         Ok(graph)
-    }
-
-    /// The question, for people.
-    pub fn question(&self) -> String {
-        match self.role {
-            Role::Progress => format!("no livelock: progress is {}", self.text),
-            _ => format!("from everywhere it can be reached: {}", self.text),
-        }
-    }
-
-    /// Rows of the report.
-    pub fn rows(&self, outcome: &Outcome) -> Vec<(&'static str, String)> {
-        let mut rows = vec![("property", self.question()), ("verdict", outcome.verdict.sentence().into())];
-        rows.extend(outcome.why.as_ref().map(|why| (outcome.lacks(), format!("{why:#}"))));
-        rows
-    }
-
-    /// Adds to the report's object.
-    pub fn add_to(&self, report: &mut Value, outcome: &Outcome) {
-        report["property"] = self.question().into();
-        report["verdict"] = outcome.verdict.word().into();
-        report["seconds_search"] = outcome.search.as_secs_f64().into();
-        report["no_answer"] = Value::Null;
-        if let Some(why) = &outcome.why {
-            report[outcome.lacks().replace(' ', "_")] = format!("{why:#}").into();
-        }
-    }
-}
-
-impl Outcome {
-    /// What is missing for the reason that is given.
-    fn lacks(&self) -> &'static str {
-        if self.verdict == Verdict::Unknown { "no answer" } else { "no path" }
     }
 }
 

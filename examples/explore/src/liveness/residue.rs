@@ -23,7 +23,7 @@
 //! of one pass (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move
 //! when the table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
 
-use crate::engine::{End, Limits};
+use crate::exploration::{End, Limits};
 use crate::ir::{Field, Model};
 use crate::path::predecessor;
 use crate::stopping::Stop;

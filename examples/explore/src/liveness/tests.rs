@@ -2,24 +2,22 @@
 
 use super::check::{Conclusion, Question, Verdict};
 use super::fairness::By;
-use super::possible::Possible;
+use super::possible::{Possibilities, Possible};
 use super::residue::{Automaton, MOST_COUNT, Search};
 use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
 use crate::dve::{Dve, random};
-use crate::engine::{End, Exploration, Explorer, Limits};
+use crate::exploration::{End, Exploration, Explorer, Limits};
 use crate::input;
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::property::Kind;
 use crate::ir::{Model, Source};
 use crate::language::{Format, Text};
 use crate::network::Reading;
-use crate::options::Options;
-use crate::path;
+use crate::stopping::Stop;
 use crate::successors::{Interpreted, Successors};
 use crate::threads::Threads;
-use crate::warnings::Warnings;
-use clap::Parser as _;
+use crate::trace;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -255,10 +253,9 @@ fn fair_loops_show_whose_step_it_is() {
 fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(file);
     let mut text = Text::read(Format::of(&path), input::open(&path).unwrap(), &Reading::default()).unwrap();
-    let arguments = ["explore", file, "--ltl", formula].into_iter().chain(["--fair", "weak"].into_iter().filter(|_| fair));
-    let options = Options::try_parse_from(arguments).unwrap();
-    let asked = super::ask::question(&options, &mut text, &mut Warnings::default());
-    let question = asked.unwrap_or_else(|error| panic!("{formula}: {error:#}")).unwrap().question;
+    let source = Source { name: "--ltl".into(), text: formula.into() };
+    super::property::set_formula(&mut text, &source, &mut |_, _| {}).unwrap_or_else(|error| panic!("{formula}: {error:#}"));
+    let question = Question::of(text.model(), formula.into(), fair);
     (text, question)
 }
 
@@ -386,7 +383,9 @@ fn a_run_has_the_fewest_steps() {
     let lasso = conclusion.lasso.unwrap().unwrap();
     assert_eq!((lasso.begins, lasso.steps.len()), (20, 21));
     assert_eq!(lasso.steps[20].system, None);
-    assert!(lasso.text(&ring(20, false).model).contains("21. no step is possible: the run stays here"));
+    let (step, states) = (lasso.steps[20].system, &lasso.states[20..22]);
+    let lines = trace::step_lines(&ring(20, false).model, step, &states[0], &states[1]);
+    assert_eq!(lines[0], "no step is possible: the run stays here");
 }
 
 #[test]
@@ -416,9 +415,9 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
 
 #[test]
 fn a_stop_leaves_it_unknown() {
-    let stop = || Some(crate::stopping::Stop::Interrupted);
+    let stop = || Some(Stop::Interrupted);
     let (_, conclusion) = check::<Bucket>(&ring(1000, true).model, Limits { stop, ..EARLY });
-    assert_eq!((conclusion.verdict, conclusion.exit_code()), (Verdict::Unknown, crate::exit::INTERRUPTED));
+    assert_eq!((conclusion.verdict, conclusion.end), (Verdict::Unknown, Some(End::Stopped(Stop::Interrupted))));
 }
 
 #[test]
@@ -447,16 +446,17 @@ fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
         let limits = Limits { stop, ..KEEP_GOING };
         LEFT.store(calls, Ordering::Relaxed);
         let conclusion = fair.conclude(&mut threads, &source.interpreter, &exploration, limits).unwrap();
-        by_question.insert((conclusion.verdict.word(), conclusion.lasso.as_ref().is_some_and(Result::is_ok)));
+        by_question.insert((format!("{:?}", conclusion.verdict), conclusion.lasso.as_ref().is_some_and(Result::is_ok)));
         LEFT.store(calls, Ordering::Relaxed);
         let outcome = possible.answer(&table, &source, &source.interpreter, &exploration, limits);
-        by_possibility.insert((outcome.verdict.word(), outcome.found.is_some()));
+        by_possibility.insert((format!("{:?}", outcome.verdict), outcome.found.is_some()));
         assert_eq!(outcome.why.is_none(), outcome.found.is_some());
         if conclusion.lasso.is_some_and(|lasso| lasso.is_ok()) && outcome.found.is_some() {
             break;
         }
     }
-    let expected = BTreeSet::from([("unknown", false), ("violated", false), ("violated", true)]);
+    let expected = [("Unknown", false), ("Violated", false), ("Violated", true)];
+    let expected = BTreeSet::from(expected.map(|(verdict, has_run)| (verdict.to_string(), has_run)));
     assert_eq!((by_question, by_possibility), (expected.clone(), expected));
 }
 
@@ -642,7 +642,7 @@ proptest! {
             if let Some((found, path)) = outcome.found {
                 let number = all.iter().position(|state| *state == found.state).unwrap();
                 prop_assert!(is_bad(number) && path.len() as u64 == found.level + 1);
-                prop_assert!(path::replay(&interpreter, &possible.checks, path, found.violation).is_ok());
+                prop_assert!(trace::replay(&interpreter, &possible.checks, path, found.violation).is_ok());
             }
         }
     }

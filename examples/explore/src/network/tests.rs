@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch, Step as Taken};
-use crate::path::label;
+use crate::trace::label;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fmt::Write as _;

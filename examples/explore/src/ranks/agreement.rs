@@ -1,7 +1,7 @@
 //! What ranks tell each other besides states: sums of a few numbers, and by them who was first, and what it has.
 
 use super::search::Table;
-use crate::engine::Limits;
+use crate::exploration::Limits;
 use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};

@@ -4,8 +4,6 @@ use super::agreement::of_each;
 use super::search::Member;
 use super::worker::Worker;
 use anyhow::Result;
-use indicatif::{HumanBytes, HumanCount};
-use serde_json::{Value, json};
 use warpset::{Stats, Storage};
 
 /// The same on all ranks.
@@ -49,32 +47,5 @@ impl Numbers {
             stats,
             devices: String::new(),
         })
-    }
-
-    fn mean_waited(&self) -> f64 {
-        self.waited / self.states.len().max(1) as f64
-    }
-
-    pub fn json(&self) -> Value {
-        json!({
-            "count": self.states.len(),
-            "states": self.states,
-            "balance": self.balance,
-            "bytes_exchanged": self.bytes_exchanged,
-            "seconds_waiting": self.mean_waited(),
-        })
-    }
-
-    pub fn text(&self) -> String {
-        let [least, most] = [self.states.iter().min(), self.states.iter().max()].map(|number| number.copied().unwrap_or(0));
-        format!(
-            "{}, with {} to {} states each (the fullest {:.3} times the mean); {} exchanged, {:.2} s of waiting each",
-            self.states.len(),
-            HumanCount(least),
-            HumanCount(most),
-            self.balance,
-            HumanBytes(self.bytes_exchanged),
-            self.mean_waited()
-        )
     }
 }

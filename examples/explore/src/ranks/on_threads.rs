@@ -3,7 +3,7 @@
 use super::search::{Table, Told};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
-use crate::engine::{Found, Limits};
+use crate::exploration::{Found, Limits};
 use crate::path;
 use crate::successors::{Expansion, Successors};
 use anyhow::Result;

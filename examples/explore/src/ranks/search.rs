@@ -10,8 +10,8 @@
 
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
-use crate::checks::Violation;
-use crate::engine::{Counts, End, Exploration, Found, Limits, Observer, if_it_fits};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, if_it_fits};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
 use anyhow::{Context, Result};
@@ -19,9 +19,6 @@ use warpset::cluster;
 use warpset::{Error, Storage, Words};
 
 pub type Table<S> = cluster::Table<Words, S>;
-
-/// A table that is fuller grows, if it may.
-const GROW_AT_FILL: f64 = 0.85;
 
 /// A rank: its part of the set, and what expands the states that it owns.
 pub struct Member<S, W> {
@@ -50,10 +47,6 @@ struct Sums {
 struct State {
     failed: Option<anyhow::Error>,
     is_stuck: bool,
-}
-
-fn is_fault(found: &Found) -> bool {
-    matches!(found.violation, Violation::Fault(_))
 }
 
 impl<S: Storage, W: Worker<S>> Member<S, W> {
@@ -265,7 +258,7 @@ impl Search {
             table.local().bytes(),
             table.local().slots(),
             u64::from(round.found.is_some()),
-            u64::from(round.found.as_ref().is_some_and(is_fault)),
+            u64::from(round.found.as_ref().is_some_and(Found::is_fault)),
             round.transitions,
             round.deadlocks,
             round.overflows,
@@ -305,9 +298,9 @@ impl Search {
         self.counts.deadlocks += deadlocks;
         self.counts.overflows += overflows;
         self.list_bytes = self.list_bytes.max(list_bytes);
-        let is_wanted = if faults > 0 { !self.found.as_ref().is_some_and(is_fault) } else { self.found.is_none() };
+        let is_wanted = if faults > 0 { !self.found.as_ref().is_some_and(Found::is_fault) } else { self.found.is_none() };
         if violations > 0 && is_wanted {
-            let own = round.found.as_ref().filter(|found| faults == 0 || is_fault(found));
+            let own = round.found.as_ref().filter(|found| faults == 0 || found.is_fault());
             self.found = Some(self.first_found(table, worker, own)?);
         }
         let stop = Stops::of([interrupted, timed_out, nanoseconds]);
@@ -317,7 +310,7 @@ impl Search {
     /// Whether there is nothing more to look for. What was found in a round counts, whatever was told after it: of a round whose
     /// states find no room ranks hear more than once.
     fn has_found_its_end(&self) -> bool {
-        self.found.as_ref().is_some_and(|found| is_fault(found) || !self.limits.keep_going)
+        self.limits.end_with(self.found.as_ref())
     }
 
     /// What the first of the ranks has found that have found something.

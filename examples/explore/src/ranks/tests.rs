@@ -3,11 +3,22 @@
 use super::*;
 use crate::checks::{Checks, Violation};
 use crate::dve::{Dve, random};
+use crate::engine::Engine;
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
-use crate::engine::{End, Engine};
+use crate::exploration::End;
+use crate::in_process::devices_of;
 use crate::interpreter::Interpreter;
 use proptest::prelude::*;
-use warpset::{Bucket, CompactTree, Tree, VectorTable};
+use std::time::Duration;
+use warpset::cluster::{Builder, Local};
+use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
+
+/// Connected tables of so many ranks on these devices, each of so many slots.
+fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
+    let seats = devices_of(devices, ranks)?.into_iter().zip(Local::with_timeout(ranks, Duration::from_secs(600)));
+    let build = |(device, local)| Ok(Builder::new(builder.clone().capacity(slots)).build(&device, local)?);
+    first_error(on_all(seats, build))
+}
 
 /// By one rank without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
@@ -20,14 +31,13 @@ fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
 /// What so many ranks find, and the length of the path to it.
 fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, slots: u64) -> (Exploration, Option<usize>) {
     let builder = VectorTable::<S>::builder(dve.model.layout.words);
-    let seats = Seats::here(&[Device::cpu_with_threads(2)], ranks).unwrap();
-    let tables = seats.build(&builder, slots.div_ceil(ranks as u64)).unwrap();
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], ranks, slots.div_ceil(ranks as u64)).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
     let mut ranks = on_threads_of(tables, &source, &source).unwrap();
     let exploration = ranks.explore(limits, &|_| true).unwrap();
     let path = exploration.found.as_ref().map(|found| {
         let states = ranks.path(found, NO_LIMITS).unwrap();
-        crate::path::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()
+        crate::trace::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()
     });
     (exploration, path)
 }
@@ -148,7 +158,6 @@ proptest! {
 fn one_that_is_told_to_stop_stops_all() {
     use crate::stopping::Stop;
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::Duration;
     static ASKED: AtomicU64 = AtomicU64::new(0);
     fn interrupted() -> Option<Stop> {
         (ASKED.fetch_add(1, Ordering::Relaxed) == 20).then_some(Stop::Interrupted)
@@ -230,8 +239,8 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
 fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
     let (dve, checks) = (counters(5), Checks::default());
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
-    let seats = Seats::here(&[Device::cpu_with_threads(2)], 3).unwrap();
-    let tables = seats.build(&VectorTable::<Bucket>::builder(dve.model.layout.words), slots).unwrap();
+    let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, slots).unwrap();
     let worker = |table: &Table<Bucket>| {
         let trouble = Some(trouble).filter(|_| table.rank() == 1);
         Ok(Troubled { inner: OnThreads::new(&source), trouble, rounds: 0 })
@@ -261,8 +270,8 @@ fn one_without_memory_ends_all_of_them() {
 fn ranks_that_cannot_be_made_are_an_error_on_all() {
     let (dve, checks) = (counters(2), Checks::default());
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
-    let seats = Seats::here(&[Device::cpu_with_threads(2)], 3).unwrap();
-    let tables = seats.build(&VectorTable::<Bucket>::builder(dve.model.layout.words), 64).unwrap();
+    let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, 64).unwrap();
     let worker = |table: &Table<Bucket>| match table.rank() {
         2 => anyhow::bail!("this one cannot"),
         _ => Ok(OnThreads::new(&source)),
@@ -270,6 +279,8 @@ fn ranks_that_cannot_be_made_are_an_error_on_all() {
     let made = with_workers(tables, worker, &source);
     assert_eq!(made.map(drop).unwrap_err().to_string(), "this one cannot");
     let two = [Device::cpu_with_threads(1), Device::cpu_with_threads(1)];
-    assert!(Seats::here(&two, 3).map(drop).unwrap_err().to_string().contains("must be a multiple of 2"));
-    assert_eq!(Seats::here(&two, 4).unwrap().build(&VectorTable::<Bucket>::builder(1), 64).unwrap().len(), 4);
+    let builder = VectorTable::<Bucket>::builder(1);
+    let of = |ranks| self::tables(&builder, &two, ranks, 64);
+    assert!(of(3).map(drop).unwrap_err().to_string().contains("must be a multiple of 2"));
+    assert_eq!(of(4).unwrap().len(), 4);
 }

@@ -2,7 +2,7 @@
 
 use super::search::{Table, Told};
 use crate::checks::Violation;
-use crate::engine::{Found, Limits};
+use crate::exploration::{Found, Limits};
 use anyhow::Result;
 use warpset::{Storage, Tally};
 

@@ -1,90 +1,22 @@
-//! What is asked of runs: by the model's own property process, by a formula or by an automaton in a file.
+//! Gives models the automata of properties: of a formula, of a file or of the model's own property process.
 
 use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
-use super::check::Question;
 use super::formula::{Formula, Names, parse};
 use super::hoa::{self, Named};
-use super::possible::Possible;
 use super::translate::translate;
-use crate::checks::Role;
 use crate::diagnostic::Diagnostic;
-use crate::input;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::property::Move;
 use crate::ir::{Expression, Model, Property, Source, Span};
 use crate::language::Text;
-use crate::options::Options;
-use crate::output::Output;
-use crate::program;
-use crate::warnings::Warnings;
+use crate::warnings::Warning;
 use anyhow::{Context, Result, ensure};
-use std::io::IsTerminal;
 
-/// The question, and its automaton as it is written down.
-pub struct Asked {
-    pub question: Question,
-    automaton: Named,
-}
-
-/// What is asked, with the model changed accordingly; `None` if nothing is asked of runs.
-pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
-    if options.no_property {
-        ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
-        model.model_mut().remove_property();
-    }
-    let asked = if let Some(text) = &options.ltl {
-        let source = Source { name: "--ltl".into(), text: text.clone() };
-        Some((text.clone(), set_formula(options, model, warnings, &source)?))
-    } else if let Some(path) = &options.buchi {
-        let source = input::read_text(path).context("--buchi")?;
-        let named = hoa::read(&source).map_err(|error| Box::new(error.of(&source)))?;
-        let conditions = conditions(options, model, warnings, &source, &named.propositions, &named.spans)?;
-        Some((format!("no run of {}", source.name), set(model.model_mut(), named, &conditions)?))
-    } else {
-        let model = model.model();
-        model.property.as_ref().map(|property| {
-            let name = &model.processes[property.process].name;
-            (format!("no run of process {name}"), of_process(model, property))
-        })
-    };
-    let Some((text, automaton)) = asked else {
-        ensure!(options.fair.is_none(), "--fair is about runs, and nothing is asked about these: --ltl or --buchi does");
-        return Ok(None);
-    };
-    let others =
-        [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
-    for (name, is_given) in others {
-        let how = if options.ltl.is_some() || options.buchi.is_some() {
-            ""
-        } else {
-            " (--no-property leaves the model's property out)"
-        };
-        ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
-    }
-    Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
-}
-
-/// What is asked about where states can lead.
-pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
-    let (name, role, text) = match (&options.ef, &options.livelock) {
-        (Some(text), _) => ("--ef", Role::Possible, text),
-        (_, Some(text)) => ("--livelock", Role::Progress, text),
-        (None, None) => return Ok(None),
-    };
-    ensure!(
-        model.model().property.is_none(),
-        "{name}: the model has a property process, which asks otherwise (--no-property leaves it out)"
-    );
-    let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
-    ensure!(!others, "{name}: one thing is asked for at a time, without --deadlock, --invariant and --goal");
-    let source = Source { name: name.into(), text: text.clone() };
-    let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
-    let condition = conditions(options, model, warnings, &source, std::slice::from_ref(text), &[span])?.remove(0);
-    Ok(Some(Possible::new(role, text.clone(), condition)))
-}
+/// Called with what of a text is not computed as it is written.
+pub type Warn<'a> = dyn FnMut(&Source, &[Warning]) + 'a;
 
 /// Gives the model the automaton of the runs that violate a formula.
-fn set_formula(options: &Options, model: &mut Text, warnings: &mut Warnings, source: &Source) -> Result<Named> {
+pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
     let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
     let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
     if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
@@ -93,7 +25,7 @@ fn set_formula(options: &Options, model: &mut Text, warnings: &mut Warnings, sou
     }
     let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
     let propositions: Vec<String> = spans.iter().map(|span| source.piece(*span).into()).collect();
-    let conditions = conditions(options, model, warnings, source, &propositions, &spans)?;
+    let conditions = conditions(model, source, &propositions, &spans, warn)?;
     let formula = formula.with(&|number| match conditions[number] {
         Expression::Constant(value) => Formula::Constant(value != 0),
         _ => Formula::Proposition(number),
@@ -103,14 +35,20 @@ fn set_formula(options: &Options, model: &mut Text, warnings: &mut Warnings, sou
     set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
 }
 
+/// Gives the model the automaton that a text in the HOA format has.
+pub fn set_automaton(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
+    let named = hoa::read(source).map_err(|error| Box::new(error.of(source)))?;
+    let conditions = conditions(model, source, &named.propositions, &named.spans, warn)?;
+    set(model.model_mut(), named, &conditions)
+}
+
 /// What propositions mean, which stand in the source where it says.
-fn conditions(
-    options: &Options,
+pub fn conditions(
     model: &Text,
-    warnings: &mut Warnings,
     source: &Source,
     propositions: &[String],
     spans: &[Span],
+    warn: &mut Warn,
 ) -> Result<Vec<Expression>> {
     let mut conditions = Vec::new();
     for (text, span) in propositions.iter().zip(spans) {
@@ -125,7 +63,7 @@ fn conditions(
             error.source = shown.clone();
             error
         })?;
-        warnings.add(shown, &of_condition, options.severity(), std::io::stderr().is_terminal());
+        warn(shown, &of_condition);
         conditions.push(condition);
     }
     Ok(conditions)
@@ -165,7 +103,7 @@ fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> 
 }
 
 /// The model's own automaton: each guard is a proposition.
-fn of_process(model: &Model, property: &Property) -> Named {
+pub fn of_process(model: &Model, property: &Property) -> Named {
     let process = &model.processes[property.process];
     let mut named =
         Named { states: process.locations.iter().map(|location| location.name.clone()).collect(), ..Named::default() };
@@ -194,7 +132,7 @@ fn of_process(model: &Model, property: &Property) -> Named {
 }
 
 /// An error unless the guards of the model's own automaton, by themselves, mean what they mean there.
-fn ensure_is_said(model: &Text) -> Result<()> {
+pub fn ensure_is_said(model: &Text) -> Result<()> {
     let of = model.model();
     let property = of.property.as_ref().context("the model has a property")?;
     for (guard, span) in property.moves.iter().filter_map(|of| Some((of.guard.as_ref()?, of.span))) {
@@ -219,31 +157,4 @@ fn in_one_line(mut text: &str) -> String {
         text = text[at + 2..].split_once(end).map_or("", |(_, behind)| behind);
     }
     (kept + text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-impl Asked {
-    /// Writes the automaton.
-    pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
-        if options.ltl.is_none() && options.buchi.is_none() {
-            ensure_is_said(model)?;
-        }
-        let count = self.automaton.propositions.len();
-        ensure!(
-            count <= MOST_PROPOSITIONS,
-            "--emit-buchi: the property has {count} guards, and {MOST_PROPOSITIONS} are possible"
-        );
-        let path = options.emit_buchi.as_deref().context("a file was opened")?;
-        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
-        // A formula's automaton is that of its negation.
-        let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
-        file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
-        if options.json {
-            let done = serde_json::json!({
-                "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
-                "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0
-            });
-            program::print(&format!("{done}\n"))?;
-        }
-        Ok(0)
-    }
 }

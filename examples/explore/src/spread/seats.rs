@@ -1,12 +1,12 @@
 //! Where the ranks are: on which devices, in which processes, and how they are connected.
 
 use super::launch::{Environment, Process, Wanted, process};
-use super::search::Table;
 use crate::device::DeviceChoice;
 use crate::first_table::{self, Size};
 use crate::in_process::{OfAnother, devices_of, first_error, on_all};
 use crate::ir::Layout;
 use crate::options::Options;
+use crate::ranks::Table;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use warpset::cluster::{Builder, Local, Transport};

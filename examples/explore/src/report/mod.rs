@@ -1,18 +1,23 @@
 //! What is printed of an exploration.
 
+pub mod runs;
+
+use crate::checkpoint::{Status, Written};
 use crate::checks::Checks;
-use crate::engine::{Counts, End, Exploration, Found, bytes_to_grow};
 use crate::exit;
+use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
+use crate::growth::bytes_to_grow;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
+use crate::measurements::{Cycles, Measurements};
 use crate::output::Unwritten;
-use crate::path::{Path, state_json, state_text};
 use crate::program::Ended;
 use crate::ranks::Numbers;
 use crate::record::Recorded;
 use crate::stopping::Stop;
+use crate::trace::{Path, state_json, state_text};
 use crate::warnings::Warnings;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -48,8 +53,8 @@ pub struct Report<'a> {
     pub unwritten: Unwritten,
     /// What `--memory` says.
     pub memory: Option<u64>,
-    /// What has come of checkpoints, if they were asked for: text and JSON.
-    pub checkpoint: Option<(String, Value)>,
+    /// What has come of checkpoints, if they were asked for.
+    pub checkpoint: Option<Status>,
     /// States that were known before, of a search that goes on.
     pub known: Option<u64>,
 }
@@ -81,49 +86,6 @@ pub struct Time {
     pub path: Duration,
 }
 
-/// Clock cycles of the first threads of all of a GPU's blocks together.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Cycles {
-    /// Reading states.
-    pub fetching: u64,
-    /// Making successors and handing them to the cache.
-    pub generating: u64,
-    /// Removing duplicates from the cache.
-    pub caching: u64,
-    /// Finding or putting what is left in the table.
-    pub putting: u64,
-    /// For other blocks at the end of a level.
-    pub waiting: u64,
-}
-
-/// What a GPU has done its time with.
-#[derive(Clone, Debug)]
-pub struct Measurements {
-    pub cycles: Cycles,
-    /// Successors that were offered, duplicates included.
-    pub offered: u64,
-    /// How many a second the table takes of these alone, in batches of its own; or why that was not measured.
-    pub table_alone: Result<f64, String>,
-}
-
-impl Cycles {
-    fn named(self) -> [(&'static str, u64); 5] {
-        let Self { fetching, generating, caching, putting, waiting } = self;
-        [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
-    }
-
-    fn json(self) -> Value {
-        self.named().into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
-    }
-
-    /// Shares of the whole.
-    fn text(self) -> String {
-        let all = self.named().iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
-        self.named().map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
-    }
-}
-
 impl Report<'_> {
     fn counts(&self) -> &Counts {
         &self.exploration.counts
@@ -151,7 +113,7 @@ impl Report<'_> {
             _ if is_interrupted => exit::INTERRUPTED,
             _ if self.unwritten.sentence().is_some() => exit::ERROR,
             (None, _) if self.conclusion.is_some() => {
-                self.conclusion.as_ref().map_or(0, |(_, conclusion)| conclusion.exit_code())
+                self.conclusion.as_ref().map_or(0, |(_, conclusion)| runs::exit_code(conclusion))
             }
             (Some(_), _) => exit::FOUND,
             (None, end) => match self.answer.map(|(_, outcome)| (outcome.verdict, outcome.has_fault)) {
@@ -192,7 +154,7 @@ impl Report<'_> {
             "table": self.spec.to_string(),
             "device": self.devices(),
             "engine": self.engine,
-            "ranks": self.ranks.as_ref().map(Numbers::json),
+            "ranks": self.ranks.as_ref().map(ranks_json),
             "words": self.model.layout.words,
             "slots": stats.slots,
             "bytes": stats.bytes,
@@ -201,7 +163,7 @@ impl Report<'_> {
             "fill": stats.fill(),
             "nodes": stats.nodes,
             "compression_ratio": stats.compression_ratio(),
-            "cycles": measured.map(|measured| measured.cycles.json()),
+            "cycles": measured.map(|measured| cycles_json(measured.cycles)),
             "offered": measured.map(|measured| measured.offered),
             "offered_per_second": measured.map(|measured| self.per_second(measured.offered)),
             "table_alone_per_second": measured.and_then(|measured| measured.table_alone.as_ref().ok()),
@@ -211,10 +173,10 @@ impl Report<'_> {
             "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
         });
         if let Some((question, conclusion)) = &self.conclusion {
-            conclusion.add_to(&mut report, question, model);
+            runs::add_conclusion(&mut report, conclusion, question, model);
         }
         if let Some((possible, outcome)) = self.answer {
-            possible.add_to(&mut report, outcome);
+            runs::add_outcome(&mut report, possible, outcome);
         }
         report["overflows_of_text"] = self.warnings.values.into();
         report["warnings"] = self.warnings.json();
@@ -224,7 +186,7 @@ impl Report<'_> {
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
         report["not_exported"] = json!(self.not_exported);
         report["resumed_states"] = json!(self.known);
-        report["checkpoint"] = json!(self.checkpoint.as_ref().map(|(_, json)| json));
+        report["checkpoint"] = json!(self.checkpoint.as_ref().map(checkpoint_json));
         report["error"] = json!(self.unwritten.sentence());
         report["exit_code"] = self.exit_code().into();
         report
@@ -304,8 +266,8 @@ impl Report<'_> {
         if let Some(known) = self.known {
             rows.push(("resumed", format!("with {} states, which are among these", count(known))));
         }
-        if let Some((text, _)) = &self.checkpoint {
-            rows.push(("checkpoint", text.clone()));
+        if let Some(status) = &self.checkpoint {
+            rows.push(("checkpoint", checkpoint_text(status)));
         }
         if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
             let more =
@@ -337,7 +299,7 @@ impl Report<'_> {
             ),
         ]);
         if let Some(ranks) = &self.ranks {
-            rows.push(("ranks", ranks.text()));
+            rows.push(("ranks", ranks_text(ranks)));
         }
         if stats.node_slots > 0 {
             let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
@@ -350,20 +312,20 @@ impl Report<'_> {
                 Ok(alone) => format!("{} by the table alone: {:.0} %", count(*alone), 100.0 * offered / alone),
                 Err(why) => format!("by the table alone not measured: {why}"),
             };
-            rows.push(("cycles", measured.cycles.text()));
+            rows.push(("cycles", cycles_text(measured.cycles)));
             rows.push(("offers a second", format!("{}, {alone}", count(offered))));
         }
         if let Some((question, conclusion)) = &self.conclusion {
             rows.push(("", String::new()));
-            rows.extend(conclusion.rows(question));
+            rows.extend(runs::rows(conclusion, question));
         }
         if let Some((possible, outcome)) = self.answer {
             rows.push(("", String::new()));
-            rows.extend(possible.rows(outcome));
+            rows.extend(runs::rows_of_outcome(possible, outcome));
         }
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
-        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.text(self.model));
+        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
         lines.chain(found).chain(run).collect()
     }
 
@@ -399,4 +361,74 @@ fn end_word(end: End) -> &'static str {
         End::Stopped(Stop::Time(_)) => "timeout",
         End::Observer => "found",
     }
+}
+
+/// Clock cycles by what they were spent on.
+fn named(cycles: Cycles) -> [(&'static str, u64); 5] {
+    let Cycles { fetching, generating, caching, putting, waiting } = cycles;
+    [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
+}
+
+fn cycles_json(cycles: Cycles) -> Value {
+    named(cycles).into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
+}
+
+/// Shares of the whole.
+fn cycles_text(cycles: Cycles) -> String {
+    let all = named(cycles).iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
+    named(cycles).map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
+}
+
+/// What has come of checkpoints, for people.
+fn checkpoint_text(Status { path, written, error }: &Status) -> String {
+    let path = path.display();
+    let of = |Written { states, bytes, took }: &Written| {
+        format!("{path}, {} states, {} in {:.2} s", HumanCount(*states), HumanBytes(*bytes), took.as_secs_f64())
+    };
+    match (written, error) {
+        (written, Some(error)) => {
+            let before = written.as_ref().map_or_else(String::new, |written| format!("; before: {}", of(written)));
+            format!("NOT written: {error}{before}")
+        }
+        (Some(written), None) => of(written),
+        (None, None) => "none was due".into(),
+    }
+}
+
+fn checkpoint_json(Status { path, written, error }: &Status) -> Value {
+    json!({
+        "file": path.display().to_string(),
+        "states": written.map(|written| written.states),
+        "bytes": written.map(|written| written.bytes),
+        "seconds": written.map(|written| written.took.as_secs_f64()),
+        "error": error,
+    })
+}
+
+/// Seconds that a rank has waited, on average.
+fn mean_waited(ranks: &Numbers) -> f64 {
+    ranks.waited / ranks.states.len().max(1) as f64
+}
+
+fn ranks_json(ranks: &Numbers) -> Value {
+    json!({
+        "count": ranks.states.len(),
+        "states": ranks.states,
+        "balance": ranks.balance,
+        "bytes_exchanged": ranks.bytes_exchanged,
+        "seconds_waiting": mean_waited(ranks),
+    })
+}
+
+fn ranks_text(ranks: &Numbers) -> String {
+    let [least, most] = [ranks.states.iter().min(), ranks.states.iter().max()].map(|number| number.copied().unwrap_or(0));
+    format!(
+        "{}, with {} to {} states each (the fullest {:.3} times the mean); {} exchanged, {:.2} s of waiting each",
+        ranks.states.len(),
+        HumanCount(least),
+        HumanCount(most),
+        ranks.balance,
+        HumanBytes(ranks.bytes_exchanged),
+        mean_waited(ranks)
+    )
 }
