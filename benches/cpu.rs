@@ -7,12 +7,9 @@
 //! `cargo bench --bench cpu` prints a Markdown table, in 10^6 vectors a second. WARPSET_BENCH_LOG2 sets the power of two of the
 //! bytes, WARPSET_BENCH_WIDTHS=2,8 and WARPSET_BENCH_THREADS=1,16 measure only these.
 
-#[path = "support/drawn.rs"]
-mod drawn;
-
-use drawn::draw;
 use std::time::Instant;
 use warpset::{BucketTable, Buffers, Device, Request};
+use warpset_random::draw;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

@@ -10,15 +10,13 @@
 //! `cargo bench --bench host` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
 //! WARPSET_BENCH_WIDTHS=2,8 measures only these.
 
-#[path = "support/drawn.rs"]
-mod drawn;
 mod support;
 
-use drawn::draw;
 use std::time::Instant;
 use support::{Bench, Result, median};
 use warpset::gpu::PinnedVec;
 use warpset::{BucketTable, Buffers, Device, Request};
+use warpset_random::draw;
 
 const REPEATS: usize = 5;
 

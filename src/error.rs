@@ -64,7 +64,7 @@ pub enum Error {
         width: usize,
     },
     /// A capacity of zero, or of more than references can number.
-    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::layout::size::MAX_CAPACITY)]
+    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::layout::limits::MAX_CAPACITY)]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -297,13 +297,13 @@ pub enum Error {
         status: String,
     },
     /// Text that names no device.
-    #[error("there is no device `{name}`: there are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::Device::MAX_THREADS)]
+    #[error("there is no device `{name}`: there are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::layout::limits::MAX_THREADS)]
     UnknownDevice {
         /// The text.
         name: String,
     },
     /// More threads than a device can have.
-    #[error("{threads} threads were asked for: a CPU device has 1 to {most}", most = crate::Device::MAX_THREADS)]
+    #[error("{threads} threads were asked for: a CPU device has 1 to {most}", most = crate::layout::limits::MAX_THREADS)]
     Threads {
         /// How many were asked for.
         threads: u64,

@@ -77,7 +77,8 @@ mod layout;
 mod saved;
 mod table;
 
-pub use device::{Device, GpuInfo};
+pub use backend::GpuInfo;
+pub use device::Device;
 pub use error::{Error, FileFault, Result};
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;

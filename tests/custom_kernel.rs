@@ -1,11 +1,6 @@
 //! The example `custom_kernel`, run as a stranger runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
-/// The example's own unit tests run here too: Cargo runs none of examples.
-#[allow(dead_code)]
-#[path = "../examples/custom_kernel/main.rs"]
-mod example;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

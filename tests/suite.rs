@@ -53,11 +53,11 @@ mod suite {
 }
 
 use common::Test;
-use common::machines::{Gpus, Machine, cpus, gpus};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use warpset_testing::machines::{Gpus, Machine, cpus, gpus};
 
 /// Tests for all machines.
 const MODULES: &[&[Test]] = &[

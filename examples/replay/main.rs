@@ -7,34 +7,16 @@
 //! cargo run --release --example replay -- --help
 //! ```
 
-#[path = "../support/device.rs"]
-mod device;
-#[path = "../support/exit.rs"]
-mod exit;
 mod floor;
-#[path = "../support/in_process.rs"]
-mod in_process;
 mod input;
-#[path = "../support/memory.rs"]
-mod memory;
 mod npy;
-#[path = "../support/npy_header.rs"]
-mod npy_header;
-#[path = "../support/numbers.rs"]
-mod numbers;
 #[cfg(feature = "cuda")]
 mod on_gpu;
 mod options;
-#[path = "../support/printing.rs"]
-mod printing;
-#[path = "../support/program.rs"]
-mod program;
 mod progress;
 mod random;
 mod ranks;
 mod report;
-#[path = "../support/stopping.rs"]
-mod stopping;
 mod table;
 mod vectors;
 mod verify;
@@ -53,6 +35,7 @@ use vectors::Vectors;
 use warpset::{
     Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
 };
+use warpset_support::{device, exit, in_process, memory, npy_header, numbers, program, stopping};
 
 /// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
 const WARM_UP: usize = 4096;

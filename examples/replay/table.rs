@@ -203,7 +203,7 @@ pub fn advice(error: &Error) -> Option<&'static str> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
 

@@ -148,7 +148,7 @@ pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     //! A verification that has never found anything proves nothing: each of these is a fault that it must name.
 

@@ -1,10 +1,55 @@
-//! Where tables live, and their kernels run.
+//! Machines: what tables lie on, and what runs their kernels.
+//!
+//! The library reaches a machine through the traits of `machine.rs` only. Each machine is a folder here, and one below
+//! `cuda/platform/`; this file alone says which machines the library was built with.
 
 #[cfg(feature = "cpu")]
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
-#[cfg(feature = "cpu")]
-mod reserved;
-#[cfg(feature = "cpu")]
-pub(crate) mod values;
+mod machine;
+
+pub use machine::{GpuInfo, Place};
+pub(crate) use machine::{HostBuffer, Launch, Machine, Rank, RankMemory, Store, Values, Waves};
+
+use crate::Result;
+use std::sync::Arc;
+
+/// Returns the GPU with the most memory if the driver and NVRTC are present, else the CPU.
+///
+/// # Errors
+///
+/// Only if there is no GPU and the feature `cpu` is off: what kept the GPU from being used.
+pub(crate) fn best() -> Result<Arc<dyn Machine>> {
+    #[cfg(feature = "cuda")]
+    let gpu = cuda::CudaMachine::largest();
+    #[cfg(all(feature = "cuda", feature = "cpu"))]
+    return Ok(gpu.unwrap_or_else(|_| cpu::CpuMachine::whole()));
+    #[cfg(all(feature = "cuda", not(feature = "cpu")))]
+    return gpu.map_err(|reason| crate::Error::NoDevice { reason: reason.to_string() });
+    #[cfg(not(feature = "cuda"))]
+    Ok(cpu::CpuMachine::whole())
+}
+
+/// Returns the machine of a kind, `cpu` or `gpu`, and number (of threads, or of the GPU). `None` if the library has no machine of
+/// that kind.
+pub(crate) fn named(kind: &str, number: Option<u64>) -> Option<Result<Arc<dyn Machine>>> {
+    match kind {
+        #[cfg(feature = "cpu")]
+        "cpu" => Some(cpu::CpuMachine::named(number)),
+        #[cfg(feature = "cuda")]
+        "gpu" => Some(cuda::CudaMachine::open(number.unwrap_or(0) as usize)),
+        _ => None,
+    }
+}
+
+/// What may be the argument of a kernel of the user's own.
+#[cfg(feature = "cuda")]
+pub use cuda::KernelArgument;
+
+/// There are no kernels of the user's own.
+#[cfg(not(feature = "cuda"))]
+#[doc(hidden)]
+pub trait KernelArgument {}
+#[cfg(not(feature = "cuda"))]
+impl<T> KernelArgument for T {}

@@ -6,7 +6,8 @@ use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::table::{CLUSTER_BATCH, RawTable};
 use crate::layout::Search;
-use crate::layout::size::{MAX_CAPACITY, MAX_NODES, Size};
+use crate::layout::limits::MAX_CAPACITY;
+use crate::layout::size::{MAX_NODES, Size};
 use crate::{Error, Outcome, Result, Tally};
 
 /// A relocation of keys that lets fewer than one of so many in that were rejected is the last one for a batch.
@@ -53,12 +54,10 @@ pub(super) struct Answers {
     /// Whether any rank wants references.
     pub anybody_wants_references: bool,
     /// Where results go to, in the memory of a GPU, instead of to the vectors here.
-    #[cfg(feature = "cuda")]
     pub device: Option<DeviceResults>,
 }
 
 /// Addresses in the memory of the rank's GPU, or 0.
-#[cfg(feature = "cuda")]
 #[derive(Clone, Copy)]
 pub(super) struct DeviceResults {
     pub outcomes: u64,
@@ -144,7 +143,7 @@ impl Engine {
         impl Drop for Settled<'_> {
             fn drop(&mut self) {
                 // An error that there is says more than this one.
-                let _ = self.0.partition.rank.settle();
+                let _ = self.0.partition.rank.synchronize();
             }
         }
         let settled = Settled(self);
@@ -177,10 +176,7 @@ impl Engine {
         let mut failed = offer.refused.clone();
         failed = failed.or(self.partition.begin(asked).err());
         // Nothing is compiled while ranks wait for each other's messages.
-        #[cfg(feature = "cuda")]
-        {
-            failed = failed.or(raw.prepare(offer.search, self.partition.ranks > 1).err());
-        }
+        failed = failed.or(raw.prepare(offer.search, self.partition.ranks > 1).err());
         let count = offer.input.count(raw.width());
         let mut part = Part::first(if failed.is_some() { 0 } else { count }, self.partition.round);
         let (mut copies, mut under_way) = ([0; 2], None);
@@ -227,12 +223,11 @@ impl Engine {
             part = next;
         }
         let mut record = self.numbers(raw, offer, &mut failed);
-        if let Some((answered, _fresh, wrong)) = keep(self.partition.answered(), &mut failed) {
+        if let Some((answered, fresh, wrong)) = keep(self.partition.answered(), &mut failed) {
             self.link.unless_ended(wrong.map_or(Ok(()), Err))?;
             record.answered = answered;
-            #[cfg(feature = "cuda")]
             if let Some(device) = &mut answers.device {
-                device.stored = _fresh;
+                device.stored = fresh;
             }
         }
         (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
@@ -438,7 +433,6 @@ impl Answers {
 
     /// Where those of a round go.
     fn output(&mut self, first: usize, len: usize) -> Output<'_> {
-        #[cfg(feature = "cuda")]
         if let Some(device) = &self.device {
             let from = |address: u64, bytes: usize| if address == 0 { 0 } else { address + (first * bytes) as u64 };
             let (outcomes, references, owners) = (from(device.outcomes, 1), from(device.references, 8), from(device.owners, 4));

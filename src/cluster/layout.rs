@@ -4,7 +4,8 @@
 //! vectors, and some more. Where that is too little, because equal vectors are many, all are laid out again by their lengths.
 
 use super::record::Wants;
-use super::view::{LINE_BYTES, message_bytes, reply_content};
+use super::view::{message_bytes, reply_content};
+use crate::layout::rank::LINE_BYTES;
 
 /// Rows of a run beyond what is expected: this part of it, and so many. Of n vectors without equal ones, deviations are below
 /// sqrt(n): six of them are less than that.

@@ -1,10 +1,11 @@
 //! The messages of a round: runs to their owners, replies to whoever has sent the runs. Each begins and ends with a stamp.
 
 use super::layout::starts;
-use super::memory::{Kernel, Line, Memory};
-use super::partition::{Partition, RoundMemory, Rows, Sender, line_of, place_of};
+use super::partition::{Partition, RoundMemory, Rows, Sender, place_of, stream_of};
 use super::transport::Region;
-use super::view::{LINE_BYTES, Stamp, StampView, TRAILER_BYTES, message_bytes, reply_content};
+use super::view::{TRAILER_BYTES, message_bytes, reply_content};
+use crate::backend::RankMemory;
+use crate::layout::rank::{Kernel, LINE_BYTES, Stamp, StampView, Stream};
 use crate::{Error, Result};
 
 /// What every stamp begins with.
@@ -30,7 +31,7 @@ struct Messages<'a> {
     way: Way,
     bytes: Vec<u64>,
     starts: Vec<u64>,
-    memory: &'a Memory,
+    memory: &'a RankMemory,
 }
 
 impl Partition {
@@ -88,7 +89,7 @@ impl Partition {
                 width: self.width as u32,
                 rows: if (messages.kind == Kind::Run) == is_out { rows.to(rank) } else { rows.from(rank) },
                 bytes: messages.bytes[rank],
-                at: messages.memory.address() + messages.starts[rank],
+                at: messages.memory.address + messages.starts[rank],
             }
         };
         let all: Vec<Stamp> = (0..self.ranks).map(stamp).filter(|stamp| stamp.bytes > 0).collect();
@@ -98,7 +99,7 @@ impl Partition {
     fn regions(&self, round: usize, messages: &Messages<'_>) -> Vec<Region> {
         let region = |rank: usize| match messages.bytes[rank] {
             0 => Region::empty(),
-            bytes => self.rank.region(line_of(round), messages.memory, messages.starts[rank], bytes),
+            bytes => Region::of(&*self.rank, stream_of(round), messages.memory, messages.starts[rank], bytes),
         };
         (0..self.ranks).map(region).collect()
     }
@@ -115,7 +116,7 @@ impl Partition {
             width: self.width as u32,
             rows: layout.capacities[rank],
             bytes: 0,
-            at: send.address() + layout.runs[rank],
+            at: send.address + layout.runs[rank],
         };
         (0..self.ranks).filter(|rank| *rank != sender.rank).map(stamp).collect()
     }
@@ -159,19 +160,19 @@ impl Partition {
         if stamps.is_empty() {
             return Ok(());
         }
-        let (line, wrong) = (Line::Puts, self.wrong());
-        self.rank.order(line, line_of(round))?;
+        let (stream, wrong) = (Stream::Puts, self.wrong());
+        self.rank.order(stream, stream_of(round))?;
         let memory = &mut self.memory[place_of(round)];
-        self.rank.write_own(line, &mut memory.stamps, 0, &stamps)?;
-        let view = StampView { stamps: memory.stamps.address(), count: stamps.len() as u64, wrong, ..StampView::default() };
+        self.rank.write(stream, &mut memory.stamps, 0, &stamps)?;
+        let view = StampView { stamps: memory.stamps.address, count: stamps.len() as u64, wrong, ..StampView::default() };
         // SAFETY: as in `check`.
-        unsafe { self.rank.stamps(line, Kernel::CheckStamps, &view) }
+        unsafe { self.rank.stamps(stream, Kernel::CheckStamps, &view) }
     }
 
     /// An error unless each message that came is the one that is due. Writes other stamps meanwhile, of messages that this rank
     /// sends.
     fn check(&mut self, round: usize, rows: &Rows, kind: Kind, own: &[Stamp]) -> Result<()> {
-        let line = line_of(round);
+        let stream = stream_of(round);
         let messages = self.messages(&self.memory[place_of(round)], rows, kind, Way::In);
         let stamps: Vec<Stamp> = self.stamps(&messages, rows).collect();
         if stamps.is_empty() {
@@ -179,20 +180,20 @@ impl Partition {
         }
         let memory = &mut self.memory[place_of(round)];
         let words = [&[0u64], bytemuck::cast_slice(&stamps), bytemuck::cast_slice(own)].concat();
-        self.rank.write_own(line, &mut memory.stamps, 0, &words)?;
-        let wrong = memory.stamps.address();
+        self.rank.write(stream, &mut memory.stamps, 0, &words)?;
+        let wrong = memory.stamps.address;
         let due = StampView { stamps: wrong + 8, count: stamps.len() as u64, wrong, ..StampView::default() };
         let own_at = due.stamps + size_of_val(&stamps[..]) as u64;
         let own = StampView { stamps: own_at, count: own.len() as u64, ..StampView::default() };
         // SAFETY: each message is within its memory: so many bytes from `at` on, a line and a trailer at least.
         unsafe {
-            self.rank.stamps(line, Kernel::CheckStamps, &due)?;
+            self.rank.stamps(stream, Kernel::CheckStamps, &due)?;
             if own.count > 0 {
-                self.rank.stamps(line, Kernel::WriteStamps, &own)?;
+                self.rank.stamps(stream, Kernel::WriteStamps, &own)?;
             }
         }
         let mut wrong = [0u64];
-        self.rank.read(line, &memory.stamps, 0, &mut wrong)?;
+        self.rank.read(stream, &memory.stamps, 0, &mut wrong)?;
         match wrong[0] {
             0 => Ok(()),
             number => Err(another_message(number)),
@@ -206,10 +207,10 @@ impl Partition {
         let (vectors, answers) = if rank == rows.own {
             // The answers are made where those of others come to.
             let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
-            (memory.send.address() + run, memory.replies_in.address() + answers)
+            (memory.send.address + run, memory.replies_in.address + answers)
         } else {
             let [run, reply] = [self.received_bytes(rows), Self::reply_bytes(rows)].map(|bytes| starts(bytes.into_iter())[rank]);
-            (memory.receive.address() + run, memory.replies_out.address() + reply)
+            (memory.receive.address + run, memory.replies_out.address + reply)
         };
         let (wants, outcomes) = (rows.wants[rank], answers + LINE_BYTES);
         Run {

@@ -126,7 +126,6 @@ mod fetch;
 mod layout;
 mod link;
 mod local;
-mod memory;
 mod messages;
 #[cfg(all(feature = "nccl", unix))]
 mod nccl;
@@ -156,9 +155,6 @@ pub use rendezvous::Rendezvous;
 pub use stats::{RankStats, Stats, Traffic};
 pub use table::Table;
 pub use transport::{Place, Region, Transport};
-
-#[cfg(feature = "cuda")]
-pub(crate) use memory::{ABI, Kernel, Line, ROUNDS};
 
 #[cfg(doc)]
 use crate::Error;

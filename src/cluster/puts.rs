@@ -1,20 +1,14 @@
 //! What a rank's own table does with the runs of a round.
 
-#[cfg(feature = "cuda")]
-use super::memory::Memory;
-use super::memory::{Line, Rank};
 use super::messages::{Run, another_message};
-use super::partition::{Fresh, Partition, Rows, line_of};
+use super::partition::{Fresh, Partition, Rows, stream_of};
 use super::record::Answered;
-#[cfg(feature = "cuda")]
-use crate::backend::cuda::{Exchanged, Waves};
+use crate::backend::{Launch, Waves};
 use crate::core::table::RawTable;
-#[cfg(feature = "cpu")]
 use crate::layout::HostBatch;
 use crate::layout::Search;
-#[cfg(feature = "cuda")]
-use crate::layout::view::BatchView;
-use crate::layout::view::Counts;
+use crate::layout::rank::Stream;
+use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result};
 
 impl Partition {
@@ -33,29 +27,20 @@ impl Partition {
             return Ok(());
         }
         let run = self.run_of(round, rows, rank);
-        match self.rank {
-            #[cfg(feature = "cpu")]
-            Rank::Cpu { .. } => {
-                let _ = is_last; // all is done at once
-                self.search_here(raw, search, run, rank, fresh)
-            }
-            #[cfg(feature = "cuda")]
-            Rank::Gpu(_) => {
-                let _ = fresh; // until `take_fresh`
-                let waves = if is_last { Waves::One } else { Waves::BesideOthers };
-                self.rank.order(Line::Puts, line_of(round))?;
-                let refused = (rank != rows.own).then(|| self.wrong());
-                self.search_on_gpu(raw, (search, Exchanged { waves, refused }), run, rank)
-            }
+        if self.rank.is_host() {
+            return self.search_here(raw, search, run, rank, fresh);
         }
+        self.rank.order(Stream::Puts, stream_of(round))?;
+        let waves = if is_last { Waves::One } else { Waves::BesideOthers };
+        let refused = (rank != rows.own).then(|| self.wrong());
+        self.search_on_gpu(raw, search, Launch { waves, refused, ..Launch::default() }, run, rank)
     }
 
     /// After the searches of a round: what is done with their answers comes after them.
     pub(super) fn end_searches(&mut self, round: usize) -> Result<()> {
-        self.rank.order(line_of(round), Line::Puts)
+        self.rank.order(stream_of(round), Stream::Puts)
     }
 
-    #[cfg(feature = "cpu")]
     fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize, fresh: &mut Vec<u64>) -> Result<()> {
         let count = run.count as usize;
         // SAFETY: the run and the answers have room for `count` rows (messages.rs has laid them out by the same numbers), in
@@ -77,26 +62,25 @@ impl Partition {
         let new = counts.as_ref().map_or(0, |counts| counts.new_references);
         fresh.truncate(before + new as usize);
         let (at, mut sum) = (rank as u64 * size_of::<Counts>() as u64, [Counts::default()]);
-        self.rank.read(Line::Puts, &self.answered, at, &mut sum)?;
+        self.rank.read(Stream::Puts, &self.answered, at, &mut sum)?;
         sum[0] += counts?;
-        self.rank.write_own(Line::Puts, &mut self.answered, at, &sum)
+        self.rank.write(Stream::Puts, &mut self.answered, at, &sum)
     }
 
-    #[cfg(feature = "cuda")]
-    fn search_on_gpu(&mut self, raw: &RawTable, (search, exchanged): (Search, Exchanged), run: Run, rank: usize) -> Result<()> {
+    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, launch: Launch, run: Run, rank: usize) -> Result<()> {
         let (new_references, new_capacity) = match self.asked.fresh {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
             Fresh::Gpu { address, capacity } => (address, capacity),
             // Allocated by `begin`.
-            Fresh::Host => (self.fresh.as_ref().map_or(0, Memory::address), self.ranks as u64 * self.round as u64),
+            Fresh::Host => (self.fresh.as_ref().map_or(0, |memory| memory.address), self.ranks as u64 * self.round as u64),
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
             // Behind those of the run before.
             if let Some(last) = self.last_put.filter(|last| *last != rank) {
                 let [from, to] = [last, rank].map(|rank| counts_of(rank) + NEW_REFERENCES_AT);
-                self.rank.copy_number(Line::Puts, &mut self.answered, from, to)?;
+                self.rank.copy_number(Stream::Puts, &mut self.answered, from, to)?;
             }
             self.last_put = Some(rank);
         }
@@ -108,13 +92,12 @@ impl Partition {
             new_references,
             new_capacity,
             // Zeros at first: `begin`.
-            counts: self.answered.address() + counts_of(rank),
+            counts: self.answered.address + counts_of(rank),
             ..BatchView::default()
         };
-        let stream = self.rank.stream(Line::Puts).expect("the rank is on a GPU");
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
         // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
-        unsafe { raw.enqueue_once((search, exchanged), &batch, stream.cu_stream()) }
+        unsafe { raw.enqueue_once((&*self.rank, Stream::Puts), search, &batch, launch) }
     }
 
     /// What has become of the rows of each rank since the operation has begun; and how many references of new ones there are, if
@@ -122,37 +105,31 @@ impl Partition {
     /// has ended then.
     pub(super) fn answered(&mut self) -> Result<(Vec<Answered>, u64, Option<Error>)> {
         let mut words = vec![0u64; self.ranks * size_of::<Counts>() / 8 + 1];
-        // Most of what is under way is over when this is read: one wait, and not one for each line.
-        let read = self.rank.read(Line::Puts, &self.answered, 0, &mut words);
-        self.rank.settle()?;
+        // Most of what is under way is over when this is read: one wait, and not one for each stream.
+        let read = self.rank.read(Stream::Puts, &self.answered, 0, &mut words);
+        self.rank.synchronize()?;
         read?;
         let (wrong, counts) = words.split_last().expect("one besides the counts");
         let wrong = (*wrong != 0).then(|| another_message(*wrong));
         let counts: &[Counts] = bytemuck::cast_slice(counts);
-        #[cfg(feature = "cuda")]
         let fresh = self.last_put.map_or(0, |last| counts[last].new_references);
-        #[cfg(not(feature = "cuda"))]
-        let fresh = 0;
         Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh, wrong))
     }
 
     /// Adds the references of what the round has stored to `fresh`, if they are wanted there and are not yet. All puts of the
     /// round were begun, and none of another.
     pub(super) fn take_fresh(&mut self, fresh: &mut Vec<u64>) -> Result<()> {
-        #[cfg(feature = "cuda")]
         if let (Some(last), Some(memory), Fresh::Host) = (self.last_put, &self.fresh, self.asked.fresh) {
             let at = last as u64 * size_of::<Counts>() as u64 + NEW_REFERENCES_AT;
             let mut count = [0u64];
-            self.rank.read(Line::Puts, &self.answered, at, &mut count)?;
+            self.rank.read(Stream::Puts, &self.answered, at, &mut count)?;
             let before = fresh.len();
             fresh.resize(before + count[0] as usize, 0);
-            self.rank.read(Line::Puts, memory, 0, &mut fresh[before..])?;
-            self.rank.write_own(Line::Puts, &mut self.answered, at, &[0u64])?;
+            self.rank.read(Stream::Puts, memory, 0, &mut fresh[before..])?;
+            self.rank.write(Stream::Puts, &mut self.answered, at, &[0u64])?;
         }
-        let _ = fresh;
         Ok(())
     }
 }
 
-#[cfg(feature = "cuda")]
 const NEW_REFERENCES_AT: u64 = std::mem::offset_of!(Counts, new_references) as u64;

@@ -5,6 +5,7 @@ use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
 /// What ranks do together.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only batches in the memory of a GPU are like this"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Operation {
@@ -24,9 +25,7 @@ pub(super) enum Operation {
     Save,
     Load,
     LoadedReferences,
-    #[cfg(feature = "cuda")]
     FindOrPutDevice,
-    #[cfg(feature = "cuda")]
     FindDevice,
 }
 

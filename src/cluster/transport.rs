@@ -1,11 +1,11 @@
 //! What carries messages between ranks.
 
+pub use crate::backend::Place;
+
 use crate::Result;
-#[cfg(feature = "cuda")]
-use cudarc::driver::CudaStream;
+use crate::backend::{Rank, RankMemory};
+use crate::layout::rank::Stream;
 use std::fmt;
-#[cfg(feature = "cuda")]
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A rank's connection to the other ranks: of a process, a host or several.
@@ -119,20 +119,18 @@ impl fmt::Debug for Region {
     }
 }
 
-/// Whose memory a [`Region`] is.
-#[derive(Clone)]
-pub enum Place {
-    /// The host's.
-    Host,
-    /// A GPU's, used in order with the work of this stream.
-    #[cfg(feature = "cuda")]
-    Gpu(Arc<CudaStream>),
-}
-
 /// When a time-out that begins then has passed; of one that is longer than clocks count, in a hundred years.
 pub(super) fn deadline(began: Instant, timeout: Duration) -> Instant {
     const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     began.checked_add(timeout).unwrap_or_else(|| began + LONG)
+}
+
+impl Region {
+    /// A piece of a rank's memory, which a transport uses in order with a stream.
+    pub(super) fn of(rank: &dyn Rank, stream: Stream, memory: &RankMemory, offset: u64, bytes: u64) -> Self {
+        memory.check(offset, bytes);
+        Self { address: memory.address + offset, bytes: bytes as usize, place: rank.place(stream) }
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Batches from host slices: what is offered, in parts, and what is reported.
 
 use super::memory::HostMemory;
-#[cfg(feature = "cuda")]
-use crate::Device;
 use crate::host::Workers;
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
 use crate::layout::rows::Closing;
-use crate::{Outcome, Reference, Result, Tally};
+use crate::{Device, Outcome, Reference, Result, Tally};
 use std::fmt;
 use std::mem::ManuallyDrop;
 
@@ -115,10 +113,10 @@ impl<'a> Results<'a> {
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
         // A vector that was new to this call and has been removed since by another has no reference.
         if !Workers::get().all(new_references, |bits| bits.iter().fold(0, |none, bits| none | u8::from(*bits == 0)) == 0) {
-            let mut kept = 0;
-            for at in 0..new_references.len() {
-                if new_references[at] != 0 {
-                    new_references[kept] = new_references[at];
+            let (mut kept, new) = (0, &mut new_references[..]);
+            for at in 0..new.len() {
+                if new[at] != 0 {
+                    new[kept] = new[at];
                     kept += 1;
                 }
             }
@@ -174,13 +172,11 @@ impl Buffers {
     /// Buffers whose memory is pinned (page-locked), once there is some: the GPU writes results to it by itself.
     ///
     /// On a CPU the same as [`new`](Self::new).
-    #[cfg(feature = "cuda")]
     pub fn pinned(device: &Device) -> Self {
-        let [outcomes, references, new_references] = [(); 3].map(|()| device.as_gpu().cloned());
         Self {
-            outcomes: HostMemory::pinned(outcomes),
-            references: HostMemory::pinned(references),
-            new_references: HostMemory::pinned(new_references),
+            outcomes: HostMemory::pinned(&device.machine),
+            references: HostMemory::pinned(&device.machine),
+            new_references: HostMemory::pinned(&device.machine),
         }
     }
 

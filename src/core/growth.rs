@@ -191,7 +191,7 @@ impl RawTable {
     /// Forgets the rows of an indexed table from number `rows` on.
     pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
         let mut sized = self.sized_exclusively("truncate")?;
-        sized.store.settle()?;
+        sized.store.synchronize()?;
         if sized.store.row_counts()?.given <= rows {
             return Ok(());
         }
@@ -245,7 +245,7 @@ impl RawTable {
     /// An error, with the numbers, if some find no slot there: those of a table that was nearly full and whose slots grow by
     /// little or not at all. Keys of a cuckoo table are relocated before that.
     fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
-        let rehashed = from.store.rehash_into(&larger.store, 0..slots)?;
+        let rehashed = from.store.rehash_into(&*larger.store, 0..slots)?;
         if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
             return Ok(());
         }

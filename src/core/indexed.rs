@@ -50,8 +50,7 @@ impl Calls {
     }
 
     /// From now on kernels may have references.
-    #[cfg(any(feature = "cuda", test))]
-    pub(crate) fn lend(&self) {
+    pub(crate) fn note_kernels(&self) {
         self.has_kernels.store(true, Ordering::SeqCst);
     }
 }
@@ -164,6 +163,8 @@ impl RawTable {
 mod tests {
     use super::*;
     #[cfg(feature = "cpu")]
+    use crate::backend::cpu::CpuStore;
+    #[cfg(feature = "cpu")]
     use crate::{Device, IndexedTable, Reference, Request};
 
     #[test]
@@ -190,9 +191,9 @@ mod tests {
         let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
         let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
         let mut references = put(&[0, 10]);
-        assert_eq!(table.raw.look().store.lose_a_row(), 2);
+        assert_eq!(CpuStore::of(&*table.raw.look().store).unwrap().lose_a_row(), 2);
         // Not alone, so the hole stays.
-        table.raw.calls.lend();
+        table.raw.calls.note_kernels();
         references.extend(put(&[30, 40]));
         (table, references.into_iter().flatten().collect())
     }

@@ -1,12 +1,10 @@
 //! Memory of the host for results: plain, or pinned for a GPU.
 
 use crate::Result;
-#[cfg(feature = "cuda")]
-use crate::backend::cuda::{Gpu, PinnedMemory};
+use crate::backend::{HostBuffer, Machine};
 use crate::host::zeroed;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::{Deref, DerefMut};
-#[cfg(feature = "cuda")]
 use std::sync::Arc;
 
 /// A slice whose memory stays when it gets shorter, and is used again when it gets longer.
@@ -18,10 +16,10 @@ pub(crate) struct HostMemory<T> {
 
 enum Memory<T> {
     Plain(Vec<T>),
-    #[cfg(feature = "cuda")]
+    /// Of a machine that copies from and to host memory by itself; `None` before the first use.
     Pinned {
-        gpu: Arc<Gpu>,
-        memory: Option<PinnedMemory>,
+        machine: Arc<dyn Machine>,
+        memory: Option<Box<dyn HostBuffer>>,
     },
 }
 
@@ -32,11 +30,9 @@ impl<T> Default for HostMemory<T> {
 }
 
 impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
-    /// Pinned, if there is a GPU to pin it for.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn pinned(gpu: Option<Arc<Gpu>>) -> Self {
-        let memory = gpu.map_or(Memory::Plain(Vec::new()), |gpu| Memory::Pinned { gpu, memory: None });
-        Self { memory, len: 0 }
+    /// Pinned, if the machine has such memory.
+    pub(crate) fn pinned(machine: &Arc<dyn Machine>) -> Self {
+        Self { memory: Memory::Pinned { machine: machine.clone(), memory: None }, len: 0 }
     }
 
     /// Makes it so long. What the elements are is not said: zeros, or what they were.
@@ -51,11 +47,13 @@ impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
                     *memory = zeroed(len)?;
                 }
             }
-            #[cfg(feature = "cuda")]
-            Memory::Pinned { gpu, memory } => {
+            Memory::Pinned { machine, memory } => {
                 let bytes = len * size_of::<T>();
-                if memory.as_ref().map_or(0, PinnedMemory::bytes) < bytes {
-                    *memory = Some(PinnedMemory::new(gpu, bytes)?);
+                if memory.as_ref().map_or(0, |memory| memory.bytes()) < bytes {
+                    match machine.new_host_buffer(bytes)? {
+                        None => self.memory = Memory::Plain(zeroed(len)?),
+                        buffer => *memory = buffer,
+                    }
                 }
             }
         }
@@ -74,7 +72,6 @@ impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
                 memory.truncate(self.len);
                 memory
             }
-            #[cfg(feature = "cuda")]
             Memory::Pinned { .. } => self.to_vec(),
         }
     }
@@ -86,9 +83,7 @@ impl<T: NoUninit + AnyBitPattern> Deref for HostMemory<T> {
     fn deref(&self) -> &[T] {
         match &self.memory {
             Memory::Plain(memory) => &memory[..self.len],
-            #[cfg(feature = "cuda")]
-            Memory::Pinned { memory: Some(memory), .. } => memory.slice(0, self.len),
-            #[cfg(feature = "cuda")]
+            Memory::Pinned { memory: Some(memory), .. } => bytemuck::cast_slice(&memory.as_slice()[..self.len * size_of::<T>()]),
             Memory::Pinned { memory: None, .. } => &[],
         }
     }
@@ -98,9 +93,9 @@ impl<T: NoUninit + AnyBitPattern> DerefMut for HostMemory<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
             Memory::Plain(memory) => &mut memory[..self.len],
-            #[cfg(feature = "cuda")]
-            Memory::Pinned { memory: Some(memory), .. } => memory.part(0, self.len),
-            #[cfg(feature = "cuda")]
+            Memory::Pinned { memory: Some(memory), .. } => {
+                bytemuck::cast_slice_mut(&mut memory.as_mut_slice()[..self.len * size_of::<T>()])
+            }
             Memory::Pinned { memory: None, .. } => &mut [],
         }
     }

@@ -6,6 +6,5 @@ pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
 mod relocation;
-pub(crate) mod store;
 pub(crate) mod table;
 pub(crate) mod values;

@@ -36,10 +36,10 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
     // Other chains in every pass.
     let mut seeds = larger.generation.number()..;
     for first in (0..slots).step_by(piece as usize) {
-        let put = || from.store.rehash_into(&larger.store, first..slots.min(first + piece));
+        let put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
         let mut wanted = put()?.full;
         while wanted > 0 {
-            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), || ()) {
+            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
                 Ok(relocated) => relocated,
                 // The table that grows still has all keys.
                 Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
@@ -67,7 +67,7 @@ impl RawTable {
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
-        store.relocate(next.number(), || *generation = next)
+        store.relocate(next.number(), &mut || *generation = next)
     }
 
     /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key

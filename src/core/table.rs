@@ -4,22 +4,20 @@ use super::batch::{Buffers, Results, are_seen, references_of};
 use super::growth::Limits;
 use super::indexed::Calls;
 use super::lock::{Alone, Shared, TableLock};
-use super::store::Store;
 use super::values::Arrays;
-use crate::device::Device;
-#[cfg(any(feature = "cpu", feature = "cuda"))]
-use crate::device::Machine;
+use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
 use crate::layout::Search;
 use crate::layout::generation::Generation;
 use crate::layout::options::{Options, Parameters, Seeds};
+use crate::layout::rank::Stream;
 use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
-use crate::layout::view::{Counts, Geometry};
+use crate::layout::view::{BatchView, Counts, Geometry};
 use crate::layout::{HostBatch, Progress};
 use crate::saved::Loaded;
-use crate::{Batch, Error, Reference, Request, Result, Stats, Tally};
+use crate::{Batch, Device, Error, Reference, Request, Result, Stats, Tally};
 use std::ops::Range;
 
 pub(crate) struct RawTable {
@@ -38,7 +36,7 @@ pub(crate) struct RawTable {
 
 /// The part of a table that growth replaces.
 pub(crate) struct Sized {
-    pub store: Store,
+    pub store: Box<dyn Store>,
     /// A larger node table may make compact roots of more bits.
     pub spec: Spec,
     pub buckets: u64,
@@ -50,11 +48,11 @@ pub(crate) struct Sized {
 impl Sized {
     /// The memory of a table of this size, empty.
     pub(super) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
-        Ok(Self::of(Store::new(device, parameters)?, parameters))
+        Ok(Self::of(device.machine.new_store(parameters)?, parameters))
     }
 
     /// Of memory that was made of these parameters.
-    pub(crate) fn of(store: Store, parameters: &Parameters<'_>) -> Self {
+    pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
         Self { store, spec, buckets, node_buckets, generation: Generation::next() }
     }
@@ -90,16 +88,6 @@ pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
 /// What errors call a batch of several ranks, which puts or looks up what this rank owns.
 pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
 
-/// The layout of a spec on a device: computed by its kernels, which are compiled for that on a GPU.
-pub(crate) fn geometry(device: &Device, spec: Spec) -> Result<Geometry> {
-    match &device.machine {
-        #[cfg(feature = "cpu")]
-        Machine::Cpu { .. } => Ok(crate::backend::cpu::geometry(spec)),
-        #[cfg(feature = "cuda")]
-        Machine::Cuda(gpu) => Ok(gpu.kernels(spec)?.geometry),
-    }
-}
-
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), options.size())?;
@@ -109,7 +97,7 @@ impl RawTable {
     pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
         let size = options.size();
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
-        let geometry = geometry(device, spec)?;
+        let geometry = device.machine.geometry(spec)?;
         let buckets = size::buckets(&geometry, spec, size.slots)?;
         let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
         Ok(Self::of_store(device, options, seeds, geometry, sized))
@@ -181,7 +169,7 @@ impl RawTable {
     }
 
     /// References are to what has a number below this.
-    pub(super) fn references_of(&self, sized: &Sized) -> u64 {
+    pub(crate) fn references_of(&self, sized: &Sized) -> u64 {
         if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
 
@@ -341,40 +329,37 @@ impl RawTable {
         Ok(put)
     }
 
-    /// Searches once for what is offered, without growth and relocation: for a caller who sees to these. Its vectors were counted
-    /// before.
-    #[cfg(feature = "cpu")]
+    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller
+    /// does.
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let _call = self.begin_call(CLUSTER_BATCH)?;
         self.ready(CLUSTER_BATCH)?.search(search, batch, &mut Progress::none())
     }
 
-    /// The same in the memory of the table's GPU, beside what is done on other streams: enqueues it. References are of the
-    /// table's generation.
+    /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References are of the table's
+    /// generation.
     ///
     /// # Safety
     ///
-    /// As [`CudaStore::enqueue_exchanged`](crate::backend::cuda::CudaStore::enqueue_exchanged).
-    #[cfg(feature = "cuda")]
+    /// As [`Rank::enqueue_search`].
     pub(crate) unsafe fn enqueue_once(
         &self,
-        (search, exchanged): (Search, crate::backend::cuda::Exchanged),
-        batch: &crate::layout::view::BatchView,
-        stream: cudarc::driver::sys::CUstream,
+        (rank, stream): (&dyn Rank, Stream),
+        search: Search,
+        batch: &BatchView,
+        launch: Launch,
     ) -> Result<()> {
-        self.calls.lend();
+        self.calls.note_kernels();
         let sized = self.ready(CLUSTER_BATCH)?;
-        let batch = crate::layout::view::BatchView { tag: sized.generation.tag(), ..*batch };
-        let store = sized.store.on_gpu().expect("the caller has looked");
+        let batch = BatchView { tag: sized.generation.tag(), ..*batch };
         // SAFETY: the caller's.
-        unsafe { store.enqueue_exchanged(search, &batch, stream, exchanged) }
+        unsafe { rank.enqueue_search(stream, &*sized.store, search, &batch, launch) }
     }
 
-    /// Compiles and loads the kernels of a search on a GPU before it is enqueued, because that may wait for all that the GPU
-    /// does: if `is_exchanged`, also that for vectors that another GPU has sent.
-    #[cfg(feature = "cuda")]
+    /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU: also those
+    /// for vectors of another rank, if `is_exchanged`.
     pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
-        self.ready(CLUSTER_BATCH)?.store.on_gpu().map_or(Ok(()), |store| store.prepare(search, is_exchanged))
+        self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
     }
 
     /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it
@@ -426,7 +411,7 @@ impl RawTable {
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively("clear")?;
         let Sized { store, generation, .. } = &mut *sized;
-        store.clear(|| {
+        store.clear(&mut || {
             *generation = Generation::next();
             self.arrays.keep(0);
         })

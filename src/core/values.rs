@@ -10,11 +10,7 @@
 
 use super::lock::Shared;
 use super::table::{RawTable, Sized};
-#[cfg(feature = "cuda")]
-use crate::backend::cuda::CudaValues;
-#[cfg(feature = "cpu")]
-use crate::backend::values::CpuValues;
-use crate::device::Machine;
+use crate::backend::Values;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
@@ -50,31 +46,22 @@ impl Arrays {
 
 /// An array of values beside the rows of a table, which it keeps.
 pub(crate) struct Array<V> {
-    table: Arc<RawTable>,
+    pub(crate) table: Arc<RawTable>,
     kept: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     values: PhantomData<V>,
 }
 
-struct Memory {
-    place: Place,
+pub(crate) struct Memory {
+    pub values: Box<dyn Values>,
     /// Values from this number on have not been written.
-    used: u64,
+    pub used: u64,
 }
 
-enum Place {
-    #[cfg(feature = "cpu")]
-    Cpu(CpuValues),
-    #[cfg(feature = "cuda")]
-    Cuda(CudaValues),
-}
-
-/// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from a GPU.
+/// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from another memory.
 pub(crate) enum Viewed<'a, V> {
-    #[cfg(feature = "cpu")]
     InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
-    #[cfg(feature = "cuda")]
-    Copied(Vec<V>, PhantomData<&'a V>),
+    Copied(Vec<V>),
 }
 
 impl<V> Array<V> {
@@ -95,21 +82,11 @@ impl<V: Pod> Array<V> {
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
         }
         let sized = table.sized("by_reference")?;
-        let place = match &table.device.machine {
-            #[cfg(feature = "cpu")]
-            Machine::Cpu { threads } => Place::Cpu(CpuValues::new(Self::bytes_of(table.references_of(&sized)), *threads)?),
-            #[cfg(feature = "cuda")]
-            Machine::Cuda(gpu) => Place::Cuda(CudaValues::new(gpu)?),
-        };
+        let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
         // While the table's lock is held: what is taken back later is taken back from this one, too.
         let kept = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { place, used: 0 }), values: PhantomData })
-    }
-
-    #[cfg(feature = "cuda")]
-    pub(crate) fn table(&self) -> &RawTable {
-        &self.table
+        Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
     }
 
     /// Numbers that the table has given.
@@ -120,59 +97,40 @@ impl<V: Pod> Array<V> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        match &self.lock().place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => values.bytes(),
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => values.bytes(),
-        }
+        self.lock().values.bytes()
     }
 
     /// The memory, with zeros for what was taken back, and for at least so many values.
     ///
     /// While others have slices of `view`, nothing has been taken back: these hold the table's lock.
-    fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
+    pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
         // Relaxed: the caller has the table's lock, so that nobody changes it now, and what was written with that lock is seen.
         let kept = self.kept.load(Ordering::Relaxed);
         if kept < memory.used {
             let void = Self::bytes_of(kept)..Self::bytes_of(memory.used);
-            match &mut memory.place {
-                #[cfg(feature = "cpu")]
-                Place::Cpu(values) => values.zero(void),
-                #[cfg(feature = "cuda")]
-                Place::Cuda(values) => values.zero(void)?,
-            }
+            memory.values.zero(void)?;
             memory.used = kept;
         }
         self.kept.store(u64::MAX, Ordering::Relaxed);
-        let (bytes, most) = (Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)));
-        match &mut memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => values.make(bytes, most)?,
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => values.make(bytes, most)?,
-        }
+        memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
         Ok(memory)
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<V>> {
         let _call = self.table.calls.overlap();
         let sized = self.table.sized("Values::get_many")?;
-        let memory = self.open(&sized, sized.numbers_of(references)?)?;
-        match &memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => {
-                // SAFETY: writers borrow the array exclusively; and this slice ends with this call.
-                let values = unsafe { values.slice::<V>(values.bytes() / size_of::<V>() as u64) };
+        let numbers = sized.numbers_of(references)?;
+        let memory = self.open(&sized, numbers)?;
+        // SAFETY: writers borrow the array exclusively; and this slice ends with this call.
+        match unsafe { memory.values.host_bytes(Self::bytes_of(numbers)) } {
+            Some(bytes) => {
+                let values: &[V] = bytemuck::cast_slice(bytes);
                 let mut found = zeroed(references.len())?;
                 found.iter_mut().zip(references).for_each(|(value, of)| *value = values[of.slot() as usize]);
                 Ok(found)
             }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => {
-                values.gather(sized.store.on_gpu().expect("its values are on a GPU"), bytemuck::cast_slice(references))
-            }
+            None => gather(&*memory.values, &sized, bytemuck::cast_slice(references)),
         }
     }
 
@@ -182,7 +140,7 @@ impl<V: Pod> Array<V> {
         &mut self,
         call: &'static str,
         references: &[Reference],
-        #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] reads: bool,
+        reads: bool,
         mut change: impl FnMut(usize, &mut V),
     ) -> Result<()> {
         let _call = self.table.calls.overlap();
@@ -190,45 +148,36 @@ impl<V: Pod> Array<V> {
         let numbers = sized.numbers_of(references)?;
         let mut memory = self.open(&sized, numbers)?;
         memory.used = memory.used.max(numbers);
-        match &mut memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => {
-                let values = values.slice_mut::<V>(numbers);
-                references.iter().enumerate().for_each(|(at, of)| change(at, &mut values[of.slot() as usize]));
-                Ok(())
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => {
-                let store = sized.store.on_gpu().expect("its values are on a GPU");
-                // Each once: of two lanes that write the same value nobody could say which was the last.
-                let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
-                distinct.sort_unstable();
-                distinct.dedup();
-                let mut changed = if reads { values.gather(store, &distinct)? } else { zeroed(distinct.len())? };
-                for (at, of) in references.iter().enumerate() {
-                    let place = distinct.binary_search(&of.slot()).expect("it is one of them");
-                    change(at, &mut changed[place]);
-                }
-                values.scatter(store, &distinct, &changed)
-            }
+        if let Some(bytes) = memory.values.host_bytes_mut(Self::bytes_of(numbers)) {
+            let values: &mut [V] = bytemuck::cast_slice_mut(bytes);
+            references.iter().enumerate().for_each(|(at, of)| change(at, &mut values[of.slot() as usize]));
+            return Ok(());
         }
+        // Each once: of two lanes that write the same value nobody could say which was the last.
+        let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let mut changed = if reads { gather(&*memory.values, &sized, &distinct)? } else { zeroed(distinct.len())? };
+        for (at, of) in references.iter().enumerate() {
+            let place = distinct.binary_search(&of.slot()).expect("it is one of them");
+            change(at, &mut changed[place]);
+        }
+        memory.values.scatter(&*sized.store, &distinct, size_of::<V>(), bytemuck::cast_slice(&changed))
     }
 
     /// The values of all rows before the first hole.
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
         let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
-        match &memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => {
-                // SAFETY: writers borrow the array exclusively, which is borrowed for as long; but for `open`, which writes
-                // nothing while the table's lock is held, as it is with the slice. The array has the memory until it is dropped.
-                let values = unsafe { values.slice(rows) };
+        // SAFETY: writers borrow the array exclusively, which is borrowed for as long; but for `open`, which writes nothing while
+        // the table's lock is held, as it is with the slice. The array has the memory until it is dropped.
+        let bytes: Option<&[u8]> = unsafe { memory.values.host_bytes(Self::bytes_of(rows)) };
+        match bytes {
+            Some(bytes) => {
                 drop(memory);
-                Ok(Viewed::InPlace { _sized: sized, values })
+                Ok(Viewed::InPlace { _sized: sized, values: bytemuck::cast_slice(bytes) })
             }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => Ok(Viewed::Copied(values.read(rows)?, PhantomData)),
+            None => Ok(Viewed::Copied(read(&*memory.values, rows)?)),
         }
     }
 
@@ -237,34 +186,28 @@ impl<V: Pod> Array<V> {
         let (sized, rows) = self.table.with_dense_rows("Values::update")?;
         let mut memory = self.open(&sized, rows)?;
         memory.used = memory.used.max(rows);
-        match &mut memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(values) => Ok(update(values.slice_mut(rows))),
-            #[cfg(feature = "cuda")]
-            Place::Cuda(values) => {
-                let mut copied = values.read(rows)?;
-                let result = update(&mut copied);
-                values.write(&copied)?;
-                Ok(result)
-            }
+        if let Some(bytes) = memory.values.host_bytes_mut(Self::bytes_of(rows)) {
+            return Ok(update(bytemuck::cast_slice_mut(bytes)));
         }
+        let mut copied = read(&*memory.values, rows)?;
+        let result = update(&mut copied);
+        memory.values.write(bytemuck::cast_slice(&copied))?;
+        Ok(result)
     }
+}
 
-    /// Where the values of all numbers are that the table can give: the table as it is now, an address, and how many.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn on_gpu(&mut self) -> Result<(Shared<'_, Sized>, u64, u64)> {
-        let sized = self.table.sized("Values::device")?;
-        let numbers = self.table.references_of(&sized);
-        let mut memory = self.open(&sized, numbers)?;
-        let address = match &memory.place {
-            #[cfg(feature = "cpu")]
-            Place::Cpu(_) => unreachable!("the caller has looked"),
-            Place::Cuda(values) => values.address(),
-        };
-        memory.used = memory.used.max(numbers);
-        drop(memory);
-        Ok((sized, address, numbers))
-    }
+/// The values at `references`, from memory of another machine.
+fn gather<V: Pod>(values: &dyn Values, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
+    let mut found = zeroed::<V>(references.len())?;
+    values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
+    Ok(found)
+}
+
+/// The first values, from memory of another machine.
+fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
+    let mut copied = zeroed::<V>(count as usize)?;
+    values.read(bytemuck::cast_slice_mut(&mut copied))?;
+    Ok(copied)
 }
 
 impl Sized {

@@ -1,7 +1,8 @@
 //! Batches in device memory.
 
 use super::buffer::{Buffer, BufferMut};
-use crate::backend::cuda::Gpu;
+use crate::backend::Launch;
+use crate::backend::cuda::{CudaStore, Gpu};
 use crate::layout::Search;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
@@ -146,9 +147,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         let sized = self.raw.ready(name)?;
-        let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu(name))?;
+        let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         // While the table's lock is held, without which no host batch closes holes.
-        self.raw.calls.lend();
+        self.raw.calls.note_kernels();
         let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
         let search = if leaves_holes && search == Search::FindOrPut { Search::FindOrPutLeavingHoles } else { search };
@@ -225,7 +226,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             // - new references are written below `new_capacity` only, whatever the counts were;
             // - vectors are aligned (checked above);
             // - a table waits for its GPU before it is dropped or replaced.
-            let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream()) };
+            let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream(), Launch::default()) };
             let ordered = gpu.let_wait(&owners, stream);
             enqueued.and(ordered)
         })

@@ -1,7 +1,7 @@
 //! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
 
-use crate::backend::cuda::chunk_bytes;
 use crate::backend::cuda::nvrtc::{self, Job};
+use crate::backend::cuda::{CudaStore, chunk_bytes};
 use crate::layout::options::Choice;
 use crate::layout::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
@@ -45,8 +45,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
         let sized = self.raw.ready("kernel_argument")?;
-        let store = sized.store.on_gpu().ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
-        self.raw.calls.lend();
+        let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
+        self.raw.calls.note_kernels();
         store.make_all_rows()?;
         Ok(store.view().into())
     }

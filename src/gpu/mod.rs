@@ -6,6 +6,7 @@
 mod ahead;
 mod batch;
 mod buffer;
+mod device;
 mod kernels;
 mod pinned;
 mod rows;

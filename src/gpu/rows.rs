@@ -1,6 +1,7 @@
 //! The rows of an indexed table as memory of its GPU.
 
 use super::buffer::{Buffer, sealed};
+use crate::backend::cuda::CudaStore;
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Indexed, Key, Result, Table, Words};
@@ -94,7 +95,7 @@ impl<K: Key> Table<K, Indexed> {
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
         let (sized, rows) = self.raw.with_dense_rows("rows_device")?;
-        let address = sized.store.on_gpu().map_or(0, |store| store.rows_address());
+        let address = CudaStore::of(&*sized.store).map_or(0, |store| store.rows_address());
         let elements = rows as usize * K::elements(self.width());
         Ok(DeviceRows { _sized: sized, address, rows, elements, stream: gpu.context().default_stream(), keys: PhantomData })
     }

@@ -1,5 +1,6 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
+use crate::backend::cuda::CudaValues;
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Result, Values};
@@ -104,10 +105,15 @@ impl<V: Pod> Values<V> {
     /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or what the device reports: the values are as they
     /// were.
     pub fn device(&mut self) -> Result<DeviceValues<'_, V>> {
-        let device = &self.array.table().device;
+        let device = &self.array.table.device;
         let refused = || Error::NotOnGpu { operation: "Values::device", device: device.to_string() };
         let stream = device.as_gpu().ok_or_else(refused)?.context().default_stream();
-        let (sized, address, numbers) = self.array.on_gpu()?;
+        let sized = self.array.table.sized("Values::device")?;
+        let numbers = self.array.table.references_of(&sized);
+        let mut memory = self.array.open(&sized, numbers)?;
+        let address = CudaValues::of(&*memory.values).expect("its device is a GPU").address();
+        memory.used = memory.used.max(numbers);
+        drop(memory);
         Ok(DeviceValues { _sized: sized, address, len: numbers as usize, stream, values: PhantomData })
     }
 }

@@ -5,10 +5,12 @@
 pub(crate) mod batch;
 pub(crate) mod compact;
 pub(crate) mod generation;
+pub(crate) mod limits;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod part;
 mod permutation;
+pub(crate) mod rank;
 pub(crate) mod reference;
 pub(crate) mod rows;
 pub(crate) mod search;

@@ -1,7 +1,8 @@
 //! How a table is to be made: what a `TableBuilder` collects, and what a table of some size is made from.
 
+use super::limits::MAX_CAPACITY;
 use super::permutation::Permutation;
-use super::size::{self, MAX_CAPACITY, Size, node_bytes, probe_limit};
+use super::size::{self, Size, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};

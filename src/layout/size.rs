@@ -1,7 +1,7 @@
 //! How large tables are: slots and buckets for vectors and for nodes.
 
-use super::Reference;
 use super::compact;
+use super::limits::MAX_CAPACITY;
 use super::spec::Spec;
 use super::view::Geometry;
 use crate::{Error, Result};
@@ -12,9 +12,6 @@ pub(crate) struct Size {
     pub slots: u64,
     pub nodes: u64,
 }
-
-/// Slots of a table at most: references number them by 40 bits, and rounding up makes them a few more.
-pub(crate) const MAX_CAPACITY: u64 = (1 << Reference::SLOT_BITS) - (1 << 16);
 
 /// Most buckets of a node table: a prime, so that references to its nodes, and two numbers that are none, fit 32 bits.
 const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;

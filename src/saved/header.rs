@@ -3,8 +3,9 @@
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
 use crate::core::table::{RawTable, Sized};
+use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::options::{Choice, Options, Parameters, SeedPair, Seeds};
-use crate::layout::size::{self, MAX_CAPACITY, MAX_NODES, node_bytes};
+use crate::layout::size::{self, MAX_NODES, node_bytes};
 use crate::layout::spec::Spec;
 use crate::{Error, FileFault, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};

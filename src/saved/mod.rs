@@ -44,14 +44,15 @@ mod tests;
 
 pub use file::{Named, NewFile};
 
+use crate::backend::Store;
 use crate::core::growth::GROW_AT_MOST;
-use crate::core::store::Store;
-use crate::core::table::{RawTable, Sized, geometry};
+use crate::core::table::{RawTable, Sized};
 use crate::layout::generation::Generation;
+use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::options::{Choice, Options, Parameters};
 use crate::layout::part::{BLOCK, Part};
 use crate::layout::rows::row_bits;
-use crate::layout::size::{MAX_CAPACITY, Size};
+use crate::layout::size::Size;
 use crate::{Batch, Device, Error, FileFault, Reference, Request, Result, Spec};
 use blocks::{Sink, Source};
 use header::{Fields, Header};
@@ -77,7 +78,7 @@ impl RawTable {
     /// Waits for operations under way, and holds up those that come.
     pub(crate) fn save(&self, to: impl Write) -> Result<()> {
         let sized = self.sized_exclusively("save")?;
-        sized.store.settle()?;
+        sized.store.synchronize()?;
         sized.store.put_displaced_back()?;
         // The writer is code of the caller: it may call this table, and must not change it.
         let sized = sized.freeze();
@@ -120,7 +121,7 @@ impl RawTable {
         let damaged = |what: String| from.damaged(format!("no table has {what}"), 0);
         let no_table = || damaged("these widths and bits".into());
         let spec = header.spec(device.chunk_bytes(header.options.claimed_words())).ok_or_else(no_table)?;
-        let geometry = geometry(device, spec)?.of_spec(spec);
+        let geometry = device.machine.geometry(spec)?.of_spec(spec);
         let own = SlotLayout::of(spec, &geometry);
         let fields = header.fields;
         let has_slots = own.slots_per_bucket > 0;
@@ -136,13 +137,13 @@ impl RawTable {
         let Fields { buckets, node_buckets, .. } = fields;
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
         fields.check_family(&parameters).map_err(damaged)?;
-        let mut store = Store::unfilled(device, &parameters)?;
-        from.fill(&mut store, SLOTS, Part::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
+        let mut store = device.machine.new_unfilled_store(&parameters)?;
+        from.fill(&mut *store, SLOTS, Part::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
             true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
             false => Ok(()),
         })?;
-        from.fill_nodes(&mut store, fields.node_bytes)?;
-        from.fill(&mut store, ROWS, Part::Rows, fields.row_bytes, |_, _| Ok(()))?;
+        from.fill_nodes(&mut *store, fields.node_bytes)?;
+        from.fill(&mut *store, ROWS, Part::Rows, fields.row_bytes, |_, _| Ok(()))?;
         let spares = from.spares(&fields)?;
         store.set_counts(&fields.counts(spec), &spares)?;
         if !spares.is_empty() {
@@ -186,16 +187,16 @@ impl RawTable {
         }
         let roots = slots.look();
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets: roots.buckets, node_buckets };
-        let mut store = Store::unfilled(device, &parameters)?;
+        let mut store = device.machine.new_unfilled_store(&parameters)?;
         let mut at = 0;
         store.fill_pieces(Part::Slots, slots.bytes_of(&roots), &mut |piece| {
             roots.store.read_at(Part::Slots, at, piece)?;
             at += piece.len() as u64;
             Ok(())
         })?;
-        from.fill_nodes(&mut store, header.fields.node_bytes)?;
+        from.fill_nodes(&mut *store, header.fields.node_bytes)?;
         store.set_counts(&header.fields.counts(spec), &[])?;
-        let geometry = geometry(device, spec)?;
+        let geometry = device.machine.geometry(spec)?;
         let sized = Sized::of(store, &parameters);
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
@@ -259,7 +260,7 @@ impl<R: Read> Source<R> {
     /// Reads a part into memory. `check` is called with each piece, and with the bytes of the part that come after it.
     fn fill(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn Store,
         number: u32,
         part: Part,
         bytes: u64,
@@ -274,7 +275,7 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads the nodes of a tree table. The slot behind the last bucket must be EMPTY: its number is the reference of (0, 0).
-    fn fill_nodes(&mut self, store: &mut Store, bytes: u64) -> Result<()> {
+    fn fill_nodes(&mut self, store: &mut dyn Store, bytes: u64) -> Result<()> {
         self.fill(store, NODES, Part::Nodes, bytes, |nodes, left| match nodes.last_chunk() {
             Some(last) if left == 0 && *last != [0; 8] => {
                 Err(format!("the node slot behind the last bucket holds {:#018x}, and must be EMPTY", u64::from_le_bytes(*last)))

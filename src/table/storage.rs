@@ -2,6 +2,7 @@
 
 use super::{Table, Words};
 use crate::Strategy;
+use crate::backend::KernelArgument;
 use crate::layout::options::Choice;
 use crate::layout::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
@@ -182,20 +183,6 @@ pub trait Plain: Storage {}
 impl Plain for Bucket {}
 impl Plain for Tree {}
 impl Plain for Indexed {}
-
-/// What may be the argument of a kernel.
-#[cfg(feature = "cuda")]
-#[doc(hidden)]
-pub trait KernelArgument: cudarc::driver::DeviceRepr {}
-#[cfg(feature = "cuda")]
-impl<T: cudarc::driver::DeviceRepr> KernelArgument for T {}
-
-/// There are no kernels.
-#[cfg(not(feature = "cuda"))]
-#[doc(hidden)]
-pub trait KernelArgument {}
-#[cfg(not(feature = "cuda"))]
-impl<T> KernelArgument for T {}
 
 /// Vectors as they are; see [`BucketTable`].
 #[derive(Clone, Copy, Debug)]

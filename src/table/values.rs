@@ -265,10 +265,8 @@ impl<V> Deref for ValuesView<'_, V> {
 
     fn deref(&self) -> &[V] {
         match &self.values {
-            #[cfg(feature = "cpu")]
             Viewed::InPlace { values, .. } => values,
-            #[cfg(feature = "cuda")]
-            Viewed::Copied(values, _) => values,
+            Viewed::Copied(values) => values,
         }
     }
 }

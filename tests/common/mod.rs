@@ -1,13 +1,11 @@
-//! What the tests share: machines to run on, vectors to offer, and a checker of everything that a set promises.
+//! What the tests share: vectors to offer, and a checker of everything that a set promises.
 
 pub mod checker;
 pub mod faulty;
 pub mod histories;
 pub mod kinds;
-pub mod machines;
 pub mod set;
 pub mod spread;
-pub mod table_file;
 pub mod vectors;
 
 use kinds::Kind;

@@ -153,6 +153,9 @@ fn specs() -> Vec<Spec> {
 }
 
 fn main() {
+    if env::var_os("CARGO_FEATURE_KERNELS").is_none() {
+        return;
+    }
     // Another folder of headers, to try changed ones (tests/mutants).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
     // Only the specs whose kind and numbers (`tree_4_8`) begin with one of these, separated by commas.

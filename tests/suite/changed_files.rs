@@ -10,12 +10,12 @@
 use super::saved::saved;
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, Spread, on_all, small};
-use crate::common::table_file::{FIELDS, TableFile};
 use crate::common::vectors::{Random, distinct};
 use crate::common::{sized, tests_of_all_kinds};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpset::{Device, Indexed, Reference, Request, Result, Root, Storage, VectorTable};
+use warpset_testing::table_file::{FIELDS, TableFile};
 
 tests_of_all_kinds!(changed_files, changed_parts_of_ranks);
 

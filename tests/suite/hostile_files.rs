@@ -6,7 +6,6 @@ use super::changed_files::use_in_every_way;
 use super::saved::{Folder, saved};
 use crate::common::kinds::roomy;
 use crate::common::spread::{Spread, on_all, small};
-use crate::common::table_file::{parts, sign};
 use crate::common::vectors::{distinct, mix};
 use crate::common::{scaled, tests};
 use std::fs::File;
@@ -16,6 +15,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, Tree, VectorTable};
+use warpset_testing::table_file::{parts, sign};
 
 tests![
     owners_that_own_too_much,

@@ -3,7 +3,6 @@
 use super::changed_files::use_in_every_way;
 use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
-use crate::common::table_file::{parts, sign};
 use crate::common::vectors::{Random, distinct, some_widths};
 use crate::common::{scaled, tests_of_all_kinds};
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use warpset::{Device, Error, FileFault, Key, Reference, Request, Result, Storage, Table, VectorTable};
+use warpset_testing::table_file::{parts, sign};
 
 tests_of_all_kinds!(
     loaded_tables_are_what_was_saved,

@@ -32,8 +32,6 @@ mod lines;
 mod liveness;
 mod measurements;
 mod network;
-#[path = "../../support/npy_writer.rs"]
-mod npy_writer;
 mod numbering;
 mod options;
 mod parents;
@@ -51,28 +49,6 @@ mod table_kind;
 mod threads;
 mod trace;
 mod warnings;
-
-// One copy with the example `replay`, which has the same options, messages and exit codes, and lies in another package: the
-// library's, which is published, and so can use no package that is not; and what they share is no part of the library's
-// interface.
-#[path = "../../support/device.rs"]
-mod device;
-#[path = "../../support/exit.rs"]
-mod exit;
-#[path = "../../support/in_process.rs"]
-mod in_process;
-#[path = "../../support/memory.rs"]
-mod memory;
-#[path = "../../support/numbers.rs"]
-mod numbers;
-#[path = "../../support/output.rs"]
-mod output;
-#[path = "../../support/printing.rs"]
-mod printing;
-#[path = "../../support/program.rs"]
-mod program;
-#[path = "../../support/stopping.rs"]
-mod stopping;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Identity, Opened, Resumed, Schedule};
@@ -113,6 +89,7 @@ use table_kind::TableKind;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
+use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)

@@ -1,19 +1,16 @@
 //! The program `decompose`, run as a stranger runs it. Graphs whose components are known are those of the folder that
 //! `WARPSET_MDP` names; without it, and without a GPU, the tests that need them are listed as skipped.
 
-#[allow(dead_code)] // of the machines only whether there is a GPU
-#[path = "../../../tests/common/machines.rs"]
-mod machines;
 mod trials;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use machines::Gpus;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use tempfile::TempDir;
 use trials::{skipped, trial};
+use warpset_testing::machines::{self, Gpus};
 
 const DECOMPOSE: &str = env!("CARGO_BIN_EXE_decompose");
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");

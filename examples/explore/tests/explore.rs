@@ -7,14 +7,10 @@
 mod checkpoints;
 mod claiming;
 mod languages;
-#[allow(dead_code)] // of the machines only whether there is a GPU
-#[path = "../../../tests/common/machines.rs"]
-mod machines;
 mod networks;
 mod trials;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use machines::Gpus;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
 use trials::{skipped, trial};
+use warpset_testing::machines::{self, Gpus};
 
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 

@@ -1,11 +1,6 @@
 //! The example `replay`, run as a stranger runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
-/// The example's own unit tests run here too: Cargo runs none of examples.
-#[allow(dead_code)]
-#[path = "../main.rs"]
-mod example;
-
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;

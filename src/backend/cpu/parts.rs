@@ -1,6 +1,6 @@
 //! The memory of a table in this process as bytes, for files.
 
-use super::CpuStore;
+use super::store::CpuStore;
 use crate::Result;
 use crate::layout::Part;
 use crate::layout::part::BLOCK;

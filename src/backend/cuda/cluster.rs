@@ -2,23 +2,25 @@
 
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::nvrtc::Job;
-use super::store::argument;
+use super::store::{CudaStore, argument};
 use super::{Current, Gpu, cuda, pass, undisturbed};
 use crate::Result;
-use crate::cluster::{ABI, Kernel, Line, ROUNDS};
-use bytemuck::{AnyBitPattern, NoUninit};
+use crate::backend::{Launch, Place, Rank, RankMemory, Store};
+use crate::layout::Search;
+use crate::layout::rank::{ABI, Kernel, PartitionView, ROUNDS, StampView, Stream};
+use crate::layout::view::BatchView;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// A rank's kernels, and the streams that they are enqueued on.
-pub(crate) struct ClusterGpu {
-    pub gpu: Arc<Gpu>,
-    /// By line. Those of rounds go first where both want the GPU: their kernels are short, and others wait for what they do.
+/// The kernels of a rank. Its streams: those of rounds go first where both want the GPU, because their kernels are short, and
+/// others wait for their results.
+pub(crate) struct CudaRank {
+    gpu: Arc<Gpu>,
     streams: [Arc<CudaStream>; ROUNDS + 1],
-    /// By line: passed when what another line is to come after is done.
+    /// By stream: passed when the work is done that another stream is to come after.
     passed: [CudaEvent; ROUNDS + 1],
-    kernels: [CudaFunction; Kernel::ALL.len()],
+    kernels: [CudaFunction; KERNELS.len()],
     /// Through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
     few: Mutex<PinnedMemory>,
 }
@@ -26,8 +28,26 @@ pub(crate) struct ClusterGpu {
 /// Bytes of `few`.
 const FEW: usize = 4096;
 
-impl ClusterGpu {
-    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+/// The kernels, in the order of `Kernel`.
+const KERNELS: [&str; 6] = [
+    "warpset_cluster_claim",
+    "warpset_cluster_scatter",
+    "warpset_cluster_gather_put",
+    "warpset_cluster_gather_found",
+    "warpset_cluster_write_stamps",
+    "warpset_cluster_check_stamps",
+];
+
+/// Number of a stream.
+fn number(stream: Stream) -> usize {
+    match stream {
+        Stream::Round(round) => round,
+        Stream::Puts => ROUNDS,
+    }
+}
+
+impl CudaRank {
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let _current = gpu.bind()?;
         let module = gpu.load(&Job::cluster(gpu.compute_capability()))?;
         let mut sizes = [0u8; size_of_val(&ABI)];
@@ -38,13 +58,13 @@ impl ClusterGpu {
         gpu.wait(&gpu.stream, "reading the sizes of views")?;
         assert_eq!(bytemuck::pod_read_unaligned::<[u32; 3]>(&sizes), ABI, "views are the same on both sides");
         let mut kernels = Vec::new();
-        for kernel in Kernel::ALL {
-            kernels.push(module.load_function(kernel.name()).map_err(cuda("finding a kernel"))?);
+        for name in KERNELS {
+            kernels.push(module.load_function(name).map_err(cuda("finding a kernel"))?);
         }
         let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
         let mut streams = Vec::new();
-        for line in 0..=ROUNDS {
-            streams.push(if line < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
+        for number in 0..=ROUNDS {
+            streams.push(if number < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
         }
         let streams = streams.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
         let mut passed = Vec::new();
@@ -56,91 +76,134 @@ impl ClusterGpu {
         Ok(Self { gpu: gpu.clone(), streams, passed, kernels, few })
     }
 
-    pub(crate) fn allocate(&self, bytes: u64) -> Result<DeviceMemory> {
-        DeviceMemory::new(&self.gpu, bytes)
+    fn stream(&self, stream: Stream) -> &Arc<CudaStream> {
+        &self.streams[number(stream)]
     }
 
-    pub(crate) fn stream(&self, line: Line) -> &Arc<CudaStream> {
-        &self.streams[line.number()]
-    }
-
-    /// Enqueues a kernel of one argument for so many items, of which a thread takes several.
+    /// Enqueues a kernel of one argument for `items` items, of which a thread takes several.
     ///
     /// # Safety
     ///
-    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the line has
+    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the stream has
     /// passed the kernel.
-    pub(crate) unsafe fn run<T>(&self, line: Line, kernel: Kernel, view: &T, items: u64) -> Result<()> {
+    unsafe fn run<T>(&self, stream: Stream, kernel: Kernel, view: &T, items: u64) -> Result<()> {
         let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
+        let stream = self.stream(stream).cu_stream();
         // SAFETY: the kernel's one argument; the rest is the caller's.
-        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, self.stream(line).cu_stream(), &mut [argument(view)]) }
+        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, stream, &mut [argument(view)]) }
     }
 
-    pub(crate) fn fill(&self, line: Line, memory: &DeviceMemory, bytes: u64, byte: u8) -> Result<()> {
-        assert!(bytes <= memory.bytes() as u64, "a fill stays within its memory");
-        pass("filling memory")?;
-        let _current = self.gpu.bind()?;
-        // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
-        unsafe { result::memset_d8_async(memory.address(), byte, bytes as usize, self.stream(line).cu_stream()) }
-            .map_err(cuda("filling memory"))
+    fn wait(&self, stream: Stream, what: &'static str) -> Result<()> {
+        self.gpu.wait(self.stream(stream), what)
+    }
+}
+
+fn device_memory(memory: &RankMemory) -> &DeviceMemory {
+    memory.owner.downcast_ref().expect("memory is of its rank")
+}
+
+impl Rank for CudaRank {
+    fn is_host(&self) -> bool {
+        false
     }
 
-    /// Copies 8 bytes within memory, from one byte on to another.
-    pub(crate) fn copy_number(&self, line: Line, memory: &DeviceMemory, from: u64, to: u64) -> Result<()> {
-        assert!(from.max(to) + 8 <= memory.bytes() as u64, "a copy stays within its memory");
-        pass("copying a number")?;
-        let _current = self.gpu.bind()?;
-        let (to, from) = (memory.address() + to, memory.address() + from);
-        // SAFETY: within the allocation (asserted), whose `drop` waits for the stream.
-        unsafe { result::memcpy_dtod_async(to, from, 8, self.stream(line).cu_stream()) }.map_err(cuda("copying a number"))
+    fn place(&self, stream: Stream) -> Place {
+        Place::Gpu(self.stream(stream).clone())
     }
 
-    /// Lets what is enqueued on a line from now on come after all that was enqueued on another.
-    pub(crate) fn order(&self, line: Line, after: Line) -> Result<()> {
-        pass("ordering rounds")?;
-        let _current = self.gpu.bind()?;
-        let event = self.passed[after.number()].cu_event();
-        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
-        // records of the event do not change it.
-        unsafe {
-            result::event::record(event, self.stream(after).cu_stream()).map_err(cuda("ordering rounds"))?;
-            result::stream::wait_event(self.stream(line).cu_stream(), event, flags).map_err(cuda("ordering rounds"))
-        }
+    fn allocate(&self, bytes: u64) -> Result<RankMemory> {
+        let memory = DeviceMemory::new(&self.gpu, bytes)?;
+        Ok(RankMemory { address: memory.address(), bytes, owner: Box::new(memory) })
     }
 
-    /// Copies from byte `offset` to `data`, after all that was enqueued on this line, and waits.
-    pub(crate) fn read<T: AnyBitPattern + NoUninit>(
-        &self,
-        line: Line,
-        memory: &DeviceMemory,
-        offset: usize,
-        data: &mut [T],
-    ) -> Result<()> {
-        let (bytes, stream) = (size_of_val(data), self.stream(line).cu_stream());
+    fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()> {
+        memory.check(offset, data.len() as u64);
+        // SAFETY: pageable, so it has been copied when the call returns; or waited for (`write_bytes_and_wait`).
+        unsafe { device_memory(memory).write_async(offset as usize, data, self.stream(stream).cu_stream()) }
+    }
+
+    fn write_bytes_and_wait(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()> {
+        self.write_bytes(stream, memory, offset, data)?;
+        self.wait(stream, "copying to the GPU")
+    }
+
+    fn read_bytes(&self, stream: Stream, memory: &RankMemory, offset: u64, data: &mut [u8]) -> Result<()> {
+        memory.check(offset, data.len() as u64);
+        let (memory, bytes, cu_stream) = (device_memory(memory), data.len(), self.stream(stream).cu_stream());
         if bytes > FEW {
             // SAFETY: waited for in the next statement.
-            unsafe { memory.read_async(offset, data, stream)? };
-            return self.wait(line, "copying from the GPU");
+            unsafe { memory.read_async(offset as usize, data, cu_stream)? };
+            return self.wait(stream, "copying from the GPU");
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let part = few.part::<u8>(0, bytes);
         // SAFETY: waited for in the next statement, before anybody else has the lock. If that fails, so does all that follows
         // on this GPU.
-        unsafe { memory.read_async(offset, part, stream)? };
-        self.wait(line, "copying from the GPU")?;
-        bytemuck::cast_slice_mut::<T, u8>(data).copy_from_slice(part);
+        unsafe { memory.read_async(offset as usize, part, cu_stream)? };
+        self.wait(stream, "copying from the GPU")?;
+        data.copy_from_slice(part);
         Ok(())
     }
 
-    pub(crate) fn wait(&self, line: Line, what: &'static str) -> Result<()> {
-        self.gpu.wait(self.stream(line), what)
+    fn fill(&self, stream: Stream, memory: &mut RankMemory, bytes: u64, byte: u8) -> Result<()> {
+        memory.check(0, bytes);
+        pass("filling memory")?;
+        let _current = self.gpu.bind()?;
+        // SAFETY: within the allocation (checked), whose `drop` waits for the stream.
+        unsafe { result::memset_d8_async(memory.address, byte, bytes as usize, self.stream(stream).cu_stream()) }
+            .map_err(cuda("filling memory"))
     }
 
-    /// Waits for all lines, also if one has met an error.
-    pub(crate) fn settle(&self) -> Result<()> {
+    fn copy_number(&self, stream: Stream, memory: &mut RankMemory, from: u64, to: u64) -> Result<()> {
+        memory.check(from, 8);
+        memory.check(to, 8);
+        pass("copying a number")?;
+        let _current = self.gpu.bind()?;
+        let (to, from) = (memory.address + to, memory.address + from);
+        // SAFETY: within the allocation (checked), whose `drop` waits for the stream.
+        unsafe { result::memcpy_dtod_async(to, from, 8, self.stream(stream).cu_stream()) }.map_err(cuda("copying a number"))
+    }
+
+    fn order(&self, stream: Stream, after: Stream) -> Result<()> {
+        pass("ordering rounds")?;
+        let _current = self.gpu.bind()?;
+        let event = self.passed[number(after)].cu_event();
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
+        // records of the event do not change it.
+        unsafe {
+            result::event::record(event, self.stream(after).cu_stream()).map_err(cuda("ordering rounds"))?;
+            result::stream::wait_event(self.stream(stream).cu_stream(), event, flags).map_err(cuda("ordering rounds"))
+        }
+    }
+
+    /// Also if a stream has met an error.
+    fn synchronize(&self) -> Result<()> {
         let waited = self.streams.each_ref().map(|stream| self.gpu.wait(stream, "waiting for a round"));
         waited.into_iter().collect()
+    }
+
+    unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.run(stream, kernel, view, view.count) }
+    }
+
+    unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { self.run(stream, kernel, view, view.count) }
+    }
+
+    unsafe fn enqueue_search(
+        &self,
+        stream: Stream,
+        store: &dyn Store,
+        search: Search,
+        batch: &BatchView,
+        launch: Launch,
+    ) -> Result<()> {
+        let store = CudaStore::of(store).expect("a table stays on its machine");
+        // SAFETY: the caller's.
+        unsafe { store.enqueue(search, batch, self.stream(stream).cu_stream(), launch) }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::kernels::Kernels;
 use super::staging::Stages;
 use super::{Current, cuda, ensure_driver, nvrtc, pass, undisturbed};
-use crate::{Error, GpuInfo, Result, Spec};
+use crate::backend::GpuInfo;
+use crate::{Error, Result, Spec};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, result, sys};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -304,11 +305,6 @@ impl Gpu {
             self.context.new_stream_with_priority(most_urgent)
         };
         undisturbed(&self.context, make).map_err(cuda("making a stream"))
-    }
-
-    /// Bytes of the largest compare-and-swap.
-    pub(crate) fn chunk_bytes(&self) -> u32 {
-        chunk_bytes(self.info.compute_capability)
     }
 
     /// Enqueues a kernel.

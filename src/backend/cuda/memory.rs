@@ -1,6 +1,7 @@
 //! Memory of a GPU, and pinned memory of the host.
 
 use super::{Gpu, cuda, pass};
+use crate::backend::HostBuffer;
 use crate::{Error, Result, faults};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{DriverError, result, sys};
@@ -116,10 +117,6 @@ impl PinnedMemory {
         Ok(Self { gpu: gpu.clone(), address, bytes })
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// `count` elements from byte `offset`, which is a multiple of 16.
     pub(crate) fn slice<T: AnyBitPattern + NoUninit>(&self, offset: usize, count: usize) -> &[T] {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
@@ -147,6 +144,20 @@ impl PinnedMemory {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
         // SAFETY: as in `part`; that nobody else borrows it is the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
+    }
+}
+
+impl HostBuffer for PinnedMemory {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        self.slice(0, self.bytes)
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.part(0, self.bytes)
     }
 }
 

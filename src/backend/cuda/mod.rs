@@ -10,7 +10,8 @@ mod gpu;
 mod includes;
 mod kernels;
 mod library;
-mod memory;
+mod machine;
+pub(crate) mod memory;
 pub(crate) mod nvrtc;
 mod parts;
 mod relocation;
@@ -22,17 +23,23 @@ mod values;
 mod workspace;
 
 pub(crate) use cluster::{
-    ClusterGpu, copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
+    copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
 };
-pub(crate) use context::Current;
+pub(crate) use context::{Current, SharedStream};
 pub(crate) use gpu::{Gpu, chunk_bytes};
-pub(crate) use memory::{DeviceMemory, PinnedMemory};
-pub(crate) use store::{CudaStore, Exchanged, Waves};
+pub(crate) use machine::CudaMachine;
+pub(crate) use memory::PinnedMemory;
+pub(crate) use store::CudaStore;
 pub(crate) use values::CudaValues;
+
+/// What may be the argument of a kernel of the user's own.
+#[doc(hidden)]
+pub trait KernelArgument: DeviceRepr {}
+impl<T: DeviceRepr> KernelArgument for T {}
 
 use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::{CudaContext, sys};
+use cudarc::driver::{CudaContext, DeviceRepr, sys};
 
 /// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
 /// for them.

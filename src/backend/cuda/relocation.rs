@@ -6,6 +6,7 @@
 
 use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
+use crate::backend::Launch;
 use crate::host::zeroed;
 use crate::layout::search::{RELOCATION_ROUNDS, Search};
 use crate::layout::view::{BatchView, Counts, Relocated};
@@ -26,7 +27,7 @@ impl CudaStore {
     /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. Waits for all work on the GPU first.
     ///
     /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
-    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+    pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         self.kernels.relocate(&self.gpu)?; // compiled before anything moves
         let slots = self.view.stash_slots();
         let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
@@ -132,7 +133,7 @@ impl CudaStore {
         displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
         // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
         unsafe {
-            self.enqueue(Search::PutBack, &batch, self.stream())?;
+            self.enqueue(Search::PutBack, &batch, self.stream(), Launch::default())?;
             displaced.counts.read_async(0, &mut counts, self.stream())?;
         }
         self.wait("putting keys back")?;

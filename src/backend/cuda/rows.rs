@@ -162,7 +162,7 @@ impl CudaStore {
         }
     }
 
-    pub(crate) fn settle(&self) -> Result<()> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         self.gpu.synchronize()
     }
 

@@ -7,14 +7,17 @@ use super::relocation::Displaced;
 use super::rows::CudaRows;
 use super::staging::{self, segment_vectors};
 use super::workspace::Workspace;
+use crate::backend::{Launch, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
 use crate::layout::options::{Addresses, Parameters};
+use crate::layout::rows::{Closing, RowCounts};
 use crate::layout::search::{ProbeLengths, Search};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
 use crate::layout::{HostBatch, Progress};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
+use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -54,41 +57,23 @@ fn view_argument(view: &View) -> *mut c_void {
 /// Where memory is short, tables are read in pieces of no fewer slots than this.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
-/// How many times as many blocks a search has as fit the GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waves {
-    One,
-    /// Several, of shorter blocks: so other streams' kernels, which are more urgent, find room before all is done.
-    BesideOthers,
-}
-
-impl Waves {
-    fn count(self) -> u32 {
-        match self {
-            Self::One => 1,
-            Self::BesideOthers => 4,
-        }
+/// Blocks of a search, as a multiple of those that fit the GPU.
+fn waves_of_blocks(waves: Waves) -> u64 {
+    match waves {
+        Waves::One => 1,
+        Waves::BesideOthers => 4,
     }
-}
-
-/// How a rank of several GPUs has a batch searched.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exchanged {
-    pub waves: Waves,
-    /// Address of a number in the memory of the GPU if another GPU has sent the batch: nothing is searched for if that number is
-    /// not 0 when the kernel begins.
-    pub refused: Option<u64>,
-}
-
-impl Exchanged {
-    /// A batch of one GPU.
-    const NOT: Self = Self { waves: Waves::One, refused: None };
 }
 
 /// Vectors that one kernel takes at most: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
+    /// The store, if it is on a GPU.
+    pub(crate) fn of(store: &dyn Store) -> Option<&Self> {
+        (store as &dyn Any).downcast_ref()
+    }
+
     pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters<'_>) -> Result<Self> {
         let kernels = gpu.kernels(parameters.spec)?;
         let slot_bytes = parameters.slot_bytes(&kernels.geometry);
@@ -132,7 +117,7 @@ impl CudaStore {
         };
         gpu.add_store(); // and `drop` removes it, also if one of the next calls fails
         store.stored.zero_async(0, 16, store.stream())?;
-        store.clear(|| ())?;
+        store.clear(&mut || ())?;
         Ok(store)
     }
 
@@ -200,7 +185,7 @@ impl CudaStore {
         (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
     }
 
-    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
+    pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         self.gpu.synchronize()?; // the caller's streams may still be searching
         begin();
         self.set_dense(0);
@@ -233,67 +218,34 @@ impl CudaStore {
     /// # Safety
     ///
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
-    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The table must outlive the kernel.
-    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream) -> Result<()> {
-        // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, (Exchanged::NOT, false)) }
-    }
-
-    /// Enqueues the search of a batch of a rank of several GPUs.
-    ///
-    /// # Safety
-    ///
-    /// As [`enqueue`](Self::enqueue); the number at `exchanged.refused` is in the memory of the GPU, and stays as long as the
-    /// batch.
-    pub(crate) unsafe fn enqueue_exchanged(
-        &self,
-        search: Search,
-        batch: &BatchView,
-        stream: sys::CUstream,
-        exchanged: Exchanged,
-    ) -> Result<()> {
-        // SAFETY: the caller's.
-        unsafe { self.enqueue_with(search, batch, stream, (exchanged, false)) }
-    }
-
-    /// Enqueues the search of a batch; it `may_wait` for the GPU where it needs memory for rows.
-    ///
-    /// # Safety
-    ///
-    /// As [`enqueue_exchanged`](Self::enqueue_exchanged).
-    unsafe fn enqueue_with(
-        &self,
-        search: Search,
-        batch: &BatchView,
-        stream: sys::CUstream,
-        (exchanged, may_wait): (Exchanged, bool),
-    ) -> Result<()> {
+    /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The number at `launch.refused` is in the memory of the
+    /// GPU, and stays as long as the batch. The table must outlive the kernel.
+    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream, launch: Launch) -> Result<()> {
         // Until the batch is enqueued.
-        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, may_wait)? };
-        let launch = |workspace| {
-            let batch = BatchView { workspace, ..*batch };
-            // SAFETY: the caller's; the workspace has room for the warps of any grid, and is nobody else's while the kernels run.
-            unsafe {
-                let waves = if workspace == 0 { exchanged.waves } else { Waves::One };
-                self.launch_search(search, &batch, stream, Exchanged { waves, ..exchanged })
-            }
-        };
+        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, launch.may_wait)? };
         match &self.workspace {
-            Some(workspace) => workspace.lend(&self.gpu, stream, launch),
-            None => launch(0),
+            // SAFETY: the caller's.
+            None => unsafe { self.launch_search(search, batch, stream, launch) },
+            Some(workspace) => workspace.borrow(&self.gpu, stream, |workspace| {
+                let batch = BatchView { workspace, ..*batch };
+                let launch = Launch { waves: Waves::One, ..launch };
+                // SAFETY: the caller's; the workspace has room for the warps of a grid of one wave, and nothing else uses it
+                // while the kernels run.
+                unsafe { self.launch_search(search, &batch, stream, launch) }
+            }),
         }
     }
 
     /// # Safety
     ///
-    /// As `enqueue_exchanged`; and the batch's workspace is that of the resident warps of a kernel, or null if the kernels need
-    /// none.
+    /// As [`enqueue`](Self::enqueue); and the batch's workspace is that of the resident warps of a kernel, or null if the
+    /// kernels need none.
     unsafe fn launch_search(
         &self,
         search: Search,
         batch: &BatchView,
         stream: sys::CUstream,
-        Exchanged { waves, refused }: Exchanged,
+        Launch { waves, refused, .. }: Launch,
     ) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
@@ -312,7 +264,7 @@ impl CudaStore {
             let count = MAX_BATCH.min(batch.count - first);
             let part = batch.part(first, count, self.spec);
             let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
-            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * u64::from(waves.count())) as u32;
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * waves_of_blocks(waves)) as u32;
             let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             let (view, part) = (view_argument(&view), argument(&part));
             // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
@@ -340,7 +292,7 @@ impl CudaStore {
         };
         // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
         staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
-            self.enqueue_with(search, batch, stream, (Exchanged::NOT, true))
+            self.enqueue(search, batch, stream, Launch { may_wait: true, ..Launch::default() })
         })
     }
 
@@ -457,7 +409,7 @@ impl CudaStore {
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
                 // aligned to 256 bytes; both tables are borrowed.
-                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream())? };
+                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream(), Launch::default())? };
             }
         }
         let mut sums = [Counts::default()];
@@ -505,5 +457,107 @@ impl Drop for CudaStore {
         // While the context is current: their events and streams make it so when they are dropped, and leave it.
         self.workspace = None;
         self.gpu.remove_store();
+    }
+}
+
+impl Store for CudaStore {
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        CudaStore::read_pieces(self, part, bytes, each)
+    }
+
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+        CudaStore::read_at(self, part, offset, to)
+    }
+
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        CudaStore::fill_pieces(self, part, bytes, each)
+    }
+
+    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()> {
+        CudaStore::set_counts(self, counts, spares)
+    }
+
+    fn stored(&self) -> Result<[u64; 2]> {
+        CudaStore::stored(self)
+    }
+
+    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
+        CudaStore::clear(self, begin)
+    }
+
+    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        CudaStore::search(self, search, tag, batch, progress)
+    }
+
+    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+        CudaStore::prepare(self, search, is_exchanged)
+    }
+
+    fn row_counts(&self) -> Result<RowCounts> {
+        CudaStore::row_counts(self)
+    }
+
+    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
+        CudaStore::list_holes(self, rows, capacity)
+    }
+
+    fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+        CudaStore::count_unstored(self, references)
+    }
+
+    fn dense(&self) -> u64 {
+        CudaStore::dense(self)
+    }
+
+    fn set_dense(&mut self, rows: u64) {
+        CudaStore::set_dense(self, rows);
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        CudaStore::synchronize(self)
+    }
+
+    fn row_bytes(&self) -> u64 {
+        CudaStore::row_bytes(self)
+    }
+
+    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        CudaStore::close_holes(self, closing)
+    }
+
+    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        CudaStore::reindex(self, parameters, last)
+    }
+
+    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
+        CudaStore::relocate(self, seed, begin)
+    }
+
+    fn has_displaced(&self) -> bool {
+        CudaStore::has_displaced(self)
+    }
+
+    fn put_displaced_back(&self) -> Result<()> {
+        CudaStore::put_displaced_back(self)
+    }
+
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        CudaStore::get(self, references, vectors)
+    }
+
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        CudaStore::export(self, slots)
+    }
+
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        CudaStore::measure(self, slots, bins)
+    }
+
+    unsafe fn first_rows(&self, _: u64) -> Option<&[u32]> {
+        None
+    }
+
+    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
+        CudaStore::rehash_into(self, Self::of(larger).expect("a table stays on its machine"), slots)
     }
 }

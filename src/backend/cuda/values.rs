@@ -4,21 +4,22 @@
 //! too, on streams that nobody here knows.
 
 use super::Gpu;
+use super::kernels::RowKernels;
 use super::memory::DeviceMemory;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
 use crate::Result;
-use crate::host::zeroed;
-use bytemuck::Pod;
+use crate::backend::{Store, Values};
 use cudarc::driver::sys;
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Values of some type, by number. Zeros at first; nothing moves when it grows.
+/// Values of some type, by number.
 pub(crate) struct CudaValues {
     gpu: Arc<Gpu>,
     memory: ReservedMemory,
-    /// So many bytes may be used. Those that are mapped after them have not been cleared yet.
+    /// Bytes that are usable. Those that are mapped after them have not been cleared yet.
     bytes: u64,
 }
 
@@ -39,12 +40,31 @@ impl CudaValues {
         self.gpu.wait(&self.gpu.stream, what)
     }
 
-    /// Sees to it that so many bytes may be used: some more, up to `most`, as mapping waits for the driver.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory: then what may be used is what it was.
-    pub(crate) fn make(&mut self, bytes: u64, most: u64) -> Result<()> {
+    /// The array, if it is on a GPU.
+    pub(crate) fn of(values: &dyn Values) -> Option<&Self> {
+        (values as &dyn Any).downcast_ref()
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// Number of references that are copied at once, and memory for them and for their values.
+    fn pieces(&self, references: &[u64], value_bytes: usize) -> Result<(usize, DeviceMemory, DeviceMemory)> {
+        let value_bytes = value_bytes as u64;
+        let piece = (PIECE_BYTES / value_bytes).clamp(1, PIECE).min(references.len() as u64);
+        let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
+        Ok((piece as usize, memory(piece * 8)?, memory(piece * value_bytes)?))
+    }
+}
+
+impl Values for CudaValues {
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    /// Adds some more than is asked for, as mapping waits for the driver.
+    fn make(&mut self, bytes: u64, most: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
         }
@@ -59,65 +79,51 @@ impl CudaValues {
         Ok(())
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
-    /// Makes zeros of bytes that may be used.
-    pub(crate) fn zero(&mut self, bytes: Range<u64>) -> Result<()> {
+    fn zero(&mut self, bytes: Range<u64>) -> Result<()> {
         self.gpu.synchronize()?;
         self.memory.zero_async(bytes, self.stream())?;
         self.wait("clearing values")
     }
 
-    /// The first values, so many.
-    pub(crate) fn read<V: Pod>(&self, count: u64) -> Result<Vec<V>> {
-        self.gpu.synchronize()?;
-        let mut values = zeroed::<V>(count as usize)?;
-        if count > 0 {
-            // SAFETY: waited for in the next statement.
-            unsafe { self.memory.read_async(0, &mut values, self.stream())? };
-            self.wait("reading values")?;
-        }
-        Ok(values)
+    unsafe fn host_bytes<'a>(&self, _: u64) -> Option<&'a [u8]> {
+        None
     }
 
-    /// Writes the first values.
-    pub(crate) fn write<V: Pod>(&mut self, values: &[V]) -> Result<()> {
+    fn host_bytes_mut(&mut self, _: u64) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn read(&self, to: &mut [u8]) -> Result<()> {
         self.gpu.synchronize()?;
-        if values.is_empty() {
+        if to.is_empty() {
             return Ok(());
         }
         // SAFETY: waited for in the next statement.
-        unsafe { self.memory.write_async(0, values, self.stream())? };
+        unsafe { self.memory.read_async(0, to, self.stream())? };
+        self.wait("reading values")
+    }
+
+    fn write(&mut self, from: &[u8]) -> Result<()> {
+        self.gpu.synchronize()?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { self.memory.write_async(0, from, self.stream())? };
         self.wait("writing values")
     }
 
-    /// References that are copied at once, and memory for them and for their values.
-    fn pieces<V>(&self, references: &[u64]) -> Result<(usize, DeviceMemory, DeviceMemory)> {
-        let value_bytes = size_of::<V>() as u64;
-        let piece = (PIECE_BYTES / value_bytes).clamp(1, PIECE).min(references.len() as u64);
-        let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
-        Ok((piece as usize, memory(piece * 8)?, memory(piece * value_bytes)?))
-    }
-
-    /// The values at `references`, whose bytes may be used. The bits above the slots' are not looked at.
-    pub(crate) fn gather<V: Pod>(&self, store: &CudaStore, references: &[u64]) -> Result<Vec<V>> {
+    fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()> {
         self.gpu.synchronize()?;
-        let mut values = zeroed::<V>(references.len())?;
         if references.is_empty() {
-            return Ok(values);
+            return Ok(());
         }
-        let kernel = &store.kernels.rows(&self.gpu)?.gather_values;
-        let (piece, references_on_gpu, packed) = self.pieces::<V>(references)?;
-        let (all, at, to) = (self.memory.address(), references_on_gpu.address(), packed.address());
-        for (references, values) in references.chunks(piece).zip(values.chunks_mut(piece)) {
-            let (value_bytes, count) = (size_of::<V>() as u64, references.len() as u64);
-            let arguments = &mut [argument(&all), argument(&value_bytes), argument(&at), argument(&count), argument(&to)];
+        let kernel = &rows_kernels(store, &self.gpu)?.gather_values;
+        let (piece, references_on_gpu, packed) = self.pieces(references, value_bytes)?;
+        let (all, at, packed_at) = (self.memory.address(), references_on_gpu.address(), packed.address());
+        for (references, values) in references.chunks(piece).zip(to.chunks_mut(piece * value_bytes)) {
+            let (value_bytes, count) = (value_bytes as u64, references.len() as u64);
+            let arguments = &mut [argument(&all), argument(&value_bytes), argument(&at), argument(&count), argument(&packed_at)];
             // SAFETY: the arguments of `warpset_gather_values`; there is room for `count` references and values; the host's
             // slices are borrowed until the wait below.
             unsafe {
@@ -128,22 +134,21 @@ impl CudaValues {
             }
             self.wait("reading values")?;
         }
-        Ok(values)
+        Ok(())
     }
 
-    /// Writes the values at `references`, each of which is there once.
-    pub(crate) fn scatter<V: Pod>(&mut self, store: &CudaStore, references: &[u64], values: &[V]) -> Result<()> {
+    fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()> {
         self.gpu.synchronize()?;
         if references.is_empty() {
             return Ok(());
         }
-        let kernel = &store.kernels.rows(&self.gpu)?.scatter_values;
-        let (piece, references_on_gpu, packed) = self.pieces::<V>(references)?;
-        let (all, at, from) = (self.memory.address(), references_on_gpu.address(), packed.address());
-        for (references, values) in references.chunks(piece).zip(values.chunks(piece)) {
-            let (value_bytes, count) = (size_of::<V>() as u64, references.len() as u64);
-            let arguments = &mut [argument(&all), argument(&value_bytes), argument(&at), argument(&count), argument(&from)];
-            // SAFETY: the arguments of `warpset_scatter_values`; as above; the references' bytes may be used (`Array::open`).
+        let kernel = &rows_kernels(store, &self.gpu)?.scatter_values;
+        let (piece, references_on_gpu, packed) = self.pieces(references, value_bytes)?;
+        let (all, at, packed_at) = (self.memory.address(), references_on_gpu.address(), packed.address());
+        for (references, values) in references.chunks(piece).zip(from.chunks(piece * value_bytes)) {
+            let (value_bytes, count) = (value_bytes as u64, references.len() as u64);
+            let arguments = &mut [argument(&all), argument(&value_bytes), argument(&at), argument(&count), argument(&packed_at)];
+            // SAFETY: the arguments of `warpset_scatter_values`; as above; the references' bytes are usable (`Array::open`).
             unsafe {
                 references_on_gpu.write_async(0, references, self.stream())?;
                 packed.write_async(0, values, self.stream())?;
@@ -154,6 +159,11 @@ impl CudaValues {
         }
         Ok(())
     }
+}
+
+/// The kernels for rows of a store on this GPU.
+fn rows_kernels<'a>(store: &'a dyn Store, gpu: &Gpu) -> Result<&'a RowKernels> {
+    CudaStore::of(store).expect("a table stays on its machine").kernels.rows(gpu)
 }
 
 impl Drop for CudaValues {

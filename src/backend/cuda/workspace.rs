@@ -21,7 +21,7 @@ impl Workspace {
 
     /// Calls `launch` with the address, to enqueue work on `stream`: after all that was enqueued with it before, on whichever
     /// streams.
-    pub(super) fn lend(&self, gpu: &Gpu, stream: sys::CUstream, launch: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+    pub(super) fn borrow(&self, gpu: &Gpu, stream: sys::CUstream, launch: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         let _current = gpu.bind()?;
         // Held until the event stands for this use too: another thread would wait for the one before.
         let event = self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

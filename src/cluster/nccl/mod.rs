@@ -4,7 +4,8 @@ mod library;
 
 use super::rendezvous::Rendezvous;
 use super::transport::{Place, Region, Transport};
-use crate::backend::cuda::{DeviceMemory, Gpu, cuda, new_event};
+use crate::backend::cuda::memory::DeviceMemory;
+use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 use library::{BYTES, Comm, Config, IN_PROGRESS, Nccl as Library, SUCCESS, UniqueId};

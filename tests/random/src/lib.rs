@@ -3,6 +3,10 @@
 //! Tests need many numbers, and this package is optimised in debug builds too, where the generators of `rand` take most of a
 //! test's time.
 
+mod draw;
+
+pub use draw::draw;
+
 /// Increment of SplitMix64's state: 2^64 divided by the golden ratio, odd.
 pub const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 

@@ -1,5 +1,4 @@
-// What the model checker's kernels (examples/explore) are compiled with here: a graph for a model, and names of CUDA that the
-// simulated GPU knows by others.
+// The model that the model checker's kernels (examples/explore) are compiled with here: a graph.
 //
 // A state is a node and, of a product, a location of a property's automaton. `tables` has the graph:
 //
@@ -8,66 +7,8 @@
 //   by location, the moves that it has, a bit each: the move i leads i locations on, around
 #pragma once
 
+#include "explore.h"
 #include "warpset/table.cuh"
-
-namespace simt_names {
-
-struct Index {
-    unsigned x;
-};
-
-inline const warpset::simt::Identity& me() { return *warpset::simt::warpset_simt_identity(); }
-inline Index thread_index() { return {me().thread_in_block}; }
-inline Index block_size() { return {me().threads_in_block}; }
-inline Index block_index() { return {static_cast<unsigned>(me().thread / me().threads_in_block)}; }
-inline Index grid_size() { return {static_cast<unsigned>(me().threads / me().threads_in_block)}; }
-
-using warpset::simt::Kind;
-using warpset::simt::Order;
-using warpset::simt::Site;
-
-inline void fence(Site site)
-{
-    warpset::simt::Request request{Kind::Fence, Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
-    warpset::simt::warpset_simt_request(&request);
-}
-
-// Whether one of the block has it, as `__syncthreads_or`.
-inline bool any_of_block(bool has, warpset::u32* word, Site site)
-{
-    using warpset::platform::Block;
-    if (Block::thread() == 0) *word = 0;
-    Block::sync(site);
-    if (has) warpset::simt::store(word, 1u, Order::Relaxed, site);
-    Block::sync(site);
-    const bool any = warpset::platform::load_relaxed(word, site) != 0;
-    Block::sync(site);
-    return any;
-}
-
-}  // namespace simt_names
-
-#define __global__
-#define __launch_bounds__(...)
-#define threadIdx (simt_names::thread_index())
-#define blockIdx (simt_names::block_index())
-#define blockDim (simt_names::block_size())
-#define gridDim (simt_names::grid_size())
-#define __syncthreads() ::warpset::platform::Block::sync()
-#define __syncwarp() ::warpset::platform::Warp::sync()
-#define __syncthreads_or(has) simt_names::any_of_block((has), reinterpret_cast<u32*>(GRAPH_SHARED_AT(0)), simt_names::Site::here())
-#define __threadfence() simt_names::fence(simt_names::Site::here())
-#define __nanosleep(time)
-#define clock64() 0
-#define atomicAdd(address, value) ::warpset::platform::fetch_add_block((address), (value))
-#define atomicCAS(address, expected, value) ::warpset::platform::compare_and_swap_relaxed((address), (expected), (value))
-#define atomicExch(address, value) \
-    ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here())
-
-// Behind what the launch asks for: 16 bytes for each place in the text, and the first for `__syncthreads_or`.
-#define GRAPH_SHARED_AT(number) (::warpset::platform::Block::scratch() + explore::Chosen::shared_bytes + 16 * (number))
-#define EXPLORE_SHARED(type, name, count) type* const name = reinterpret_cast<type*>(GRAPH_SHARED_AT(1 + __COUNTER__ % 7))
-#define EXPLORE_SHARED_OF_LAUNCH(name) u8* const name = ::warpset::platform::Block::scratch()
 
 #define EXPLORE_FN inline
 #define EXPLORE_UNROLL

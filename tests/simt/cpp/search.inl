@@ -266,7 +266,7 @@ extern const struct {
     u64 argument_bytes, threads, shared_bytes, moves;
     warpset_simt_kernel *begin, *search, *begin_passes, *forget, *seed_first, *seed_second, *seeded, *sweep_first, *sweep_second,
         *tally, *list, *listed_members, *list_steps, *read, *find, *begin_way, *go_back;
-} GRAPH_NAME = {sizeof(Argument), Chosen::threads, Chosen::shared_bytes + 16 * 8, property_moves, begin, search, begin_passes, forget,
+} GRAPH_NAME = {sizeof(Argument), Chosen::threads, EXPLORE_SHARED_BYTES, property_moves, begin, search, begin_passes, forget,
                 seed_first, seed_second, seeded, sweep<resets>, sweep<eliminates>, tally, list, listed_members, list_steps, read,
                 find, begin_way, go_back};
 }

@@ -8,24 +8,42 @@
 //! - [`memory`]: which values a load may see; data races; bounds.
 //! - [`schedule`]: random, PCT, lock-step and exhaustive schedules, and replay.
 //! - [`explorer`]: many schedules for one program, and the report of the first that breaks it.
+//! - [`module`]: kernels that a test compiles and loads.
+//!
+//! The other modules run the library's kernels and the model checker's, which the feature `kernels` compiles.
 
-pub mod checks;
-pub mod compact;
-pub mod controls;
-pub mod crowd;
-pub mod exhaustive;
 pub mod explorer;
 pub mod fault;
-pub mod growth;
-pub mod indexed;
 pub mod machine;
 pub mod memory;
-pub mod partition;
-pub mod relocation;
+pub mod module;
 pub mod request;
 pub mod schedule;
-pub mod search;
-pub mod stress;
-pub mod table;
 pub mod trace;
+
+#[cfg(feature = "kernels")]
+pub mod checks;
+#[cfg(feature = "kernels")]
+pub mod compact;
+#[cfg(feature = "kernels")]
+pub mod controls;
+#[cfg(feature = "kernels")]
+pub mod crowd;
+#[cfg(feature = "kernels")]
+pub mod exhaustive;
+#[cfg(feature = "kernels")]
+pub mod growth;
+#[cfg(feature = "kernels")]
+pub mod indexed;
+#[cfg(feature = "kernels")]
+pub mod partition;
+#[cfg(feature = "kernels")]
+pub mod relocation;
+#[cfg(feature = "kernels")]
+pub mod search;
+#[cfg(feature = "kernels")]
+pub mod stress;
+#[cfg(feature = "kernels")]
+pub mod table;
+#[cfg(feature = "kernels")]
 pub mod tree;

@@ -470,8 +470,9 @@ fn fail(fault: Box<Fault>) -> ! {
     unreachable!("a lane is not resumed after a fault")
 }
 
+/// Ends the run because an access is not aligned.
 #[unsafe(no_mangle)]
-extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *const std::ffi::c_char, line: u32) {
+pub extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *const std::ffi::c_char, line: u32) {
     // SAFETY: lanes run only while RUNNING is valid, and the machine does not use the memory while a lane runs.
     let (running, memory) = unsafe { (&*RUNNING.get(), &*(*RUNNING.get()).memory) };
     let lane = memory.names()[running.lane];
@@ -500,7 +501,8 @@ pub fn plain(address: *mut u8, size: usize, write: bool) {
 fn line_of_kernel() -> Option<String> {
     let stack = std::backtrace::Backtrace::force_capture().to_string();
     let mut lines = stack.lines().filter_map(|line| line.trim().strip_prefix("at "));
-    let line = lines.find(|line| !line.contains(".rs:"))?;
+    // Functions of the machine, of a module (cpp/module.h) and of the C library are not the kernel.
+    let line = lines.find(|line| ![".rs:", "/module.h:", ".c:"].iter().any(|other| line.contains(other)))?;
     let line = line.rsplit('/').next().unwrap_or(line);
     // Without the column.
     Some(line.rsplit_once(':').filter(|(start, _)| start.contains(':')).map_or(line, |(start, _)| start).to_owned())

@@ -25,34 +25,11 @@ mod report;
 mod tests;
 mod tra;
 
-// One copy with the model checker, which is another program of this package, and with the example `replay` in another one.
+// Modules of the model checker, which is another program of this package.
 #[path = "../network/aut_text.rs"]
 mod aut_text;
-#[path = "../../../support/device.rs"]
-mod device;
-#[path = "../../../support/exit.rs"]
-#[allow(dead_code, reason = "the model checker has more ways to end")]
-mod exit;
 #[path = "../lines.rs"]
 mod lines;
-#[path = "../../../support/memory.rs"]
-mod memory;
-#[path = "../../../support/npy_header.rs"]
-#[allow(dead_code, reason = "the order of one dimension is any")]
-mod npy_header;
-#[path = "../../../support/npy_writer.rs"]
-mod npy_writer;
-#[path = "../../../support/numbers.rs"]
-mod numbers;
-#[path = "../../../support/output.rs"]
-#[allow(dead_code, reason = "the model checker has more kinds of files")]
-mod output;
-#[path = "../../../support/printing.rs"]
-mod printing;
-#[path = "../../../support/program.rs"]
-mod program;
-#[path = "../../../support/stopping.rs"]
-mod stopping;
 #[path = "../liveness/components.rs"]
 mod tarjan;
 
@@ -74,6 +51,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warpset::Device;
+use warpset_support::{device, exit, memory, npy_header, npy_writer, numbers, output, program, stopping};
 
 /// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
 /// Tarjan's algorithm.

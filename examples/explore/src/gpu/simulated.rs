@@ -1,4 +1,5 @@
-//! The kernel of a rank on a simulated GPU: compiled by the system's C++ compiler, its blocks threads, their threads fibres.
+//! The kernel of a rank on the simulated GPU of tests/simt, compiled with the code of a model by the system's C++ compiler: its
+//! results are those of the interpreter, and it has no data races.
 
 use super::rank::{rows_for, rows_of_tile, shape};
 use super::{KernelLimits, NONE, Search, source_of_rank};
@@ -9,37 +10,51 @@ use crate::dve::Dve;
 use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
 use crate::successors::{Expansion, Interpreted, Successors};
-use libloading::Library;
 use std::collections::HashSet;
+use std::ffi::c_void;
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::process::Command;
+use std::ptr::null_mut;
+use tempfile::TempDir;
+use warpset_simt::explorer::{Program, Strategy, Wrong, explore};
+use warpset_simt::machine::{Ending, Grid, Kernel, Rules, WARP};
+use warpset_simt::memory::{Memory, Use};
+use warpset_simt::module::Module;
 
 /// States of a model that are expanded.
 const STATES: usize = 120;
 
-/// What a reference has above its slot, as the cluster's references have: the kernel must not mind.
+/// Schedules that are tried of each kind, for each model and size.
+const SCHEDULES: u64 = 1;
+
+/// Tag above the slot of each reference. The cluster's references have one; the kernel must ignore it.
 const TAG: u64 = 5 << 40;
 
+/// Value of words behind the offers.
+const CANARY: u32 = 0xABAD_CAFE;
+
+/// Words of a [`Search`].
+const SEARCH_WORDS: usize = size_of::<Search>() / 8;
+
 struct Simulated {
-    code: Library,
+    /// The code of `kernel`, and its files: reports of races read the lines of code there.
+    _module: Module,
+    _folder: TempDir,
+    kernel: Kernel,
     threads: u32,
+    shared_bytes: u32,
     most_steps: u64,
 }
 
-/// `None`, visibly, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
+/// Returns `None`, and says so, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
 fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     for sub in ["warpset/batch", "warpset/tree"] {
         fs::create_dir_all(at(sub)).unwrap();
     }
-    let table = include_str!("simulated/table.cuh");
     let only_table = "#include \"warpset/table.cuh\"\n";
     for (path, text) in [
-        ("warpset/platform.cuh", include_str!("simulated/platform.cuh")),
-        ("warpset/table.cuh", table),
+        ("warpset/table.cuh", include_str!("simulated/table.cuh")),
         ("warpset/batch/search.cuh", only_table),
         ("warpset/tree/incremental_builder.cuh", only_table),
         ("run.cpp", include_str!("simulated/run.cpp")),
@@ -47,100 +62,189 @@ fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
     ] {
         fs::write(at(path), text).unwrap();
     }
-    let compiler = std::env::var("CXX").ok().filter(|name| !name.is_empty()).unwrap_or("c++".into());
-    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda");
-    let mut command = Command::new(&compiler);
-    command.args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-DMODEL=\"model.cuh\""]);
-    command.arg(format!("-DWARPSET_WIDTH={}", model.layout.words)).arg("-I").arg(folder.path()).arg("-I").arg(headers);
-    command.arg("-o").arg(at("kernel.so")).arg(at("run.cpp"));
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("WARPSET_REQUIRE_CXX").is_none() => {
-            println!("skipped: no C++ compiler {compiler}");
-            return None;
-        }
-        Err(error) => panic!("{compiler}: {error}"),
+    let options = ["-DMODEL=\"model.cuh\"".into(), format!("-DWARPSET_WIDTH={}", model.layout.words)];
+    let module = Module::compile(folder.path(), "run.cpp", &options)?;
+    let (mut threads, mut shared_bytes, mut most_steps) = (0, 0, 0);
+    // SAFETY: the types are those in run.cpp; the module is kept with its kernel.
+    let kernel = unsafe {
+        let describe = module.symbol::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64)>("simulated_describe");
+        describe(&mut threads, &mut shared_bytes, &mut most_steps);
+        module.symbol::<Kernel>("simulated_expand")
     };
-    assert!(output.status.success(), "{}: {}", model.source.name, String::from_utf8_lossy(&output.stderr));
-    // SAFETY: what was just compiled does nothing when it is loaded.
-    let library = unsafe { Library::new(at("kernel.so")) }.unwrap();
-    let (mut threads, mut shared, mut most_steps) = (0, 0, 0);
-    // SAFETY: the types are those in run.cpp.
-    unsafe {
-        let describe = library.get::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64)>(b"simulated_describe").unwrap();
-        describe(&mut threads, &mut shared, &mut most_steps);
-    }
-    assert!(shared <= 256 * 1024 && threads.is_multiple_of(32), "{threads} threads, {shared} bytes");
-    Some(Simulated { code: library, threads, most_steps })
+    assert!(shared_bytes <= 256 * 1024 && threads.is_multiple_of(32), "{threads} threads, {shared_bytes} bytes");
+    Some(Simulated { _module: module, _folder: folder, kernel, threads, shared_bytes, most_steps })
 }
 
-/// What the interpreter says of some states.
+/// Argument of the kernel; see run.cpp.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Argument {
+    words: *const u32,
+    tables: *const u32,
+    order: *mut u64,
+    offers: *mut u32,
+    search: *mut [u64; SEARCH_WORDS],
+    limits: KernelLimits,
+}
+
+/// Results of the interpreter for some states.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
-    /// Without those that are the state itself, each once.
+    /// Each successor once, without those that are the state itself.
     successors: HashSet<Vec<u32>>,
+    /// Transitions, deadlocks and overflows.
     counts: [u64; 3],
 }
 
-impl Simulated {
-    /// Expands all of these states, in as many rounds as it takes, by so many blocks with so many rows of offers.
-    fn check(&self, interpreted: &Interpreted<'_>, states: &[Vec<u32>], blocks: u64, rows: u64) {
-        let (width, name) = (interpreted.width(), &interpreted.interpreter.model().source.name);
-        let words = states.concat();
-        let mut tables = tables(interpreted.interpreter.model());
-        tables.resize(tables.len().max(1), 0);
-        let mut order: Vec<u64> = (0..states.len() as u64).map(|slot| slot | TAG).collect();
-        let (mut next, last) = (0u64, states.len() as u64);
-        while next < last {
-            let (blocks, tile) = shape(last - next, blocks, self.threads.into(), self.most_steps, rows);
-            const CANARY: u32 = 0xABAD_CAFE;
-            let mut offers = vec![CANARY; (rows as usize + 1) * width];
-            let (room, most_steps) = (rows, self.most_steps);
-            let mut search =
-                Search { next, last, tile, levels: 1, found: NONE, faulty: NONE, room, most_steps, ..Search::default() };
-            let deadlocks = interpreted.checks.deadlocks.into();
-            let limits = KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks, keep_going: 1 };
-            type Expand = unsafe extern "C" fn(*const u32, *const u32, *mut u64, *mut u32, *mut Search, *const KernelLimits, u32);
-            // SAFETY: the types are those in run.cpp; references are numbers of the states, the offers have room for `rows` rows.
-            unsafe {
-                let expand = self.code.get::<Expand>(b"simulated_expand").unwrap();
-                let (order, offers) = (order.as_mut_ptr(), offers.as_mut_ptr());
-                expand(words.as_ptr(), tables.as_ptr(), order, offers, &mut search, &limits, blocks as u32);
+/// Expands all of `states`, in as many rounds as it takes, by at most `blocks` blocks with `rows` rows of offers.
+struct Rounds<'a> {
+    simulated: &'a Simulated,
+    interpreted: &'a Interpreted<'a>,
+    states: &'a [Vec<u32>],
+    blocks: u64,
+    rows: u64,
+    argument: Box<Argument>,
+    /// First state of the round.
+    next: u64,
+    /// Blocks, and states that one takes at a time.
+    shape: (u64, u64),
+}
+
+impl<'a> Rounds<'a> {
+    fn new(
+        simulated: &'a Simulated,
+        interpreted: &'a Interpreted<'a>,
+        states: &'a [Vec<u32>],
+        (blocks, rows): (u64, u64),
+    ) -> Self {
+        let deadlocks = interpreted.checks.deadlocks.into();
+        let limits = KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks, keep_going: 1 };
+        let (order, offers, search) = (null_mut(), null_mut(), null_mut());
+        let argument = Box::new(Argument { words: null_mut(), tables: null_mut(), order, offers, search, limits });
+        Self { simulated, interpreted, states, blocks, rows, argument, next: 0, shape: (0, 0) }
+    }
+
+    fn model(&self) -> &Model {
+        self.interpreted.interpreter.model()
+    }
+
+    fn last(&self) -> u64 {
+        self.states.len() as u64
+    }
+
+    fn offers_words(&self) -> usize {
+        (self.rows as usize + 1) * self.interpreted.width()
+    }
+
+    /// The launch of a round that begins with the state `next`.
+    fn launch(&mut self, memory: &mut Memory, next: u64) -> Vec<Vec<Grid>> {
+        let &Simulated { kernel, threads, shared_bytes, most_steps, .. } = self.simulated;
+        self.next = next;
+        self.shape = shape(self.last() - next, self.blocks, threads.into(), most_steps, self.rows);
+        let (blocks, tile) = self.shape;
+        let search = Search {
+            next,
+            last: self.last(),
+            tile,
+            levels: 1,
+            found: NONE,
+            faulty: NONE,
+            room: self.rows,
+            most_steps,
+            ..Search::default()
+        };
+        // SAFETY: `repr(C)` of integers without padding (gpu/mod.rs), of this size.
+        memory.at_mut(self.argument.search, 1)[0] = unsafe { std::mem::transmute::<Search, [u64; SEARCH_WORDS]>(search) };
+        memory.at_mut(self.argument.offers, self.offers_words()).fill(CANARY);
+        let argument = std::ptr::from_ref(&*self.argument).cast::<c_void>();
+        let (blocks, threads, scratch_bytes) = (blocks as usize, threads as usize, shared_bytes as usize);
+        vec![vec![Grid { blocks, threads, scratch_bytes, kernel, argument }]]
+    }
+
+    /// Compares what a round has left with the interpreter. Returns the first state that it has not expanded.
+    fn check(&self, memory: &Memory) -> Result<u64, String> {
+        let &Self { interpreted, states, rows, next, shape: (blocks, tile), .. } = self;
+        let (width, last) = (interpreted.width(), self.last());
+        // SAFETY: all integers are values of `Search`, which has this size.
+        let search =
+            unsafe { std::mem::transmute::<[u64; SEARCH_WORDS], Search>(memory.at(self.argument.search.cast_const(), 1)[0]) };
+        let done = search.next.min(last);
+        let about = format!("{next}..{done} of {last} by {blocks} blocks with {tile} of {rows} rows");
+        let ensure = |holds: bool, what: &dyn Fn() -> String| if holds { Ok(()) } else { Err(format!("{about}: {}", what())) };
+        ensure(done > next && search.offered <= rows, &|| format!("{} rows", search.offered))?;
+        ensure(search.reserved == search.offered, &|| "rows that were reserved and not written are not given back".into())?;
+        let offers = memory.at(self.argument.offers.cast_const(), self.offers_words());
+        let (written, rest) = offers.split_at(search.offered as usize * width);
+        ensure(rest.iter().all(|word| *word == CANARY), &|| "words behind the offers are written".into())?;
+        let mut expected = Expected::default();
+        let mut violating = HashSet::new();
+        for (at, state) in states.iter().enumerate().take(done as usize).skip(next as usize) {
+            let mut expansion = Expansion::default();
+            interpreted.expand(state, &mut Default::default(), &mut expansion);
+            let steps = expansion.parents.len() as u64;
+            let sums = [steps, expansion.deadlocks, expansion.overflows];
+            expected.counts.iter_mut().zip(sums).for_each(|(sum, number)| *sum += number);
+            let others = expansion.successors.chunks_exact(width).filter(|other| other != state);
+            expected.successors.extend(others.map(<[u32]>::to_vec));
+            if let Some((_, violation)) = expansion.violation {
+                assert!(!matches!(violation, Violation::Fault(_)), "{about}: such states are left out here");
+                violating.insert(at as u64);
             }
-            let done = search.next.min(last);
-            let about = format!("{name}: {next}..{done} of {last} by {blocks} blocks with {tile} of {rows} rows");
-            assert!(done > next && search.offered <= rows, "{about}: {} rows", search.offered);
-            assert_eq!(search.reserved, search.offered, "{about}: what is reserved and not written is given back");
-            let (written, rest) = offers.split_at(search.offered as usize * width);
-            assert!(rest.iter().all(|word| *word == CANARY), "{about}: words behind the offers are written");
-            let mut expected = Expected::default();
-            let mut violating = HashSet::new();
-            for (at, state) in states.iter().enumerate().take(done as usize).skip(next as usize) {
-                let mut expansion = Expansion::default();
-                interpreted.expand(state, &mut Default::default(), &mut expansion);
-                let steps = expansion.parents.len() as u64;
-                let sums = [steps, expansion.deadlocks, expansion.overflows];
-                expected.counts.iter_mut().zip(sums).for_each(|(sum, number)| *sum += number);
-                let others = expansion.successors.chunks_exact(width).filter(|other| other != state);
-                expected.successors.extend(others.map(<[u32]>::to_vec));
-                if let Some((_, violation)) = expansion.violation {
-                    assert!(!matches!(violation, Violation::Fault(_)), "{about}: such states are left out here");
-                    violating.insert(at as u64);
-                }
-            }
-            let found = Expected {
-                successors: written.chunks_exact(width).map(<[u32]>::to_vec).collect(),
-                counts: [search.transitions, search.deadlocks, search.overflows],
-            };
-            assert!(found == expected, "{about}: {:?} instead of {:?}", found.counts, expected.counts);
-            assert_eq!(search.faulty, NONE, "{about}");
-            assert!(violating.contains(&search.found) || (violating.is_empty() && search.found == NONE), "{about}");
-            next = done;
         }
+        let found = Expected {
+            successors: written.chunks_exact(width).map(<[u32]>::to_vec).collect(),
+            counts: [search.transitions, search.deadlocks, search.overflows],
+        };
+        ensure(found == expected, &|| format!("{:?} instead of {:?}", found.counts, expected.counts))?;
+        ensure(search.faulty == NONE, &|| format!("state {} is faulty", search.faulty))?;
+        let is_right = violating.contains(&search.found) || (violating.is_empty() && search.found == NONE);
+        ensure(is_right, &|| format!("state {} violates a check", search.found))?;
+        Ok(done)
     }
 }
 
-/// States that are so many steps from each other.
+fn wrong(detail: String) -> Wrong {
+    Wrong { rule: "expansion", detail, about: Vec::new() }
+}
+
+impl Program for Rounds<'_> {
+    fn name(&self) -> String {
+        format!("{}-{}-{}", self.model().source.name, self.blocks, self.rows)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let Simulated { shared_bytes, .. } = self.simulated;
+        let words = self.states.len() * (self.interpreted.width() + 2) + tables(self.model()).len() + self.offers_words();
+        // A round takes a tile of a warp's states at least, and has shared memory of its own. Between allocations are gaps.
+        let rounds = self.states.len().div_ceil(WARP);
+        4 * words + rounds * self.blocks as usize * (*shared_bytes as usize + 1024) + (64 << 10)
+    }
+
+    fn set_up(&mut self, memory: &mut Memory, _seed: u64) -> Vec<Vec<Grid>> {
+        let mut tables = tables(self.model());
+        tables.resize(tables.len().max(1), 0);
+        let order: Vec<u64> = (0..self.last()).map(|slot| slot | TAG).collect();
+        self.argument.words = memory.allocate_with("states", Use::Constant, &self.states.concat());
+        self.argument.tables = memory.allocate_with("tables", Use::Constant, &tables);
+        self.argument.order = memory.allocate_with("order", Use::Constant, &order);
+        self.argument.offers = memory.allocate("offers", Use::Shared, 4 * self.offers_words()).cast();
+        self.argument.search = memory.allocate("search", Use::Shared, 8 * SEARCH_WORDS).cast();
+        self.launch(memory, 0)
+    }
+
+    fn go_on(&mut self, memory: &mut Memory) -> Result<Vec<Vec<Grid>>, Wrong> {
+        let done = self.check(memory).map_err(wrong)?;
+        Ok(if done < self.last() { self.launch(memory, done) } else { Vec::new() })
+    }
+
+    fn judge(&mut self, memory: &Memory, _ending: Ending) -> Result<(), Wrong> {
+        // The last round.
+        let done = self.check(memory).map_err(wrong)?;
+        if done == self.last() { Ok(()) } else { Err(wrong(format!("{done} of {} states", self.last()))) }
+    }
+}
+
+/// States on one path, each `steps` steps from the one before.
 fn far_states(interpreted: &Interpreted<'_>, steps: usize) -> Vec<Vec<u32>> {
     let mut states = vec![interpreted.interpreter.model().initial_state()];
     let mut state = states[0].clone();
@@ -180,10 +284,10 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     states
 }
 
-/// How many blocks, with how many rows, if a tile needs so many at least: one tile after another, a few, all at once; by one
-/// block and by several that race for room.
+/// Blocks, and rows of offers, if a tile needs `least` rows: one tile after another, a few, all at once; by one block and by
+/// several that race for rows.
 fn some_sizes(least: u64) -> Vec<(u64, u64)> {
-    vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 16))]
+    vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 13))]
 }
 
 fn check(
@@ -198,8 +302,13 @@ fn check(
     let (threads, most_steps) = (u64::from(simulated.threads), simulated.most_steps);
     let least = rows_for(0, 1, threads, most_steps);
     assert_eq!(least, rows_of_tile(32, threads, most_steps));
-    for (blocks, rows) in sizes(least) {
-        simulated.check(&interpreted, &states, blocks, rows);
+    for size in sizes(least) {
+        for strategy in [Strategy::Random, Strategy::LockStep] {
+            let mut rounds = Rounds::new(&simulated, &interpreted, &states, size);
+            if let Err(catch) = explore(&mut rounds, strategy, &Rules::default(), 0, SCHEDULES) {
+                panic!("{catch}");
+            }
+        }
     }
 }
 

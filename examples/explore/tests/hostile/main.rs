@@ -10,8 +10,6 @@
 
 mod change;
 mod engines;
-#[path = "../../../../tests/common/table_file.rs"]
-mod table_file;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -21,8 +19,8 @@ use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use table_file::TableFile;
 use tempfile::TempDir;
+use warpset_testing::table_file::TableFile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 

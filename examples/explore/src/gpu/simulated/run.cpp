@@ -1,14 +1,19 @@
-// Runs the kernel of a rank. `MODEL` is its text, with the next-state functions of a model.
+// The kernel of a rank for the simulated GPU (tests/simt). `MODEL` is its text, with the next-state functions of a model.
 
-#include "warpset/platform.cuh"
+#include "module.h"
 
-#include <thread>
+#include "explore.h"
+
+#define __device__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 
 #include MODEL
 
 namespace {
 
-struct Arguments {
+// Mirrored by `Argument` in simulated.rs.
+struct Argument {
     warpset::View view;
     const unsigned* tables;
     explore::u64* order;
@@ -17,12 +22,6 @@ struct Arguments {
     explore::Limits limits;
 };
 
-void expand(const void* argument)
-{
-    const Arguments& given = *static_cast<const Arguments*>(argument);
-    expand_states(given.view, given.tables, given.order, given.offers, given.search, given.limits);
-}
-
 }  // namespace
 
 extern "C" {
@@ -30,18 +29,13 @@ extern "C" {
 void simulated_describe(unsigned* threads, unsigned* shared_bytes, explore::u64* most_steps)
 {
     describe(threads, shared_bytes);
+    *shared_bytes = EXPLORE_SHARED_BYTES;
     count_steps(most_steps);
 }
 
-void simulated_expand(const unsigned* states, const unsigned* tables, explore::u64* order, unsigned* offers, explore::Search* search,
-                      const explore::Limits* limits, unsigned blocks)
+void simulated_expand(const void* of)
 {
-    const Arguments arguments{{states}, tables, order, offers, search, *limits};
-    std::vector<std::thread> running;
-    for (unsigned number = 0; number < blocks; ++number)
-        running.emplace_back([&arguments, number, blocks] {
-            simulated::run_block(number, blocks, explore::Chosen::threads, expand, &arguments);
-        });
-    for (std::thread& block : running) block.join();
+    const Argument& argument = *static_cast<const Argument*>(of);
+    expand_states(argument.view, argument.tables, argument.order, argument.offers, argument.search, argument.limits);
 }
 }

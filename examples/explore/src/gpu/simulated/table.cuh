@@ -1,4 +1,5 @@
-// Stored states for the tests of kernels: rows of words, whose references are their numbers. What is put is looked at elsewhere.
+// A table of stored states for tests of kernels: rows of words, whose references are their numbers. The kernel of a rank puts
+// nothing, so nothing can be put.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -25,7 +26,7 @@ struct Table {
 using View = Table::View;
 inline Table table(const View& view) { return {view.words}; }
 
-// Named, and not used.
+// Kernels name these and do not use them.
 template <class Roots, u32 width>
 struct TreeTable;
 enum class Offer { Whole, Incremental };

@@ -3,8 +3,8 @@
 //! Where nothing could be reported anyway, a thread waits for that and ends the program with an error. Where a part of the result
 //! is worth reporting, the program asks by itself, and ends in its own way. A second Ctrl-C always ends it at once.
 
-use super::exit;
-use super::program::{self, Ended, Printer};
+use crate::exit;
+use crate::program::{self, Ended, Printer};
 use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +74,6 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
 }
 
 /// From here on the program looks at [`asked`] by itself.
-#[allow(dead_code, reason = "`replay` has nothing to report before its end")]
 pub fn leave_alone() {
     if let Some(watched) = WATCHED.get() {
         watched.is_left_alone.store(true, Ordering::SeqCst);

@@ -1,6 +1,6 @@
-//! Vectors in host memory that are drawn at random, by all threads.
+//! Random vectors in host memory, drawn by all threads.
 
-use warpset_random::mix;
+use crate::mix;
 
 /// Fills in vectors drawn from a pool of half as many; those of another `salt`, less than 256, are others. From two words on,
 /// different ones of a pool differ in their first two.

@@ -1,25 +1,23 @@
-//! Tables in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
+//! One table in the memory of this process, searched by its threads: the kernels of cuda/cpu_tables.cpp.
 
-mod claims;
-mod parts;
-
-pub(crate) use claims::chunk_bytes;
-
+use super::memory::check_memory;
 use super::reserved::Reserved;
+use super::threads::{in_pieces, on_threads};
+use crate::backend::Store;
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters, SeedPair};
 use crate::layout::rows::{Closing, RowCounts};
 use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, Search};
 use crate::layout::spec::Kind;
 use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
-use crate::layout::{HostBatch, Progress};
-use crate::{Error, Outcome, Result, Spec, faults};
+use crate::layout::{HostBatch, Part, Progress};
+use crate::{Error, Outcome, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
+use std::any::Any;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
 #[repr(C)]
@@ -125,35 +123,6 @@ unsafe extern "C" {
 /// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
 const PIECE: usize = 4096;
 
-/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the
-/// system does not start are done without.
-fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            if faults::strikes() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
-                break;
-            }
-        }
-        own();
-    });
-}
-
-/// Calls `each` for every number below `pieces`, on up to so many threads.
-pub(crate) fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
-    let next = AtomicU64::new(0);
-    let work = || {
-        loop {
-            // Relaxed: only the uniqueness of the pieces matters; their results are read after the threads are joined.
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                return;
-            }
-            each(piece);
-        }
-    };
-    on_threads(threads.min(pieces as usize), work, work);
-}
-
 /// The layout of a spec on this machine.
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
@@ -197,13 +166,13 @@ pub(crate) struct CpuStore {
     threads: usize,
     spec: Spec,
     // What the view points to:
-    _slots: MmapMut,
+    pub(super) _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
-    _nodes: Option<MmapMut>,
+    pub(super) _nodes: Option<MmapMut>,
     /// Only of an indexed table.
-    rows: Option<CpuRows>,
+    pub(super) rows: Option<CpuRows>,
     /// Vectors, and nodes.
-    stored: Box<[AtomicU64; 2]>,
+    pub(super) stored: Box<[AtomicU64; 2]>,
 }
 
 // SAFETY: every access to the memory behind `view` that may overlap with another is an atomic one (platform/cpu); `clear` is
@@ -213,8 +182,8 @@ unsafe impl Send for CpuStore {}
 unsafe impl Sync for CpuStore {}
 
 /// The rows of an indexed table.
-struct CpuRows {
-    words: Reserved,
+pub(super) struct CpuRows {
+    pub(super) words: Reserved,
     /// How many spare rows there are, and cells for them.
     spares: Box<[AtomicU64]>,
 }
@@ -241,9 +210,14 @@ fn room(bytes: u64) -> Result<MmapMut> {
 }
 
 impl CpuStore {
+    /// The store, if it is one of this machine.
+    pub(crate) fn of(store: &dyn Store) -> Option<&Self> {
+        (store as &dyn Any).downcast_ref()
+    }
+
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let mut store = Self::unfilled(parameters, threads)?;
-        store.clear(|| ())?;
+        store.clear(&mut || ())?;
         Ok(store)
     }
 
@@ -277,7 +251,7 @@ impl CpuStore {
         Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn clear(&mut self, begin: impl FnOnce()) -> Result<()> {
+    pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         begin();
         self.set_dense(0);
         self.clear_as(&self.view);
@@ -350,11 +324,6 @@ impl CpuStore {
         }
     }
 
-    /// Calls have ended when they return.
-    pub(crate) fn settle(&self) -> Result<()> {
-        Ok(())
-    }
-
     /// Bytes of the rows that were given: the system has no memory for others.
     pub(crate) fn row_bytes(&self) -> u64 {
         let rows = self.view.rows().map_or(0, |rows| rows.capacity);
@@ -391,7 +360,7 @@ impl CpuStore {
     }
 
     /// Says which rows were given, and which are spare.
-    fn set_rows(&self, given: u64, spares: &[u64]) {
+    pub(super) fn set_rows(&self, given: u64, spares: &[u64]) {
         // Relaxed: nothing else uses the table; the caller's lock hands all of it over.
         self.stored[1].store(given, Ordering::Relaxed);
         let Some(CpuRows { spares: cells, .. }) = &self.rows else { return };
@@ -508,7 +477,7 @@ impl CpuStore {
 
     /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
     /// called, so nothing fails after it.
-    pub(crate) fn relocate(&self, seed: u64, begin: impl FnOnce()) -> Result<u64> {
+    pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
         begin();
@@ -551,15 +520,6 @@ impl CpuStore {
         }
         keys.truncate(left as usize);
         Err(Error::KeysWithoutSlot { keys })
-    }
-
-    /// Relocation never leaves any.
-    pub(crate) fn has_displaced(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn put_displaced_back(&self) -> Result<()> {
-        Ok(())
     }
 
     /// The number of words that could not be read.
@@ -686,21 +646,108 @@ fn batch_view(batch: &mut HostBatch<'_>, spec: Spec, tag: u64, counts: &mut Coun
     }
 }
 
-/// An error unless there are so many bytes.
-pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
-    let free = free_memory();
-    if bytes > free || faults::strikes() {
-        return Err(Error::OutOfMemory { device: crate::device::cpu_name(threads), asked: bytes, free });
+impl Store for CpuStore {
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        CpuStore::read_pieces(self, part, bytes, each)
     }
-    Ok(())
-}
 
-/// Bytes that the system says it can give; more than there can be where it does not say.
-pub(crate) fn free_memory() -> u64 {
-    let available = || {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    };
-    available().map_or(i64::MAX as u64, |kib| kib * 1024)
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+        CpuStore::read_at(self, part, offset, to)
+    }
+
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        CpuStore::fill_pieces(self, part, bytes, each)
+    }
+
+    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()> {
+        CpuStore::set_counts(self, counts, spares)
+    }
+
+    fn stored(&self) -> Result<[u64; 2]> {
+        CpuStore::stored(self)
+    }
+
+    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
+        CpuStore::clear(self, begin)
+    }
+
+    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        CpuStore::search(self, search, tag, batch, progress)
+    }
+
+    /// Kernels were compiled with the library.
+    fn prepare(&self, _: Search, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn row_counts(&self) -> Result<RowCounts> {
+        CpuStore::row_counts(self)
+    }
+
+    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
+        CpuStore::list_holes(self, rows, capacity)
+    }
+
+    fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+        CpuStore::count_unstored(self, references)
+    }
+
+    fn dense(&self) -> u64 {
+        CpuStore::dense(self)
+    }
+
+    fn set_dense(&mut self, rows: u64) {
+        CpuStore::set_dense(self, rows);
+    }
+
+    /// All work has ended when a call returns.
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn row_bytes(&self) -> u64 {
+        CpuStore::row_bytes(self)
+    }
+
+    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+        CpuStore::close_holes(self, closing)
+    }
+
+    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        CpuStore::reindex(self, parameters, last)
+    }
+
+    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
+        CpuStore::relocate(self, seed, begin)
+    }
+
+    /// Relocation never leaves any.
+    fn has_displaced(&self) -> bool {
+        false
+    }
+
+    fn put_displaced_back(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        CpuStore::get(self, references, vectors)
+    }
+
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+        CpuStore::export(self, slots)
+    }
+
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+        CpuStore::measure(self, slots, bins)
+    }
+
+    unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
+        // SAFETY: the caller's.
+        Some(unsafe { CpuStore::first_rows(self, rows) })
+    }
+
+    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
+        CpuStore::rehash_into(self, Self::of(larger).expect("a table stays on its machine"), slots)
+    }
 }

@@ -1,6 +1,6 @@
 //! The rows of a `.npy` file: all that the first index of an array chooses, as bytes.
 
-use super::npy_header::{Header, MAGIC, string};
+use crate::npy_header::{Header, MAGIC, string};
 use anyhow::{Context, Result, bail, ensure};
 
 /// Takes the header off, and gives it, with the bytes of a row.

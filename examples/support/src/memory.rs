@@ -1,7 +1,7 @@
 //! How much memory there is.
 
-use super::exit;
-use super::program::Ended;
+use crate::exit;
+use crate::program::Ended;
 use anyhow::{Error, Result};
 use indicatif::{HumanBytes, HumanCount};
 
@@ -13,7 +13,6 @@ pub struct Room {
     is_asked: bool,
 }
 
-#[allow(dead_code, reason = "`explore` ends in another way where memory is short")]
 impl Room {
     /// What `--memory` allows.
     pub const fn allowed(bytes: u64) -> Self {
@@ -36,7 +35,6 @@ impl Room {
     }
 
     /// With these bytes taken.
-    #[allow(dead_code, reason = "`replay` looks at each need by itself")]
     pub fn without(self, taken: u64) -> Self {
         Self { bytes: self.bytes.saturating_sub(taken), ..self }
     }
@@ -84,7 +82,6 @@ fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
 }
 
 /// Bytes for people, and as they are.
-#[allow(dead_code, reason = "of no use to `explore`")]
 pub fn amount(bytes: u64) -> String {
     format!("{} of memory ({} bytes)", HumanBytes(bytes), HumanCount(bytes))
 }

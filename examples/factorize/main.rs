@@ -19,24 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Spec};
-
-#[allow(dead_code, reason = "examples that are packages have more options")]
-#[path = "support/device.rs"]
-mod device;
-#[allow(dead_code, reason = "examples that are packages have more ways to end")]
-#[path = "support/exit.rs"]
-mod exit;
-#[path = "support/npy_header.rs"]
-mod npy_header;
-#[path = "support/npy_rows.rs"]
-mod npy_rows;
-#[path = "support/npy_writer.rs"]
-mod npy_writer;
-#[allow(dead_code, reason = "the model checker has more kinds of files")]
-#[path = "support/output.rs"]
-mod output;
-#[path = "support/printing.rs"]
-mod printing;
+use warpset_support::{device, exit, npy_header, npy_rows, npy_writer, output, printing};
 
 const AFTER_HELP: &str = "\
 Exit codes:

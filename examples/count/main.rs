@@ -22,19 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Reference, Request, Spec, Values};
-
-#[allow(dead_code, reason = "examples that are packages have more options")]
-#[path = "support/device.rs"]
-mod device;
-#[allow(dead_code, reason = "examples that are packages have more ways to end")]
-#[path = "support/exit.rs"]
-mod exit;
-#[path = "support/npy_header.rs"]
-mod npy_header;
-#[path = "support/npy_rows.rs"]
-mod npy_rows;
-#[path = "support/printing.rs"]
-mod printing;
+use warpset_support::{device, exit, npy_rows, printing};
 
 /// Vectors that are put at a time.
 const BATCH: usize = 1 << 20;

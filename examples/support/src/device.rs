@@ -77,13 +77,11 @@ impl DeviceChoice {
     }
 
     /// Whether it may be several devices.
-    #[allow(dead_code, reason = "`replay` opens all")]
     pub fn may_be_several(&self) -> bool {
         matches!(self, Self::Gpus { .. } | Self::AllGpus)
     }
 
     /// The GPUs that it names, if it names any.
-    #[allow(dead_code, reason = "for processes that are connected by NCCL")]
     pub fn named_gpus(&self) -> Vec<usize> {
         match self {
             Self::Gpu { ordinal } => vec![*ordinal],

@@ -22,7 +22,6 @@ pub fn cpus() -> Vec<Machine> {
 }
 
 /// The GPUs, or why there is none to test on.
-#[cfg_attr(not(feature = "cuda"), allow(dead_code))]
 pub enum Gpus {
     Here(Vec<Machine>),
     /// Not a failure: most machines have none. (What went wrong, for the line after the run.)

@@ -132,7 +132,8 @@ mod tests {
             drop(vec![0u8; 64 << 20]);
             return;
         }
-        let script = "ulimit -S -v 2000000 && exec \"$0\" --exact backend::reserved::tests::it_grows_where_addresses_are_limited";
+        let script =
+            "ulimit -S -v 2000000 && exec \"$0\" --exact backend::cpu::reserved::tests::it_grows_where_addresses_are_limited";
         let limited = std::process::Command::new("sh")
             .args(["-c", script])
             .arg(std::env::current_exe().unwrap())

@@ -1,6 +1,6 @@
 //! Files to be written in the end. They are opened in the beginning: a search of hours is not to fail on the name of a file.
 
-use super::printing::print_error;
+use crate::printing::print_error;
 use anyhow::{Context, Error, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Seek, Write};

@@ -1,7 +1,7 @@
 //! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given,
 //! whatever happens.
 
-use super::{exit, printing};
+use crate::{exit, printing};
 use anyhow::{Error, Result};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-pub use super::printing::print_error;
+pub use crate::printing::print_error;
 
 /// An error with an exit code of its own; all others have [`exit::ERROR`].
 #[derive(Debug)]
@@ -49,7 +49,6 @@ pub fn claim_output(who: Printer) -> bool {
 }
 
 /// From here on nothing is printed but errors, on standard error.
-#[allow(dead_code, reason = "`replay` is one process")]
 pub fn print_nothing() {
     PRINTS_NOTHING.store(true, Ordering::SeqCst);
 }
@@ -130,7 +129,6 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 /// Prints on standard error what is no error.
-#[allow(dead_code, reason = "`replay` has no warnings")]
 pub fn print_warning(text: &str) {
     if !prints_nothing() {
         print_error(text);

@@ -1,0 +1,14 @@
+//! Modules that the programs in `examples` share: options, exit codes, output files, `.npy` headers, the end of a program.
+
+pub mod device;
+pub mod exit;
+pub mod in_process;
+pub mod memory;
+pub mod npy_header;
+pub mod npy_rows;
+pub mod npy_writer;
+pub mod numbers;
+pub mod output;
+pub mod printing;
+pub mod program;
+pub mod stopping;

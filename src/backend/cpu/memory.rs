@@ -1,0 +1,29 @@
+//! How much memory the system has.
+
+use crate::{Error, Result, faults};
+
+/// Name of a CPU with so many threads, for users.
+pub(super) fn name(threads: usize) -> String {
+    if threads == 1 { "CPU (1 thread)".into() } else { format!("CPU ({threads} threads)") }
+}
+
+/// # Errors
+///
+/// [`Error::OutOfMemory`] if fewer than `bytes` are free.
+pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
+    let free = free_memory();
+    if bytes > free || faults::strikes() {
+        return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free });
+    }
+    Ok(())
+}
+
+/// Bytes that the system says it can give; more than there can be if it does not say.
+pub(super) fn free_memory() -> u64 {
+    let available = || {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    available().map_or(i64::MAX as u64, |kib| kib * 1024)
+}

@@ -1,0 +1,352 @@
+//! The seam between the library and its machines: traits that each machine implements.
+//!
+//! Every call that works on many vectors is one virtual call. A machine finds its own types behind a trait by downcasting, and
+//! panics if it is given those of another machine: a table never leaves its machine.
+
+use crate::Result;
+use crate::layout::options::Parameters;
+use crate::layout::rank::{Kernel, PartitionView, StampView, Stream};
+use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::search::ProbeLengths;
+use crate::layout::view::{BatchView, Counts, Geometry};
+use crate::layout::{HostBatch, Part, Progress, Search, Spec};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+/// A GPU of this computer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GpuInfo {
+    /// Its number, for `Device::gpu`.
+    pub ordinal: usize,
+    /// Its name, as the driver gives it.
+    pub name: String,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+    /// Its compute capability, as (major, minor).
+    pub compute_capability: (u32, u32),
+}
+
+/// A place for tables, and what runs their kernels. Displayed by its name.
+pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Display {
+    /// Whether this is a GPU.
+    fn is_gpu(&self) -> bool;
+
+    /// Number of threads that a batch may use; 0 on a GPU.
+    fn threads(&self) -> usize;
+
+    /// Whether tables of the two machines lie in the same memory and are searched by the same threads.
+    fn is_same(&self, other: &dyn Machine) -> bool;
+
+    /// Bytes of memory that are free for tables now.
+    fn free_memory(&self) -> Result<u64>;
+
+    /// Bytes of the largest compare-and-swap that claims slots of `words` words.
+    fn chunk_bytes(&self, words: usize) -> u32;
+
+    /// Geometry of a spec, as the kernels that are compiled for it compute it.
+    fn geometry(&self, spec: Spec) -> Result<Geometry>;
+
+    /// Makes the memory of an empty table.
+    fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
+
+    /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
+    fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
+
+    /// Makes an array of values that are zeros, beside the rows of an indexed table. `bytes`: those of the values of all rows
+    /// that the table has memory for.
+    fn new_values(&self, bytes: u64) -> Result<Box<dyn Values>>;
+
+    /// Allocates zeros in host memory that the machine copies from and to by itself. `None` if plain memory is as good.
+    fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>>;
+
+    /// Loads the kernels of a rank of a cluster.
+    fn new_rank(&self) -> Result<Box<dyn Rank>>;
+}
+
+/// The memory of one table of a fixed size, and the kernels that work on it.
+pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+
+    /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()>;
+
+    /// Lets `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
+
+    /// Sets the counters of a table whose parts were filled: vectors; nodes, or rows that were given; rows before the first hole.
+    /// `spares`: the spare rows.
+    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()>;
+
+    /// Number of stored vectors, and of nodes (any number in tables without nodes).
+    fn stored(&self) -> Result<[u64; 2]>;
+
+    /// Removes all vectors. Calls `begin` once, before anything is changed. After an error all or none are gone.
+    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()>;
+
+    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: bits that references have besides the number of
+    /// the slot, of parents that count and in results.
+    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts>;
+
+    /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
+    /// for vectors of another rank, if `is_exchanged`.
+    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()>;
+
+    /// Row counters of an indexed table. Nothing else uses it.
+    fn row_counts(&self) -> Result<RowCounts>;
+
+    /// Lists at most `capacity` rows of a range that are not stored, in no order; and counts all of them.
+    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)>;
+
+    /// Number of references to rows of an indexed table that are not stored.
+    fn count_unstored(&self, references: &[u64]) -> Result<u64>;
+
+    /// Number of rows of an indexed table that are known to be stored, from the first on; 0 in other tables.
+    fn dense(&self) -> u64;
+
+    /// Notes that rows before this one are stored, which the caller has checked.
+    fn set_dense(&mut self, rows: u64);
+
+    /// Words of the first rows, if they are in the memory of this process.
+    ///
+    /// # Safety
+    ///
+    /// These rows are stored, and the caller has seen it.
+    unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]>;
+
+    /// Waits for all work on the machine.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Bytes of memory that the rows of an indexed table take; 0 in other tables.
+    fn row_bytes(&self) -> u64;
+
+    /// Closes holes among the rows of an indexed table, and returns whether rows have moved, also if something fails after that.
+    /// Nothing else uses the table.
+    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>);
+
+    /// Makes an index of another size of the rows before `last` of an indexed table, and forgets the others. Returns the counts:
+    /// if some rows found no slot, the table is as it was. Nothing else uses the table.
+    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts>;
+
+    /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` once, when there is memory for it and
+    /// before a key moves. Returns the number of keys that have left the stash.
+    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64>;
+
+    /// Whether an error during relocation has left keys in no slot. They must be put back before anything is searched for.
+    fn has_displaced(&self) -> bool;
+
+    /// Puts displaced keys back. Nothing else may use the table at the same time.
+    fn put_displaced_back(&self) -> Result<()>;
+
+    /// Copies the vectors at `references`. Returns the number of words that could not be read.
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64>;
+
+    /// Vectors in a range of slots, and the slot of each.
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)>;
+
+    /// Probe lengths of the vectors in the first `slots` slots.
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths>;
+
+    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine.
+    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;
+}
+
+/// Values beside the rows of an indexed table, by number: bytes that are zeros at first. Nothing moves when the array grows.
+pub(crate) trait Values: Any + Send {
+    /// Bytes of memory that the array has.
+    fn bytes(&self) -> u64;
+
+    /// Makes the first `bytes` usable, and as many of those up to `most` as the machine likes to add.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory. The array is as it was then.
+    fn make(&mut self, bytes: u64, most: u64) -> Result<()>;
+
+    /// Sets usable bytes to zero.
+    fn zero(&mut self, bytes: Range<u64>) -> Result<()>;
+
+    /// The first bytes, which are usable, if they are in the memory of this process. Aligned to 4,096 bytes.
+    ///
+    /// # Safety
+    ///
+    /// Nothing writes them during `'a`, and the array outlives `'a`.
+    unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]>;
+
+    /// Mutable view of the same bytes.
+    fn host_bytes_mut(&mut self, bytes: u64) -> Option<&mut [u8]>;
+
+    /// Copies the first bytes, after all work that the machine was given before. This and the methods below are for values that
+    /// [`host_bytes`](Self::host_bytes) does not show.
+    fn read(&self, to: &mut [u8]) -> Result<()>;
+
+    /// Writes the first bytes, after all work that the machine was given before.
+    fn write(&mut self, from: &[u8]) -> Result<()>;
+
+    /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
+    fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()>;
+
+    /// Writes the values of `value_bytes` at `references`, each of which occurs once.
+    fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()>;
+}
+
+/// Host memory that a machine copies from and to by itself. Aligned to 16 bytes.
+pub(crate) trait HostBuffer: Send + UnwindSafe + RefUnwindSafe {
+    /// Bytes of the buffer.
+    fn bytes(&self) -> usize;
+
+    /// All bytes.
+    fn as_slice(&self) -> &[u8];
+
+    /// Mutable view of all bytes.
+    fn as_mut_slice(&mut self) -> &mut [u8];
+}
+
+/// How the kernel of a search is launched on a GPU.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a search on the host is not launched"))]
+pub(crate) struct Launch {
+    pub waves: Waves,
+    /// Address of a number in the memory of the GPU, if another rank has sent the batch: nothing is searched for if that number
+    /// is not 0 when the kernel begins.
+    pub refused: Option<u64>,
+    /// Whether the launch may wait for the GPU where it needs memory for rows.
+    pub may_wait: bool,
+}
+
+/// Number of blocks of a search, as a multiple of those that fit the GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Waves {
+    #[default]
+    One,
+    /// Several, of shorter blocks: kernels of other streams, which are more urgent, find room before all blocks are done.
+    BesideOthers,
+}
+
+/// Whose memory a region of a transport is.
+#[derive(Clone)]
+pub enum Place {
+    /// The host's.
+    Host,
+    /// A GPU's, used in order with the work of this stream.
+    #[cfg(feature = "cuda")]
+    Gpu(super::cuda::SharedStream),
+}
+
+/// Memory of a rank's machine. Kernels and transports know it by its address.
+pub(crate) struct RankMemory {
+    pub address: u64,
+    pub bytes: u64,
+    /// What frees the memory. The machine that has made it finds its own type here.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the host uses memory by its address"))]
+    pub owner: Box<dyn Any + Send + Sync>,
+}
+
+impl RankMemory {
+    /// # Panics
+    ///
+    /// Unless `len` bytes from `offset` on are within the memory.
+    pub(crate) fn check(&self, offset: u64, len: u64) {
+        let bytes = self.bytes;
+        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the {bytes} that there are");
+    }
+}
+
+/// What a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU everything is
+/// done when a call returns.
+pub(crate) trait Rank: Any + Send + Sync {
+    /// Whether kernels read the host's memory, and write to it.
+    fn is_host(&self) -> bool;
+
+    /// Memory that a transport uses in order with a stream.
+    fn place(&self, stream: Stream) -> Place;
+
+    /// Allocates memory; on the host zeros, of which only what is used is touched.
+    fn allocate(&self, bytes: u64) -> Result<RankMemory>;
+
+    /// Copies `data`, which is pageable, to byte `offset`. The caller may change it when the call returns, which waits for
+    /// nothing.
+    fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Copies `data`, which may be pinned, to byte `offset`, and waits until the caller may change it.
+    fn write_bytes_and_wait(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Copies from byte `offset` to `data`, after all that the stream was given before, and waits.
+    fn read_bytes(&self, stream: Stream, memory: &RankMemory, offset: u64, data: &mut [u8]) -> Result<()>;
+
+    /// Sets the first bytes.
+    fn fill(&self, stream: Stream, memory: &mut RankMemory, bytes: u64, byte: u8) -> Result<()>;
+
+    /// Copies 8 bytes within memory.
+    fn copy_number(&self, stream: Stream, memory: &mut RankMemory, from: u64, to: u64) -> Result<()>;
+
+    /// Lets what `stream` is given from now on come after all that `after` was given before.
+    fn order(&self, stream: Stream, after: Stream) -> Result<()>;
+
+    /// Waits for all streams.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Runs one of the kernels that take a partition.
+    ///
+    /// # Safety
+    ///
+    /// The memory that the view points to is as large as the view says, nothing else uses it meanwhile, and it stays until the
+    /// stream has passed the kernel.
+    unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()>;
+
+    /// Runs one of the kernels that take stamps.
+    ///
+    /// # Safety
+    ///
+    /// As [`partition`](Self::partition).
+    unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()>;
+
+    /// Enqueues the search of a batch in the memory of this machine. Not on the host, whose searches take host slices.
+    ///
+    /// # Safety
+    ///
+    /// The batch's buffers have room for its count, stay until the stream has passed the kernel, and are not written by others
+    /// meanwhile; its vectors are aligned as the kernels want them, and the number at `launch.refused` is in the memory of this
+    /// machine. The table outlives the kernel.
+    unsafe fn enqueue_search(
+        &self,
+        stream: Stream,
+        store: &dyn Store,
+        search: Search,
+        batch: &BatchView,
+        launch: Launch,
+    ) -> Result<()>;
+}
+
+impl dyn Rank {
+    /// As [`write_bytes`](Rank::write_bytes).
+    pub(crate) fn write<T: NoUninit>(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[T]) -> Result<()> {
+        self.write_bytes(stream, memory, offset, bytemuck::cast_slice(data))
+    }
+
+    /// As [`write_bytes_and_wait`](Rank::write_bytes_and_wait).
+    pub(crate) fn write_and_wait<T: NoUninit>(
+        &self,
+        stream: Stream,
+        memory: &mut RankMemory,
+        offset: u64,
+        data: &[T],
+    ) -> Result<()> {
+        self.write_bytes_and_wait(stream, memory, offset, bytemuck::cast_slice(data))
+    }
+
+    /// As [`read_bytes`](Rank::read_bytes).
+    pub(crate) fn read<T: AnyBitPattern + NoUninit>(
+        &self,
+        stream: Stream,
+        memory: &RankMemory,
+        offset: u64,
+        data: &mut [T],
+    ) -> Result<()> {
+        self.read_bytes(stream, memory, offset, bytemuck::cast_slice_mut(data))
+    }
+}
