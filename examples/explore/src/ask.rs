@@ -4,17 +4,17 @@ use crate::checks::Role;
 use crate::input;
 use crate::ir::{Source, Span};
 use crate::language::Text;
-use crate::liveness::buchi::MOST_PROPOSITIONS;
 use crate::liveness::check::Question;
-use crate::liveness::hoa::Named;
 use crate::liveness::possible::Possible;
-use crate::liveness::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
 use crate::options::Options;
 use crate::output::Output;
 use crate::program;
 use crate::warnings::{Warning, Warnings};
 use anyhow::{Context, Result, ensure};
 use std::io::IsTerminal;
+use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
+use warpset_model::ltl::hoa::Named;
+use warpset_model::ltl::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
 
 /// The question, and its automaton as it is written down.
 pub struct Asked {

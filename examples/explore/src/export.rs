@@ -15,13 +15,13 @@ use crate::npy_writer::npy_header;
 use crate::numbering::StateSpace;
 use crate::output::Output;
 use crate::program;
-use crate::trace::{describe_step, label};
 use anyhow::{Context, Error, Result, bail};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
+use warpset_model::trace::describe_step;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -101,7 +101,7 @@ impl StateSpace for Export<'_> {
 /// What a step is called.
 fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
     match step {
-        Some(Step::Rule(rule)) => label(model, rule).into(),
+        Some(Step::Rule(rule)) => model.rule_label(rule).into(),
         Some(step) => describe_step(model, step).into(),
         None => HIDDEN.into(),
     }

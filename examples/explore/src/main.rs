@@ -8,15 +8,10 @@
 
 mod archive;
 mod ask;
-mod assembly;
-mod buffer;
 mod checkpoint;
-mod checks;
 mod codegen;
 #[cfg(feature = "cuda")]
 mod decompose;
-mod diagnostic;
-mod dve;
 mod engine;
 mod exploration;
 mod export;
@@ -24,31 +19,21 @@ mod first_table;
 #[cfg(feature = "cuda")]
 mod gpu;
 mod growth;
-mod input;
-mod interpreter;
-mod ir;
-mod language;
-mod lines;
 mod liveness;
 mod measurements;
-mod network;
 mod numbering;
 mod options;
 mod parents;
-mod parsing;
 mod path;
 mod progress;
 mod ranks;
 mod record;
 mod report;
-mod slco;
 mod spread;
 mod successors;
 mod switching;
 mod table_kind;
 mod threads;
-mod trace;
-mod warnings;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Identity, Opened, Resumed, Schedule};
@@ -89,7 +74,11 @@ use table_kind::TableKind;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
+use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, trace, warnings};
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
+
+// States are vectors of warpset's tables.
+const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)

@@ -2,7 +2,7 @@
 
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::liveness::product::Counted;
+use warpset_model::product::Counted;
 
 /// Finds the successors of states and checks the states: by interpretation, or by compiled code.
 pub trait Successors: Sync {

@@ -126,9 +126,9 @@ impl Successors for Switching<'_> {
 mod tests {
     use super::*;
     use crate::checks::Checks;
-    use crate::dve::Dve;
     use crate::interpreter::Interpreter;
     use crate::ir::Source;
+    use warpset_model::dve::Dve;
 
     const COUNTER: &str =
         "int x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; }, s -> s {}; } system async;";

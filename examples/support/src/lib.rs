@@ -1,8 +1,13 @@
 //! Modules that the programs in `examples` share: options, exit codes, output files, `.npy` headers, the end of a program.
 
+pub mod aut_text;
+pub mod components;
+#[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod device;
 pub mod exit;
+#[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod in_process;
+pub mod lines;
 pub mod memory;
 pub mod npy_header;
 pub mod npy_rows;

@@ -3,18 +3,18 @@
 use super::on_cpu::Compiled;
 use crate::checks::{Checks, Role, Violation};
 use crate::diagnostic::Severity;
-use crate::dve::Dve;
 use crate::interpreter::Interpreter;
 use crate::ir::property::Move;
 use crate::ir::{Model, Source, Span};
 use crate::language::{Format, Text};
 use crate::network::Reading;
-use crate::slco::Slco;
 use crate::successors::{Expansion, Interpreted, Successors};
 use proptest::prelude::*;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use warpset_model::dve::Dve;
+use warpset_model::slco::Slco;
 
 /// States of a model that are compared, at most.
 const STATES: usize = 3000;

@@ -25,14 +25,6 @@ mod report;
 mod tests;
 mod tra;
 
-// Modules of the model checker, which is another program of this package.
-#[path = "../network/aut_text.rs"]
-mod aut_text;
-#[path = "../lines.rs"]
-mod lines;
-#[path = "../liveness/components.rs"]
-mod tarjan;
-
 use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
 #[cfg(feature = "cuda")]
@@ -51,7 +43,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warpset::Device;
-use warpset_support::{device, exit, memory, npy_header, npy_writer, numbers, output, program, stopping};
+use warpset_support::{
+    aut_text, components as tarjan, device, exit, lines, memory, npy_header, npy_writer, numbers, output, program, stopping,
+};
 
 /// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
 /// Tarjan's algorithm.

@@ -11,4 +11,4 @@ pub mod machine;
 mod partition;
 pub mod paths;
 
-use crate::liveness::components as tarjan;
+use warpset_support::components as tarjan;

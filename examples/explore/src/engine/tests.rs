@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::checks::{Checks, Role, Violation};
-use crate::dve::{Dve, random};
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::{Layout, Range, Source};
 use crate::stopping::Stop;
@@ -12,6 +11,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
 use warpset::{Bucket, CompactTree, Device, Indexed, Tree};
+use warpset_model::dve::{Dve, random};
 
 pub const NO_LIMITS: Limits = Limits::NONE;
 

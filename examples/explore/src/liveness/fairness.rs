@@ -12,7 +12,6 @@
 //! state and, for every process, a state in which that is disabled or a step within in which it moves. A cycle through all of
 //! these is fair. The components are those of the residue, which is found without fairness, with steps in memory: 16 bytes each.
 
-use super::components::components;
 use super::lasso::{Lasso, Run};
 use super::residue::{Residue, Search, large_piece, path_to_marked};
 use crate::interpreter::{Interpreter, Scratch, Step};
@@ -22,6 +21,7 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use warpset::{Reference, Storage};
+use warpset_support::components::components;
 
 /// A step within the residue.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +224,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
             let (mut scratch, mut successors, mut from) = (Scratch::default(), Vec::new(), Vec::new());
             for (number, state) in states.chunks_exact(width).enumerate() {
                 let before = from.len();
-                let visit = |step: super::product::ProductStep, successor: &[u32]| {
+                let visit = |step: warpset_model::product::ProductStep, successor: &[u32]| {
                     let by = By::of(model, step.system);
                     for mover in by.movers(model) {
                         enabled[number * words + mover / 64] |= 1 << (mover % 64);

@@ -10,9 +10,7 @@
 //! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, or comes
 //! to a state that has a fault, the path alone is shown: every way to go on violates the property.
 
-use super::components::components;
 use super::fairness::By;
-use super::product::ProductStep;
 use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
 use crate::interpreter::{Interpreter, Scratch};
 use crate::successors::Successors;
@@ -20,6 +18,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use warpset::{Reference, Storage};
+use warpset_model::product::ProductStep;
+use warpset_support::components::components;
 
 /// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
 const PATIENCE: usize = 1 << 16;

@@ -9,7 +9,6 @@
 //! searched for over the table.
 
 use super::check::Verdict;
-use super::components::components;
 use super::residue::{Residue, large_piece, path_to_marked};
 use crate::checks::{Checks, Condition, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
@@ -21,6 +20,7 @@ use rayon::prelude::*;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
+use warpset_support::components::components;
 
 /// What is asked.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@ use super::possible::{Possibilities, Possible};
 use super::residue::{Automaton, MOST_COUNT, Search};
 use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
-use crate::dve::{Dve, random};
 use crate::exploration::{End, Exploration, Explorer, Limits};
 use crate::input;
 use crate::interpreter::{Interpreter, Scratch, Step};
@@ -17,13 +16,14 @@ use crate::network::Reading;
 use crate::stopping::Stop;
 use crate::successors::{Interpreted, Successors};
 use crate::threads::Threads;
-use crate::trace;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
+use warpset_model::dve::{Dve, random};
+use warpset_model::trace;
 
 pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -178,7 +178,7 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
         let (state, copy) = states[graph.successors.len()].clone();
         let accepting = property.accepting[model.location(&state, property.process)];
         let mut steps = Vec::new();
-        let visit = |step: super::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
+        let visit = |step: warpset_model::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
         interpreter.product_steps(&state, &mut Scratch::default(), visit).ok()?;
         let moves = |system: &Option<Step>, who: usize| match system {
             None => false,
@@ -254,7 +254,8 @@ fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(file);
     let mut text = Text::read(Format::of(&path), input::open(&path).unwrap(), &Reading::default()).unwrap();
     let source = Source { name: "--ltl".into(), text: formula.into() };
-    super::property::set_formula(&mut text, &source, &mut |_, _| {}).unwrap_or_else(|error| panic!("{formula}: {error:#}"));
+    warpset_model::ltl::property::set_formula(&mut text, &source, &mut |_, _| {})
+        .unwrap_or_else(|error| panic!("{formula}: {error:#}"));
     let question = Question::of(text.model(), formula.into(), fair);
     (text, question)
 }

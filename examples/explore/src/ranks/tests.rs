@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::checks::{Checks, Violation};
-use crate::dve::{Dve, random};
 use crate::engine::Engine;
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
@@ -37,7 +36,7 @@ fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, 
     let exploration = ranks.explore(limits, &|_| true).unwrap();
     let path = exploration.found.as_ref().map(|found| {
         let states = ranks.path(found, NO_LIMITS).unwrap();
-        crate::trace::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()
+        warpset_model::trace::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()
     });
     (exploration, path)
 }

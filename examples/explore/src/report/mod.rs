@@ -17,13 +17,13 @@ use crate::program::Ended;
 use crate::ranks::Numbers;
 use crate::record::Recorded;
 use crate::stopping::Stop;
-use crate::trace::{Path, state_json, state_text};
 use crate::warnings::Warnings;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use warpset::{Device, Spec, Stats};
+use warpset_model::trace::{Path, state_json, state_text};
 
 pub struct Report<'a> {
     pub model: &'a Model,

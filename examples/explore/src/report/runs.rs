@@ -8,10 +8,10 @@ use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::lasso::Lasso;
 use crate::liveness::possible::{Outcome, Possible};
 use crate::stopping::Stop;
-use crate::trace::{lines_of, state_json, state_text, step_json, step_lines};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
 
 fn sentence(verdict: Verdict) -> &'static str {
     match verdict {

@@ -4,10 +4,6 @@
 //! generator makes, with every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if it is not
 //! set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
 
-#[allow(dead_code)] // products are compared by the unit tests
-#[path = "../../src/dve/random.rs"]
-mod models;
-
 use super::{change, full, path_of, program, read, run, setting, written};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -154,7 +150,10 @@ fn generated_models() {
     models("generated DVE", |folder, number| {
         let seed: [u8; 32] = std::array::from_fn(|at| (number >> (8 * (at % 8))) as u8);
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let text = models::model().new_tree(&mut TestRunner::new_with_rng(Config::default(), random)).expect("a model").current();
+        let text = warpset_model::dve::random::model()
+            .new_tree(&mut TestRunner::new_with_rng(Config::default(), random))
+            .expect("a model")
+            .current();
         written(folder, "model.dve", text.as_bytes())
     });
 }

@@ -5,13 +5,13 @@ use crate::dve::Dve;
 use crate::input::Input;
 use crate::ir::{Expression, Model, Source};
 use crate::network::{Networks, Reading};
-use crate::output::Identity;
 use crate::slco::Slco;
 use crate::warnings::Warning;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
+use warpset_support::output::Identity;
 
 /// The languages, by the extensions of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

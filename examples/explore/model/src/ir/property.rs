@@ -11,9 +11,9 @@
 //!
 //! The property is violated exactly if some accepting product state can be reached and lies on a cycle.
 
-use super::{Expression, Layout, Location, LocationId, Model, Process, ProcessId, Span};
-use crate::liveness::components::components;
+use super::{Expression, Layout, Location, LocationId, MAX_WORDS, Model, Process, ProcessId, Span};
 use anyhow::{Result, ensure};
+use warpset_support::components::components;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
@@ -167,7 +167,7 @@ impl Model {
         let none = self.transitions.len()..self.transitions.len();
         self.processes.push(Process { name, locations, initial, transitions: none });
         let layout = Layout::new(&self.processes, &self.variables);
-        let most = warpset::Spec::MAX_WIDTH;
+        let most = MAX_WORDS;
         ensure!(layout.words <= most, "states with the automaton's take {} words of 32 bits; {most} are possible", layout.words);
         self.layout = layout;
         self.property = Some(Property::new(self.processes.len() - 1, accepting, moves));

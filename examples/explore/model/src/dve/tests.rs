@@ -7,12 +7,12 @@ use crate::ir::{Action, Source, Type};
 use proptest::prelude::*;
 
 const MODELS: [&str; 6] = [
-    include_str!("../../models/mailbox.dve"),
-    include_str!("../../models/peterson.dve"),
-    include_str!("../../models/peterson_wrong.dve"),
-    include_str!("../../models/philosophers.dve"),
-    include_str!("../../models/readers_writers.dve"),
-    include_str!("../../models/river.dve"),
+    include_str!("../../../models/mailbox.dve"),
+    include_str!("../../../models/peterson.dve"),
+    include_str!("../../../models/peterson_wrong.dve"),
+    include_str!("../../../models/philosophers.dve"),
+    include_str!("../../../models/readers_writers.dve"),
+    include_str!("../../../models/river.dve"),
 ];
 
 fn read(text: &str) -> Result<Dve, String> {

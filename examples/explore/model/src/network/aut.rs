@@ -3,13 +3,13 @@
 //! A text is read in pieces as it comes. A transition takes 12 bytes while it is read, 20 at most, then 8; a label some 20 and
 //! its text, then 8 and its text.
 
-use super::aut_text::{Header, Limits, Taker, read as read_text};
 use super::labels::{Batch, Labels};
 use crate::ir::Texts;
 use crate::ir::network::Table;
-use crate::lines::excerpt;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::io::Read;
+use warpset_support::aut_text::{Header, Limits, Taker, read as read_text};
+use warpset_support::lines::excerpt;
 
 /// States, at most: variables of a model are 32-bit integers with a sign.
 const MOST_STATES: u64 = i32::MAX as u64;

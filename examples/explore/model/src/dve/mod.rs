@@ -24,7 +24,7 @@ mod expressions;
 mod grammar;
 mod lowering;
 mod names;
-#[cfg(test)]
+#[cfg(any(test, feature = "random"))]
 pub mod random;
 #[cfg(test)]
 mod tests;

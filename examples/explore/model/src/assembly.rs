@@ -3,11 +3,11 @@
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
 use crate::ir::{
-    Action, Assertion, Channel, Layout, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
+    Action, Assertion, Channel, Layout, MAX_WORDS, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
 };
 
 /// Bits that variables and locations may take together: what the widest vectors of a table hold.
-const MAX_BITS: usize = warpset::Spec::MAX_WIDTH * 32;
+const MAX_BITS: usize = MAX_WORDS * 32;
 
 /// What a model is made of: see [`Model`].
 #[derive(Default)]

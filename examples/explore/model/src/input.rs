@@ -1,12 +1,12 @@
 //! Reads the model: from a file, a pipe or standard input, and never more of it than a model has.
 
 use crate::ir::Source;
-use crate::output::Identity;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanBytes, HumanCount};
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use warpset_support::output::Identity;
 
 /// Longest model: the longest of BEEM has some hundred kilobytes. So much is read in seconds, and in about a gigabyte.
 pub const MAX_BYTES: u64 = 16 << 20;

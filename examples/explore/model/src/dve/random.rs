@@ -16,7 +16,6 @@ pub fn model() -> impl Strategy<Value = String> {
 }
 
 /// The same with a property process of up to four states.
-#[cfg(feature = "cpu")]
 pub fn product() -> impl Strategy<Value = String> {
     let moves = proptest::collection::vec((0usize..4, 0usize..4, proptest::option::weighted(0.6, guard())), 1..9);
     let accepting = proptest::collection::vec(0usize..4, 1..4);
@@ -40,7 +39,6 @@ pub fn product() -> impl Strategy<Value = String> {
 }
 
 /// What a property asks: mostly where processes are, and seldom what may be a fault.
-#[cfg(feature = "cpu")]
 fn guard() -> impl Strategy<Value = String> {
     let operand = || select(vec!["P_0.s0", "P_0.s1", "P_0.s2", "x == 1", "x != 0", "P_0.l > 1", "y < 0", "a[1] == 0"]);
     prop_oneof![

@@ -72,7 +72,10 @@ pub type TransitionId = usize;
 /// Index of a location in its [`Process::locations`]; its value in packed states.
 pub type LocationId = usize;
 
-/// What some editors begin UTF-8 with.
+/// Words of the longest state: the widest vectors of warpset's tables.
+pub const MAX_WORDS: usize = 256;
+
+/// The mark that some editors begin UTF-8 with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A whole model, checked: every index is valid, every initial value fits its type.
@@ -256,6 +259,11 @@ impl Model {
     /// Whether rule 3 of the steps ever applies.
     pub fn has_committed_locations(&self) -> bool {
         self.processes.iter().flat_map(|process| &process.locations).any(|location| location.committed)
+    }
+
+    /// Label of a rule of the network; empty if there is no network.
+    pub fn rule_label(&self, rule: network::RuleId) -> &str {
+        self.network.as_ref().map_or("", |network| network.labels.get(network.label_of(rule)))
     }
 
     /// The packed initial state.

@@ -18,10 +18,10 @@
 //! comes of it; `mcltl-rs` is an experiment of 2020. So it is written here.
 
 use super::buchi::{Buchi, Cube, Label};
-use super::components::components;
 use super::formula::Formula;
 use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use warpset_support::components::components;
 
 /// States of the tableau, at most.
 const MOST_STATES: usize = 20_000;

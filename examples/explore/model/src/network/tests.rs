@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch, Step as Taken};
-use crate::trace::label;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -59,7 +58,7 @@ fn explored(network: &Networks) -> (usize, usize, Vec<String>) {
         let visit = |step: Taken, successor: &[u32]| {
             steps += 1;
             let Taken::Rule(rule) = step else { panic!("a step without a rule") };
-            labels.push(label(model, rule).to_string());
+            labels.push(model.rule_label(rule).to_string());
             if seen.insert(successor.to_vec()) {
                 states.push(successor.to_vec());
             }

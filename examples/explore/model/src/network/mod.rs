@@ -24,7 +24,6 @@
 //! state. Components of one file share its table.
 
 mod aut;
-mod aut_text;
 mod grammar;
 #[cfg(test)]
 mod graphs;
@@ -40,7 +39,6 @@ use crate::diagnostic::Located;
 use crate::dve::{Meaning, Names, condition};
 use crate::ir::network::{Component, Rule as Step, Table};
 use crate::ir::{Expression, Model, Network, Source, Span, Texts, Type, Variable};
-use crate::output::Identity;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, anyhow};
 use grammar::{Pair, Rule, parts, span};
@@ -54,6 +52,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use warpset_support::output::Identity;
 
 /// Files in files, at most.
 const MAX_FILES_IN_EACH_OTHER: usize = 20;

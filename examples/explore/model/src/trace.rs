@@ -133,7 +133,7 @@ pub fn describe_step(model: &Model, step: Step) -> String {
         Step::Transition { id, receiver } => {
             transitions(id, receiver).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ")
         }
-        Step::Rule(rule) => format!("{} ({})", label(model, rule), list(participants(model, rule).map(String::from))),
+        Step::Rule(rule) => format!("{} ({})", model.rule_label(rule), list(participants(model, rule).map(String::from))),
     }
 }
 
@@ -141,14 +141,9 @@ fn moves_json(model: &Model, step: Step) -> Vec<Value> {
     match step {
         Step::Transition { id, receiver } => transitions(id, receiver).map(|id| transition_json(model, id)).collect(),
         Step::Rule(rule) => {
-            vec![json!({ "label": label(model, rule), "components": participants(model, rule).collect::<Vec<_>>() })]
+            vec![json!({ "label": model.rule_label(rule), "components": participants(model, rule).collect::<Vec<_>>() })]
         }
     }
-}
-
-/// What a rule of the network is called.
-pub fn label(model: &Model, rule: RuleId) -> &str {
-    model.network.as_ref().map_or("", |network| network.labels.get(network.label_of(rule)))
 }
 
 /// The components that a rule moves.

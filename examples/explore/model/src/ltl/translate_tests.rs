@@ -3,7 +3,6 @@
 //! `WARPSET_LTL_FORMULAS` is how many random formulas are compared with `spin -f` and `lbt`, where these are installed.
 
 use super::buchi::{Buchi, Cube, Label};
-use super::components::components;
 use super::formula::{Formula, Names, parse};
 use super::hoa::{self, Named};
 use super::translate::translate;
@@ -16,6 +15,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use warpset_support::components::components;
 
 const PROPOSITIONS: usize = 3;
 

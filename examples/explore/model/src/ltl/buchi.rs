@@ -1,7 +1,7 @@
 //! Büchi automata over propositions, and how they get smaller.
 
-use super::components::components;
 use std::collections::{BTreeMap, HashMap};
+use warpset_support::components::components;
 
 /// Propositions, at most: labels have a bit for each.
 pub const MOST_PROPOSITIONS: usize = 64;

@@ -1,0 +1,23 @@
+//! Models, without any search: the languages DVE, SLCO and EXP, the intermediate form that they become, its interpreter, and
+//! temporal logic with its automata.
+//!
+//! `language` reads a text with one of the front ends (`dve`, `slco`, `network`). Each gives a [`Model`](ir::Model) through
+//! `assembly`, with warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a model; [`checks`] are the
+//! conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps. `ltl` has formulas, their translation to Büchi automata, and the HOA format.
+
+mod assembly;
+mod buffer;
+pub mod checks;
+pub mod diagnostic;
+pub mod dve;
+pub mod input;
+pub mod interpreter;
+pub mod ir;
+pub mod language;
+pub mod ltl;
+pub mod network;
+mod parsing;
+pub mod product;
+pub mod slco;
+pub mod trace;
+pub mod warnings;
