@@ -8,32 +8,13 @@
 
 mod archive;
 mod ask;
-mod checkpoint;
-mod codegen;
-#[cfg(feature = "cuda")]
-mod decompose;
-mod engine;
-mod exploration;
 mod export;
 mod first_table;
-#[cfg(feature = "cuda")]
-mod gpu;
-mod growth;
-mod liveness;
-mod measurements;
-mod numbering;
 mod options;
-mod parents;
-mod path;
 mod progress;
-mod ranks;
 mod record;
 mod report;
 mod spread;
-mod successors;
-mod switching;
-mod table_kind;
-mod threads;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Identity, Opened, Resumed, Schedule};
@@ -75,10 +56,13 @@ use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
 use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, trace, warnings};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu;
+use warpset_search::{
+    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, successors, switching,
+    table_kind, threads,
+};
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
-
-// States are vectors of warpset's tables.
-const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)

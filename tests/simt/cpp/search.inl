@@ -1,4 +1,4 @@
-// The model checker's kernels on the simulated GPU (examples/explore/src/gpu, unchanged), for a graph, and what the host does
+// The model checker's kernels on the simulated GPU (examples/explore/search/src/gpu, unchanged), for a graph, and what the host does
 // between them, as kernels of one lane.
 //
 // Compiled for a system by itself, also in an indexed table whose rows are the order; for a product, and for a rank of several

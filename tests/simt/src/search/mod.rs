@@ -1,4 +1,4 @@
-//! The model checker's kernels (examples/explore/src/gpu): a search level by level, and passes for accepting cycles, for random
+//! The model checker's kernels (examples/explore/search/src/gpu): a search level by level, and passes for accepting cycles, for random
 //! graphs and automata, against plain loops.
 //!
 //! - `case`: the graphs, the automata, the plain loops.

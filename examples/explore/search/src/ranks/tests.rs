@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
+use warpset_model::dve::{Dve, random};
 
 /// Connected tables of so many ranks on these devices, each of so many slots.
 fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {

@@ -251,7 +251,7 @@ fn fair_loops_show_whose_step_it_is() {
 
 /// A model in another language, and a question about its runs.
 fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(file);
     let mut text = Text::read(Format::of(&path), input::open(&path).unwrap(), &Reading::default()).unwrap();
     let source = Source { name: "--ltl".into(), text: formula.into() };
     warpset_model::ltl::property::set_formula(&mut text, &source, &mut |_, _| {})

@@ -12,12 +12,8 @@ mod worker;
 
 pub use numbers::Numbers;
 pub use on_threads::OnThreads;
-pub use search::Table;
-#[cfg(any(feature = "cuda", test))]
-pub use search::Told;
-#[cfg(any(feature = "cuda", test))]
-pub use worker::Round;
-pub use worker::Worker;
+pub use search::{Table, Told};
+pub use worker::{Round, Worker};
 
 use crate::exploration::{Exploration, Explorer, Found, Limits, Observer};
 use crate::in_process::{OfAnother, first_error, on_all};

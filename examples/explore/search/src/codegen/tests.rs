@@ -91,7 +91,7 @@ fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<
 }
 
 pub fn own_models() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
     let files = std::fs::read_dir(folder).expect("the models").map(|file| file.expect("a file").path());
     // What `decompose` reads is none.
     files.filter(|path| path.extension().is_none_or(|kind| kind != "tra")).collect()
@@ -397,7 +397,7 @@ fn nvrtc_takes_the_kernels() {
     let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path).model().clone());
     let property = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P_0.critical; }, r -> r {}, r -> q {}, r -> r {}, r -> q {};
         }\nsystem async property Runs;";
-    let product = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("models/peterson.dve")).expect("a model");
+    let product = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/peterson.dve")).expect("a model");
     let product = read("product", product.replace("system async;", property)).model;
     let models = files.chain([product, large(super::parts::FEW + 100, 2, "sync c!x;").model]);
     let models = models.map(|model| (Checks::of_model(&model), model));
