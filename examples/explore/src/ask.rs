@@ -1,4 +1,4 @@
-//! What is asked of runs: by the model's own property process, by a formula or by an automaton in a file.
+//! Questions about runs: from the model's own property process, a formula or an automaton in a file.
 
 use crate::checks::Role;
 use crate::input;
@@ -22,7 +22,7 @@ pub struct Asked {
     automaton: Named,
 }
 
-/// What is asked, with the model changed accordingly; `None` if nothing is asked of runs.
+/// Returns the question about runs and gives the model its automaton; `None` if nothing is asked of runs.
 pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
     if options.no_property {
         ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
@@ -60,7 +60,7 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
     Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
 }
 
-/// What is asked about where states can lead.
+/// The question about where states can lead, if there is one.
 pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
     let (name, role, text) = match (&options.ef, &options.livelock) {
         (Some(text), _) => ("--ef", Role::Possible, text),

@@ -2,7 +2,7 @@
 //!
 //! Transitions go to a temporary file as they are found, since how many there are stands in front of them. The file that was
 //! asked for is written once all states are there, and is not touched otherwise. A file that cannot be written ends no search:
-//! its counts are exact all the same.
+//! its counts stay exact.
 //!
 //! Steps of a product have the names that they have without the property.
 
@@ -25,7 +25,7 @@ use warpset_model::trace::describe_step;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// What is written.
+/// Format of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text with the labels of transitions.
@@ -98,7 +98,7 @@ impl StateSpace for Export<'_> {
     }
 }
 
-/// What a step is called.
+/// Label of a step.
 fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
     match step {
         Some(Step::Rule(rule)) => model.rule_label(rule).into(),
@@ -107,7 +107,7 @@ fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
     }
 }
 
-/// What is written, until it can be.
+/// The parts of the file, as temporary files until all are complete.
 enum Writer {
     Aut {
         lines: BufWriter<File>,
@@ -199,7 +199,7 @@ impl Writer {
 
 const NO_ROOM: &str = "the state space to export cannot be written to a temporary file";
 
-/// All that was written, from its beginning.
+/// The file, flushed and at its beginning.
 fn rewound(file: &mut BufWriter<File>) -> Result<&mut File> {
     file.flush().context(NO_ROOM)?;
     let file = file.get_mut();

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// A path from the initial state, replayed by the interpreter.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// One more than there are steps.
+    /// The states, one more than the steps.
     pub states: Vec<Vec<u32>>,
     /// `None`: only the automaton of a property moves.
     pub steps: Vec<Option<Step>>,
@@ -100,13 +100,13 @@ impl Path {
     }
 }
 
-/// Which text it is that steps have lines of.
+/// Name of the text that the lines of steps are in.
 pub fn lines_of(model: &Model) -> String {
     // Steps of a network are in no text.
     if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
 }
 
-/// Who moves, and what that changes, if anything. `None`: nobody can.
+/// The movers of a step and its changes, one line each. `None`: no step is possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
     let moves = step.map(|step| describe_step(model, step));
     let changes = changes(model, from, to);
@@ -127,7 +127,7 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
     std::iter::once(leader).chain(receiver)
 }
 
-/// What happens in a step, in words: its transitions; of a network, the label and who takes part.
+/// A step in words: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
     match step {
         Step::Transition { id, receiver } => {
@@ -190,7 +190,7 @@ fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
     values.collect()
 }
 
-/// Which process is where.
+/// The location of each process.
 fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m str, &'m str)> {
     let at = |(process, of): (usize, &'m Process)| (&*of.name, &*of.locations[model.location(state, process)].name);
     model.processes.iter().enumerate().map(at)

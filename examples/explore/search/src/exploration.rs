@@ -1,10 +1,10 @@
-//! What every search gives and takes: limits, counts, how it has ended and what it has found.
+//! The interface of every search: limits, counts, the end and the violation that was found.
 
 use crate::checks::Violation;
 use crate::stopping::Stop;
 use anyhow::Result;
 
-/// What is told how far an exploration is, and whether it is to go on.
+/// Called between rounds with the counts so far. If it returns false, the exploration ends.
 pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
 
 /// When to stop before all states are found.
@@ -37,7 +37,7 @@ impl Limits {
     }
 }
 
-/// What has been counted.
+/// Counts of an exploration so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Distinct states.
@@ -71,7 +71,7 @@ pub enum End {
     Memory,
     /// At [`Limits::stop`].
     Stopped(Stop),
-    /// Whoever observes it has seen enough.
+    /// The observer ended it.
     Observer,
 }
 
@@ -102,7 +102,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether this is to be reported rather than what was found before it.
+    /// Whether this takes the place of an earlier violation in the report.
     pub fn replaces(&self, before: Option<&Found>) -> bool {
         before.is_none_or(|before| self.is_fault() && !before.is_fault())
     }

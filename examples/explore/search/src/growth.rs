@@ -9,7 +9,7 @@ pub const GROW_AT_FILL: f64 = 0.85;
 /// Bytes of a slot for a node.
 const NODE_BYTES: u64 = 8;
 
-/// What has come of making the table larger.
+/// Result of an attempt to make a table larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     Done,
@@ -28,11 +28,11 @@ pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Bytes that a table of so many slots takes besides while it grows by a factor. `taken`: those of all that is made anew with it.
+/// Bytes that a table of `slots` slots takes in addition while it grows by a factor. `taken`: bytes of all that is rebuilt with it.
 pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor: u64) -> u64 {
     match (spec.is_indexed(), is_on_gpu) {
         (false, _) => factor * taken,
-        // Only the index is made anew, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
+        // Only the index is rebuilt, of at most 8 bytes a slot; on a GPU there are up to 8 more for what is kept beside it.
         (true, false) => factor * 8 * slots,
         (true, true) => factor * 16 * slots + (factor - 1) * 4 * spec.width() as u64 * slots,
     }

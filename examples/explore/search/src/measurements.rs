@@ -1,4 +1,4 @@
-//! What a GPU measures of a search: where its time goes, and what its table takes alone.
+//! Measurements of a search on a GPU: where its time goes, and how much its table takes alone.
 
 /// Clock cycles of the first threads of all of a GPU's blocks together.
 #[repr(C)]
@@ -16,7 +16,7 @@ pub struct Cycles {
     pub waiting: u64,
 }
 
-/// What a GPU has done its time with.
+/// Use of a GPU's time.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     pub cycles: Cycles,

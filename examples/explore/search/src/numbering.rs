@@ -30,7 +30,7 @@ const ROUND: usize = 1 << 14;
 /// States, at most: their numbers have 32 bits.
 const MOST_STATES: usize = u32::MAX as usize - 1;
 
-/// What a slot holds that has no state with a number.
+/// Entry of a slot without a numbered state.
 const NONE: u32 = u32::MAX;
 
 /// Gets a state space while it is found: all transitions of state 0, then those of state 1, and so on.
@@ -71,7 +71,7 @@ struct Piece {
 /// The states that have numbers.
 struct Numbered {
     width: usize,
-    /// Of all states, one after another.
+    /// Words of all states, one after another.
     words: Vec<u32>,
     /// By slot of the table.
     of_slots: Vec<u32>,
@@ -230,7 +230,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         Ok(Exploration { counts, end, found, list_bytes })
     }
 
-    /// Pieces of so many states, in their order.
+    /// Expands the states, in pieces that keep their order.
     fn expand(&self, states: &[u32]) -> Vec<Piece> {
         let expand = |scratch: &mut Scratch, states: &[u32]| {
             let mut piece = Piece::default();

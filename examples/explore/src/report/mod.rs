@@ -1,4 +1,4 @@
-//! What is printed of an exploration.
+//! The report of an exploration, as text and as JSON.
 
 pub mod runs;
 
@@ -53,7 +53,7 @@ pub struct Report<'a> {
     pub unwritten: Unwritten,
     /// What `--memory` says.
     pub memory: Option<u64>,
-    /// What has come of checkpoints, if they were asked for.
+    /// The last checkpoint, if checkpoints were asked for.
     pub checkpoint: Option<Status>,
     /// States that were known before, of a search that goes on.
     pub known: Option<u64>,
@@ -379,7 +379,7 @@ fn cycles_text(cycles: Cycles) -> String {
     named(cycles).map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
 }
 
-/// What has come of checkpoints, for people.
+/// The last checkpoint, as text.
 fn checkpoint_text(Status { path, written, error }: &Status) -> String {
     let path = path.display();
     let of = |Written { states, bytes, took }: &Written| {

@@ -1,4 +1,4 @@
-//! What is printed of questions about runs, and about where states can lead: verdicts, runs, reasons.
+//! The part of a report about runs, and about where states can lead: verdicts, runs, reasons.
 
 use crate::checks::Role;
 use crate::exit;
@@ -109,7 +109,7 @@ pub fn add_outcome(report: &mut Value, possible: &Possible, outcome: &Outcome) {
     }
 }
 
-/// What is missing for the reason that is given.
+/// The missing part that `why` explains.
 fn missing(outcome: &Outcome) -> &'static str {
     if outcome.verdict == Verdict::Unknown { "no answer" } else { "no path" }
 }

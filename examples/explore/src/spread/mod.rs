@@ -71,7 +71,7 @@ struct Task<'a> {
 impl Task<'_> {
     fn with<S: Storage, W: Worker<S>>(self, mut ranks: Ranks<S, W>, engine: &dyn Fn() -> String, mut time: Time) -> Result<u8> {
         let Self { options, limits, interpreted, warnings, outputs, device } = self;
-        // What there is of memory is said of a device.
+        // The memory limit is per device.
         let (own, others) = ranks.devices()?;
         let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
         let start = Instant::now();

@@ -42,7 +42,7 @@ pub fn set_automaton(model: &mut Text, source: &Source, warn: &mut Warn) -> Resu
     set(model.model_mut(), named, &conditions)
 }
 
-/// What propositions mean, which stand in the source where it says.
+/// Reads propositions, which stand in the source at `spans`, as conditions.
 pub fn conditions(
     model: &Text,
     source: &Source,
@@ -69,7 +69,7 @@ pub fn conditions(
     Ok(conditions)
 }
 
-/// Gives the model this automaton, the propositions of which mean this. Gives the automaton back.
+/// Gives the model an automaton with these conditions for its propositions. Returns the automaton.
 fn set(model: &mut Model, named: Named, conditions: &[Expression]) -> Result<Named> {
     let buchi = &named.buchi;
     let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));

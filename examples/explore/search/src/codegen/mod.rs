@@ -13,7 +13,7 @@
 //! same choice in different states run the same code, but for where the process is: so the 32 states of a warp are best gone
 //! through together.
 //!
-//! Units from `first_component` on are components of a network ([`network`]). Of those, choices are to be tried in their order,
+//! Units from `first_component` on are components of a network (network.rs). Of those, choices are to be tried in their order,
 //! by one cursor for a state and a unit; and when `cursor.more()` is false, those after it are none. All tables are data, of
 //! which the cursor has the address: [`tables`].
 //!

@@ -1,8 +1,8 @@
 //! A search over several ranks: the table is spread over them, and each rank expands the states that it owns.
 //!
-//! Each rank calls [`search`] in step with all others. It expands its states by a [`Worker`]: threads, or its GPU. Ranks are
-//! threads of this process, or one of them is this process and the others are processes like it. All ranks come to the same
-//! result.
+//! Each rank takes the steps of search.rs together with all others. A [`Worker`] expands its states: threads, or its GPU.
+//! Ranks are threads of this process, or one of them is this process and the others are processes like it. All ranks come to the
+//! same result.
 
 mod agreement;
 mod numbers;
