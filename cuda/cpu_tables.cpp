@@ -14,13 +14,13 @@
 namespace warpset {
 namespace {
 
-// The order of the fields is `Geometry` in src/core/view.rs; the last five concern GPUs and the ABI.
+// The order of the fields is `Geometry` in src/layout/view.rs; the last five concern GPUs and the ABI.
 struct Geometry {
     u32 slots_per_bucket, buckets_per_block, block_bytes, chunks, search_threads, search_scratch_bytes, table_view_bytes,
         batch_view_bytes, search_workspace_bytes;
 };
 
-// How slots for vectors lie. Mirrored by `SlotsOf` in src/backend/cpu.rs.
+// How slots for vectors lie. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
 struct SlotsOf {
     u32 words;  // of a slot, more than a vector has if it is padded
     u32 chunk_bytes;
@@ -77,10 +77,10 @@ void with_root_shape(SlotsOf slots, Use use)
         use(StaticShape<2, 8, 64>{});
 }
 
-// Which view a table has. The order is that of `TableKind` in src/backend/cpu.rs.
+// Which view a table has. The order is that of `TableKind` in src/backend/cpu/store.rs.
 enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
 
-// A table of any kind. Mirrored by `CpuView` in src/backend/cpu.rs.
+// A table of any kind. Mirrored by `CpuView` in src/backend/cpu/store.rs.
 struct View {
     const void* table;  // TableView, TreeView, CompactView, CompactTreeView or IndexedView
     TableKind kind;

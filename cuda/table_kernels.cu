@@ -40,7 +40,7 @@ constexpr bool is_indexed_by_12 = WARPSET_INDEXED && layout.slot_words() == 12;
 constexpr u32 resident_warps = layout.slot_words() < 16 && !is_indexed_by_12 ? 36 : layout.slot_words() < 64 ? 32 : 24;
 constexpr u32 search_blocks = resident_warps / search_warps;
 
-// Read by the host. The order is that of `Geometry` in src/core/view.rs.
+// Read by the host. The order is that of `Geometry` in src/layout/view.rs.
 WARPSET_EXPORT const u32 warpset_geometry[9] = {
     layout.slots_per_bucket(), layout.buckets_per_block(), layout.block_bytes(), layout.chunks(), search_warps * 32,
     search_warps * scratch_bytes, sizeof(View), sizeof(BatchView), warpset::search_workspace_bytes<Table>()};

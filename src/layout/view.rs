@@ -300,10 +300,11 @@ impl From<View> for CompactTreeView {
     }
 }
 
-/// `warpset::BatchView` of core/batch_view.cuh.
+/// `warpset::BatchView` of core/batch_view.cuh. Public for the simulated GPU of the tests.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct BatchView {
+pub struct BatchView {
     pub vectors: u64,
     pub count: u64,
     pub outcomes: u64,
@@ -333,10 +334,12 @@ impl BatchView {
     }
 }
 
-/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does.
+/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does. Public for the simulated
+/// GPU of the tests.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Geometry {
+pub struct Geometry {
     pub slots_per_bucket: u32,
     pub buckets_per_block: u32,
     pub block_bytes: u32,

@@ -60,7 +60,7 @@ const TREES: &[Layout] = &[
     (33, 16, 64),
 ];
 
-/// The default, and the other build strategies (src/table/strategy.rs): lanes, pairing and workspace, by the numbers in
+/// The default, and the other build strategies (src/layout/strategy.rs): lanes, pairing and workspace, by the numbers in
 /// tree/strategy.cuh.
 const DEFAULT: (&str, [u32; 3]) = ("", [0, 0, 0]);
 const STRATEGIES: &[(&str, [u32; 3])] = &[

@@ -23,34 +23,34 @@ use warpset::{
 };
 use warpset_random::{Random, mix};
 
-/// Offers in a round, for each vector that a table has room for: more than there are, so that there are rounds enough.
+/// Offers in a round, for each slot of the table.
 const OFFERS_A_ROUND: u64 = 16;
 
-/// Vectors of the longest batch, if they are of one or two words.
+/// Vectors of the longest batch, for vectors of one or two words.
 const LONGEST: u64 = 1 << 27;
 
-/// One kind of table, and how much of the total it gets.
+/// One kind of table, and its share of the total.
 struct Campaign {
     name: &'static str,
-    /// How much of the whole, in thousandths.
+    /// Share of all find-or-puts, in thousandths.
     share: u64,
-    /// How many slots of the full table, log2.
+    /// Base-2 logarithm of the slots of the full table.
     log2: u32,
     /// Bits of information in each word.
     bits: Vec<u8>,
     run: fn(&Campaign, &Setting) -> Result<Done>,
-    /// How trees are made, if it has trees.
+    /// Build strategy, for tables with trees.
     strategy: Strategy,
-    /// Vectors are keys.
+    /// Whether vectors are keys.
     is_of_keys: bool,
-    /// Bits of a slot of keys, and how many of them are left for the numbers of functions in a table of this size. The keys have
-    /// as many bits as that allows.
+    /// Bits of a slot of keys, and bits of it that hold the number of a function. The keys have as many bits as a table of this
+    /// size then allows.
     slot_bits: u32,
     function_bits: u32,
     from_host: bool,
 }
 
-/// What all campaigns have in common.
+/// Settings of all campaigns.
 struct Setting {
     device: Device,
     total: f64,
@@ -68,7 +68,7 @@ fn campaigns() -> Vec<Campaign> {
         function_bits,
         ..of(name, share, log2, &[32, 32], run)
     };
-    // Information in the first words only, in the last only, in all.
+    // Information in the last words only, or in the first only.
     let wide = |width: usize, bits: &[u8], at_end: bool| {
         let rest = vec![0; width - bits.len()];
         if at_end { [&rest, bits].concat() } else { [bits, &rest].concat() }
@@ -156,24 +156,24 @@ fn print_row(name: &str, done: Done, start: Instant) {
 }
 
 impl Campaign {
-    /// Find-or-puts to be made.
+    /// Number of find-or-puts to make.
     fn target(&self, setting: &Setting) -> u64 {
         (setting.total * self.share as f64 / 1000.0) as u64
     }
 
-    /// Slots of the tables: fewer if the total is small, so that there are some rounds of each kind.
+    /// Slots of a table. Small totals get small tables, so that each kind of round occurs.
     fn slots(&self, setting: &Setting) -> u64 {
-        // Small tables have no room for keys of the fewest bits there may be.
+        // Keys have 20 bits or more, which slots of smaller tables cannot hold.
         let least = if self.is_of_keys { 1 << 15 } else { 8000 };
         (self.target(setting) / (12 * OFFERS_A_ROUND)).clamp(least, 1 << self.log2)
     }
 
-    /// Slots that a table for so many begins with.
+    /// Slots of a new table that grows to `slots` slots.
     fn first_slots(&self, slots: u64) -> u64 {
         if self.from_host { slots / 16 } else { slots }
     }
 
-    /// The same with keys of so many bits.
+    /// The campaign with the longest keys that its slots can hold, and the bits of these keys.
     fn of_keys(&self, setting: &Setting) -> (Self, u32) {
         let buckets_log2 = (self.slots(setting) * u64::from(self.slot_bits) / 512).ilog2();
         let key_bits = (self.slot_bits + buckets_log2 - self.function_bits).min(64);
@@ -193,19 +193,19 @@ impl Campaign {
     }
 }
 
-/// A table of this campaign for some slots.
+/// Builds a table of a campaign from a number of slots and a seed.
 type Build<'a, S> = &'a dyn Fn(u64, u64) -> warpset::Result<VectorTable<S>>;
 
-/// What differs between kinds of tables in a round.
+/// Differences between kinds of tables in a round.
 #[derive(Clone, Copy)]
 struct Rules {
-    /// Fills of the rounds, in turn.
+    /// Fill of each round, in turn.
     fills: [f64; 4],
-    /// Vectors have sides: changes are offered.
+    /// Whether vectors have sides, and changes are offered.
     changes: bool,
-    /// Every outcome may be judged.
+    /// Whether outcomes may be judged one by one.
     judged: bool,
-    /// What is Full stays Full.
+    /// Whether a vector that was Full is Full again.
     overfilled: bool,
 }
 
@@ -219,7 +219,7 @@ fn bucket(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     })
 }
 
-/// With a node table about half full at the end.
+/// Tree tables, whose node tables are about half full at the end.
 fn tree(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     let (shape, width) = (campaign.shape(true, false, setting), campaign.bits.len());
     let builder = |slots| with_nodes::<Tree>(TreeTable::builder(width), &shape, slots, campaign);
@@ -241,7 +241,7 @@ fn with_nodes<S: Nodes>(builder: TableBuilder<S>, shape: &Shape, slots: u64, cam
     builder.capacity(campaign.first_slots(slots)).nodes(nodes).grows(campaign.from_host)
 }
 
-/// Keys of as many bits as leave some for the numbers of this many functions.
+/// Root tables.
 fn root(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     let (campaign, key_bits) = campaign.of_keys(setting);
     let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(campaign.slot_bits).grows(campaign.from_host);
@@ -259,7 +259,7 @@ fn cuckoo(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     })
 }
 
-/// Rounds of tables of some size, until there are as many find-or-puts as the campaign is to have.
+/// Plays rounds until the campaign has made all its find-or-puts.
 fn rounds<S: Storage>(
     campaign: &Campaign,
     setting: &Setting,
@@ -280,7 +280,7 @@ fn rounds<S: Storage>(
             break;
         }
         if rules.overfilled && !campaign.from_host && round.is_multiple_of(16) {
-            // A search of a large bucket table takes a thousand looks before it is told Full; keys may not fit a small table.
+            // A search of a large bucket table takes a thousand looks before it returns Full; keys may not fit a small table.
             let slots = if campaign.is_of_keys { slots } else { slots.min(20_000) };
             sum += overfill(&mut session(slots, &mut random)?, slots, &mut random)?;
         }
@@ -306,7 +306,7 @@ fn overfill<S: Storage>(session: &mut Session<S>, slots: u64, random: &mut Rando
     Ok(session.done)
 }
 
-/// One round in an empty table.
+/// Plays one round in an empty table.
 fn play<S: Storage>(
     session: &mut Session<S>,
     campaign: &Campaign,
@@ -336,7 +336,7 @@ fn play<S: Storage>(
     }
     let sides: &[u32] = if rules.changes { &[0, 1, 2, 3] } else { &[0] };
     for &side in &sides[1..] {
-        // With masks and without; then each is a change of another one that is one itself.
+        // With masks and without. After this loop, each vector is offered as a change of another change.
         for part in parts(first..first + of_sides, longest / 4) {
             let masked = (round + u64::from(side)).is_multiple_of(2);
             session.offer(side, part, 1, How { judged: judged(3), changes_of: Some((0, masked)), ..how }, random)?;
@@ -375,7 +375,7 @@ fn play<S: Storage>(
     Ok(())
 }
 
-/// A range in parts of some length or less.
+/// Divides a range into parts of at most `longest` numbers.
 fn parts(range: Range<u64>, longest: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
     range.step_by(longest as usize).map(move |first| first..end.min(first + longest))

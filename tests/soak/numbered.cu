@@ -1,6 +1,5 @@
-// Vectors made from numbers where they are used, and numbers from vectors: what a table holds, and what it said of every offer,
-// is compared with what must be, without another set to compare with. Mirrored, field by field and step by step, by
-// numbered.rs.
+// Vectors made from numbers on the GPU, and numbers from vectors. Kernels compare the contents of a table, and the result of
+// every offer, with the expected ones, without another set. numbered.rs mirrors this text, field by field and step by step.
 #include "warpset/table.cuh"
 
 using warpset::u8;
@@ -44,7 +43,8 @@ __device__ u32 unspread(u32 x)
     return x ^ (x >> 16);
 }
 
-// How vectors are made: number `id` of side `side` has a code of its own, and the digits of a code are the words of a vector.
+// Rule by which vectors are made: number `id` of side `side` has a code of its own, and the digits of a code are the words of a
+// vector.
 struct Shape {
     Permutation order;  // of the low bits of codes
     u64 deltas[4];      // what vectors of a side differ in, in the low bits, from those of side 0 with the same number
@@ -63,7 +63,7 @@ struct Shape {
     {
         return plain ? digit(code, word) : spread(digit(code, word) ^ word_key(word));
     }
-    // Side and number of the vector whose words `read(word)` gives; false if it is none of these.
+    // Finds side and number of the vector whose words `read(word)` returns; false if no number makes it.
     template <class Read>
     __device__ bool number(Read read, u32& side, u64& id) const
     {
@@ -128,19 +128,19 @@ extern "C" __global__ void make_offers(Shape shape, Offers offers, u32* vectors)
     }
 }
 
-// One mask for all.
+// Writes one mask for all vectors.
 extern "C" __global__ void fill_masks(u32* masks, u64 count, u32 low, u32 high, u32 words)
 {
     for (u64 at = thread(); at < count; at += threads()) masks[at] = at % words == 0 ? low : high;
 }
 
-// What was wrong. Mirrored by `FAULTS` in numbered.rs.
+// Kinds of faults. Mirrored by `FAULTS` in numbered.rs.
 enum Fault { BadOutcome, NewTwice, WrongWords, BadNewReference, NoNumber, OutOfRange, StoredTwice, faults };
 
 __device__ bool mark(u32* bitmap, u64 bit) { return (atomicOr(bitmap + bit / 32, 1u << bit % 32) >> bit % 32 & 1) == 0; }
 
-// Judges the outcomes and references of offers, of which the numbers below `stored_below` were stored before: all others have to
-// be New once. `news` has a cleared bit for each number.
+// Judges the outcomes and references of offers. Numbers below `stored_below` were stored before; each other number must be New
+// once. `news` has a cleared bit for each number.
 extern "C" __global__ void judge_offers(warpset::View view, Shape shape, Offers offers, const u8* outcomes, const u64* references,
                                         u64 stored_below, u32* news, u64* wrong)
 {
@@ -160,8 +160,7 @@ extern "C" __global__ void judge_offers(warpset::View view, Shape shape, Offers 
     }
 }
 
-// Judges references of new vectors, `count` of them: each is of one of the numbers from `stored_below` on, and of another one.
-// `news` is cleared.
+// Judges `count` references of new vectors: their numbers are from `stored_below` on, and all different. `news` is cleared.
 extern "C" __global__ void judge_new(warpset::View view, Shape shape, Offers offers, const u64* fresh, u64 count,
                                      u64 stored_below, u32* news, u64* wrong)
 {
@@ -181,15 +180,15 @@ extern "C" __global__ void judge_new(warpset::View view, Shape shape, Offers off
     }
 }
 
-// The numbers that a table holds of each side: `counts[side]` from `firsts[side]` on.
+// Stored numbers of each side: `counts[side]` from `firsts[side]` on.
 struct Ranges {
     u64 firsts[4], counts[4];
 };
 
 static_assert(sizeof(Shape) == 224 && sizeof(Offers) == 40 && sizeof(Ranges) == 64, "as in numbered.rs");
 
-// Reads the slots `first .. last`: every vector is one of the ranges, and no vector is there twice. Adds to `found`. `marks` has
-// a bit for each number of the ranges, one range after another.
+// Reads the slots `first .. last`. Each vector must be of one of the ranges, and be stored once. Adds their number to `found`.
+// `marks` has a bit for each number of the ranges, one range after another.
 extern "C" __global__ void read_back(warpset::View view, Shape shape, Ranges ranges, u64 first, u64 last, u32* marks, u64* found,
                                      u64* wrong)
 {

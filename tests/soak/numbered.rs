@@ -1,5 +1,5 @@
-//! Vectors that are made from numbers, and numbers again from vectors, on the device or in host memory: tables of any size are
-//! checked exactly without another set to compare with. Mirrors numbered.cu.
+//! Vectors made from numbers, and numbers from vectors, on the device or in host memory. So tables of any size are checked
+//! exactly, without another set to compare with. Mirrors numbered.cu.
 //!
 //! A *session* is a table and what has been offered to it. All vectors of a table have a number and a side (0 to 3); those of
 //! other sides are changes of side 0's with the same number. What is stored is a range of numbers of each side, so how many
@@ -16,10 +16,10 @@ use warpset_random::Random;
 
 const KERNELS: &str = include_str!("numbered.cu");
 
-/// The most words of a vector.
+/// Words of the widest vector.
 pub const MAX_WIDTH: usize = 64;
 
-/// A permutation of the numbers of some bits.
+/// A permutation of all numbers of `bits` bits.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Permutation {
@@ -33,7 +33,7 @@ struct Permutation {
 impl Permutation {
     fn new(bits: u32, random: &mut Random) -> Self {
         let factors = [random.number() | 1, random.number() | 1];
-        // Newton's iteration: each step doubles the bits that are right, of which odd numbers have three.
+        // Newton's iteration: each step doubles the correct bits. An odd number is its own inverse in three bits.
         let inverse =
             |factor: u64| (0..5).fold(factor, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(factor.wrapping_mul(inverse))));
         Self { factors, inverses: factors.map(inverse), mask: u64::MAX >> (64 - bits), shift: bits.div_ceil(2), unused: 0 }
@@ -70,7 +70,7 @@ fn unspread(mut x: u32) -> u32 {
     x ^ x >> 16
 }
 
-/// How vectors are made. See `Shape` in numbered.cu.
+/// Rule by which vectors are made. See `Shape` in numbered.cu.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Shape {
@@ -88,14 +88,14 @@ pub struct Shape {
 unsafe impl DeviceRepr for Shape {}
 
 impl Shape {
-    /// Words of so many bits of information each, 63 in all if there are sides. `plain`: no other bits are set in words.
+    /// Each word has `bits` bits of information: at most 63 in all if there are `sides`. With `plain`, other bits are 0.
     pub fn new(bits: &[u8], sides: bool, plain: bool, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let all: u32 = bits.iter().map(|bits| u32::from(*bits)).sum();
         let low_bits = if sides { all - 2 } else { all };
         assert!(bits.len() <= MAX_WIDTH && (1..=64).contains(&low_bits) && (!sides || all < 64));
         let order = Permutation::new(low_bits, &mut random);
-        // Changes of one word, of two at most, of many.
+        // Sides differ in one word, in at most two, in many.
         let deltas = [0, 0, 1 << random.number_below(low_bits.into()), random.number() & order.mask];
         let (mut of_words, mut shift) = ([0; MAX_WIDTH], [0; MAX_WIDTH]);
         of_words[..bits.len()].copy_from_slice(bits);
@@ -108,7 +108,7 @@ impl Shape {
         self.width as usize
     }
 
-    /// How many numbers there are; 2^64 - 1 for 2^64.
+    /// Count of numbers; 2^64 - 1 stands for 2^64.
     pub fn numbers(&self) -> u64 {
         self.order.mask.saturating_add(1)
     }
@@ -134,7 +134,7 @@ impl Shape {
         }
     }
 
-    /// The side and the number of a vector, if it has any.
+    /// Side and number of a vector; `None` if no number makes it.
     fn number(&self, vector: &[u32]) -> Option<(u32, u64)> {
         let mut code = 0;
         for (word, value) in vector.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Shape {
         Some((side, self.order.undo(code & self.order.mask ^ delta)))
     }
 
-    /// The words in which vectors of two sides with the same number differ: a bit each.
+    /// Mask of the words in which vectors of two sides with the same number differ.
     fn changed(&self, from: u32, to: u32) -> [u32; 2] {
         let differ = (u64::from(from ^ to) << self.low_bits) | (self.deltas[from as usize] ^ self.deltas[to as usize]);
         let mut masks = [0; 2];
@@ -157,13 +157,13 @@ impl Shape {
         masks
     }
 
-    /// More nodes than so many vectors can have, however words are paired.
+    /// Upper bound of the nodes of `vectors` vectors, for every pairing of words.
     pub fn most_nodes(&self, vectors: u64) -> u64 {
         let mut bits = self.bits[..self.width()].to_vec();
         bits.sort_unstable_by(|a, b| b.cmp(a));
         let levels = std::iter::successors(Some(2usize), |run| Some(run * 2)).take_while(|run| *run < 2 * self.width());
         let nodes = levels.map(|run| {
-            // Runs of three words, too, where the width is no power of two.
+            // If the width is no power of two, there are runs of three words too.
             let in_run: u32 = bits.iter().take(run).map(|bits| u32::from(*bits)).sum();
             (self.width().div_ceil(run) as u64 + 1) * vectors.min(1 << in_run.min(40))
         });
@@ -220,7 +220,7 @@ impl Offers {
     }
 }
 
-/// The numbers of each side.
+/// Ranges of numbers, one for each side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 struct Ranges {
@@ -244,18 +244,18 @@ const FAULTS: [&str; 7] = [
     "vectors stored twice",
 ];
 
-/// How offers are made.
+/// Options of a batch of offers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
-    /// Every output is asked for, and judged vector by vector.
+    /// Request every output, and judge each vector.
     pub judged: bool,
-    /// As changes of the same numbers of this side, all of which are stored; with masks of the changed words or without.
+    /// Offer vectors as changes of those with the same numbers on this side, which are stored; and whether with masks.
     pub changes_of: Option<(u32, bool)>,
-    /// On two streams at once, which offer the same.
+    /// Offer the same batch on two streams at once.
     pub twice: bool,
 }
 
-/// What a session has done.
+/// Totals of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub offers: u64,
@@ -279,7 +279,7 @@ impl std::ops::AddAssign for Done {
     }
 }
 
-/// Relocates the keys of a table.
+/// Function that relocates the keys of a table.
 pub type Relocate<S> = fn(&VectorTable<S>) -> warpset::Result<u64>;
 
 /// Streams, buffers and compiled kernels of a session on a GPU whose batches are in its memory.
@@ -289,7 +289,7 @@ struct OnGpu {
     words: Option<CudaSlice<u32>>,
 }
 
-/// A table, and what it holds.
+/// A table, and the numbers of the vectors in it.
 pub struct Session<S: Storage> {
     pub table: VectorTable<S>,
     pub done: Done,
@@ -300,7 +300,7 @@ pub struct Session<S: Storage> {
 }
 
 impl<S: Storage> Session<S> {
-    /// For an empty table. Batches are in the memory of its device, or of the host.
+    /// A session with an empty table. Batches are in the memory of its device, or of the host.
     pub fn new(table: VectorTable<S>, shape: Shape, from_host: bool) -> Result<Self> {
         assert_eq!(table.width(), shape.width());
         let gpu = match table.device().cuda_context() {
@@ -313,18 +313,18 @@ impl<S: Storage> Session<S> {
         Ok(Self { table, done: Done::default(), shape, stored: Ranges::default(), gpu, relocate: None })
     }
 
-    /// Rejected vectors are offered again after this.
+    /// Sets the function that runs before rejected vectors are offered again.
     pub fn relocation(self, relocate: Relocate<S>) -> Self {
         Self { relocate: Some(relocate), ..self }
     }
 
-    /// The numbers stored of a side.
+    /// Stored numbers of a side.
     pub fn stored(&self, side: u32) -> Range<u64> {
         let (first, count) = (self.stored.firsts[side as usize], self.stored.counts[side as usize]);
         first..first + count
     }
 
-    /// How many numbers there are.
+    /// Count of numbers.
     pub fn numbers(&self) -> u64 {
         self.shape.numbers()
     }
@@ -370,7 +370,8 @@ impl<S: Storage> Session<S> {
         }
     }
 
-    /// Offers numbers of a side, those stored extended by them: all of which are not stored are New once, all else is Seen.
+    /// Offers numbers of a side, which extend its stored range. Each number that was not stored must be New once, and Seen
+    /// otherwise.
     pub fn offer(&mut self, side: u32, numbers: Range<u64>, copies: u64, how: How, random: &mut Random) -> Result<()> {
         let offers = Offers::new(side, &numbers, copies, random);
         let before = self.stored(side);
@@ -390,7 +391,7 @@ impl<S: Storage> Session<S> {
                 self.done.relocated += 1;
                 let again = self.offer_once(&offers, end, How { judged: false, ..how })?;
                 offered += again.offered();
-                // It sees those again that were New in an earlier one.
+                // Vectors that were New in an earlier batch are Seen in this one.
                 tally = of(tally.new + again.new, again.seen.wrapping_sub(tally.new), again.full);
             }
         }
@@ -401,7 +402,8 @@ impl<S: Storage> Session<S> {
         Ok(())
     }
 
-    /// Offers more than the table takes, twice: who is rejected is not stored, and is rejected again. Gives how many are stored.
+    /// Offers more than the table takes, twice. A rejected vector is not stored, and is rejected again. Returns the number of
+    /// stored vectors.
     pub fn overfill(&mut self, numbers: Range<u64>, random: &mut Random) -> Result<u64> {
         let offers = Offers::new(0, &numbers, 1, random);
         let (how, count) = (How::default(), u64::from(offers.count));
@@ -419,7 +421,7 @@ impl<S: Storage> Session<S> {
         Ok(first.new)
     }
 
-    /// Offers everything that `overfill` offered to the table that has grown since.
+    /// Offers the numbers of `overfill` again, after the table has grown.
     pub fn fill_after(&mut self, numbers: Range<u64>, stored: u64, random: &mut Random) -> Result<()> {
         let offers = Offers::new(0, &numbers, 1, random);
         let tally = self.offer_once(&offers, 0, How::default())?;
@@ -431,7 +433,7 @@ impl<S: Storage> Session<S> {
         self.read_back()
     }
 
-    /// Looks up numbers of a side: all of them are stored, or none.
+    /// Looks up numbers of a side, which are all stored or all absent.
     pub fn find(&mut self, side: u32, numbers: Range<u64>, random: &mut Random) -> Result<()> {
         let offers = Offers::new(side, &numbers, 1, random);
         let stored = self.stored(side);
@@ -441,12 +443,12 @@ impl<S: Storage> Session<S> {
         self.expect(&format!("found of {offers:?}"), found, expected)
     }
 
-    /// Some vectors by way of the host, whatever the device: references, and the words at them.
+    /// Checks some vectors through calls with host slices: their references, and the words stored there.
     pub fn sample(&mut self, random: &mut Random) -> Result<()> {
         let (stored, width) = (self.stored(0), self.shape.width());
         let mut words = vec![0; 2000 * width];
         for (at, vector) in words.chunks_mut(width).enumerate() {
-            // Every second one is stored.
+            // Every second vector is stored.
             let id = match at % 2 {
                 0 => stored.start + random.number_below(stored.end - stored.start),
                 _ => (stored.end + random.number_below(self.shape.numbers() - stored.end)).min(self.shape.numbers() - 1),
@@ -466,7 +468,7 @@ impl<S: Storage> Session<S> {
         self.shape.number(vector).is_some_and(|(side, id)| self.stored(side).contains(&id))
     }
 
-    /// The whole table is the ranges that are stored, each vector once.
+    /// Reads the whole table, which must hold each number of the stored ranges once.
     pub fn read_back(&mut self) -> Result<()> {
         let (len, expected) = (self.table.len()?, self.stored_in_all());
         self.expect("len", len, expected)?;
@@ -487,7 +489,7 @@ impl<S: Storage> Session<S> {
     }
 }
 
-/// From host slices, on whatever device.
+/// Batches in host slices, on any device.
 impl<S: Storage> Session<S> {
     fn make(&self, offers: &Offers) -> Vec<u32> {
         let width = self.shape.width();
@@ -587,7 +589,7 @@ fn blocks(count: u64) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
 }
 
-/// From the GPU's own memory.
+/// Batches in GPU memory.
 impl<S: Storage> Session<S> {
     fn on_gpu(&mut self) -> &mut OnGpu {
         self.gpu.as_mut().expect("the session's batches are in a GPU's memory")
@@ -597,7 +599,7 @@ impl<S: Storage> Session<S> {
         self.gpu.as_ref().expect("the session's batches are in a GPU's memory").streams[0].clone()
     }
 
-    /// The kernels, compiled for the table as it is: a compact root may have more bits after a growth.
+    /// Kernels for the table's present spec: a compact root may have more bits after a growth.
     fn kernels(&mut self) -> Result<Arc<CudaModule>> {
         let spec = self.table.spec();
         if let Some((of, module)) = &self.on_gpu().module
@@ -610,7 +612,7 @@ impl<S: Storage> Session<S> {
         Ok(module)
     }
 
-    /// The words of offers, in a buffer that is used again.
+    /// Writes the words of offers to a buffer that later batches use again.
     fn make_on_gpu(&mut self, offers: &Offers) -> Result<CudaSlice<u32>> {
         let (make, stream, shape) = (self.kernels()?.load_function("make_offers")?, self.stream(), self.shape);
         let needed = offers.count as usize * shape.width();
@@ -751,7 +753,7 @@ impl<S: Storage> Session<S> {
     }
 }
 
-/// A tally for want of no node.
+/// A tally without vectors that lacked a node.
 fn of(new: u64, seen: u64, full: u64) -> Tally {
     let mut tally = Tally::default();
     (tally.new, tally.seen, tally.full) = (new, seen, full);

@@ -33,7 +33,7 @@ const ATTACK: &str = "WARPSET_TEST_ATTACK";
 const FILES: &str = "WARPSET_TEST_ATTACK_FILES";
 
 const WIDTH: usize = 4;
-/// The longest search in a table of as many buckets as here (src/core/size.rs).
+/// The longest search in a table of as many buckets as here (src/layout/size.rs).
 const MOST_PROBES: u64 = 1024;
 /// Far more than a process takes, whatever else the machine does.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -224,7 +224,7 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
     }
 }
 
-// What measuring counts besides. Mirrored by `ProbeTotals` in src/core/view.rs.
+// What measuring counts besides. Mirrored by `ProbeTotals` in src/layout/view.rs.
 struct ProbeTotals {
     u64 longest;      // probe sequence
     u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors

@@ -30,7 +30,7 @@
 
 namespace warpset {
 
-// What a kernel needs to know of a table. Mirrored by `TableView` in src/core/view.rs; tests/abi.rs compares them.
+// What a kernel needs to know of a table. Mirrored by `TableView` in src/layout/view.rs; tests/abi.rs compares them.
 struct TableView {
     u8* slots;
     u64 buckets;           // prime

@@ -14,11 +14,11 @@
 // All of it is needed.
 //   - Without m1 the loads of buckets by 2 * 10^5 consecutive keys of 24 bits, or by keys that differ in their high bits only,
 //     had up to 3.5 times the variance of chance (chi-square over its degrees of freedom; 40 random families); with it no family
-//     was 6 standard deviations off, whatever the keys and the bits (as tested in src/core/permutation.rs).
+//     was 6 standard deviations off, whatever the keys and the bits (as tested in src/layout/permutation.rs).
 //   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys; but those whose
 //     scrambled value is 0, or a multiple of a high power of two, have one bucket, or few, under all functions.
 //
-// The same family on the host is in src/core/permutation.rs, and tested to be equal. Wijs and Osama (2024, section 4.1) use
+// The same family on the host is in src/layout/permutation.rs, and tested to be equal. Wijs and Osama (2024, section 4.1) use
 // xorshifts and odd factors too.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace warpset {
 
-// Mirrored by `HashView` in src/core/view.rs.
+// Mirrored by `HashView` in src/layout/view.rs.
 struct HashView {
     u64 multipliers[3];  // odd
     u64 inverses[3];     // of those, modulo 2^64

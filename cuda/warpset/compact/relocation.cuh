@@ -30,7 +30,7 @@
 // that leave all keys over, and about 1.1 after a million. (This is by simulation. The more keys there are, the fewer of slots 0
 // .. 5 are left, e times fewer for each B / F.) Then a bucket is full with a probability of 0.1, and all buckets of a key are
 // full with 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000
-// leaves a key without a slot. Then everything is relocated again, by other chains (src/core/store.rs).
+// leaves a key without a slot. Then everything is relocated again, by other chains (src/core/relocation.rs).
 //
 // Why find-or-put stays right:
 //   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
@@ -103,7 +103,7 @@ private:
     }
 };
 
-// What relocation counts. Mirrored by `Relocated` in src/core/view.rs.
+// What relocation counts. Mirrored by `Relocated` in src/layout/view.rs.
 struct Relocated {
     u64 taken;      // keys that the stash held
     u64 left_over;  // of those, and of those that have given way to them: how many have found no slot

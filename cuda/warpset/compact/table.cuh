@@ -82,7 +82,7 @@
 //   | 16 | 0.005 | 0.12 %    | 0.02 | 0.26 % |
 //   | 32 | 0 | 0.006 %       | 0 | 0.03 %    |
 //
-// So the stash has slots for such a share of the first 2^19 slots too (src/core/compact.rs), and room for six standard
+// So the stash has slots for such a share of the first 2^19 slots too (src/layout/compact.rs), and room for six standard
 // deviations. Tables of every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
 //
 // A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none. So
@@ -108,7 +108,7 @@
 
 namespace warpset {
 
-// Mirrored by `LevelView` in src/core/view.rs, which src/core/compact.rs computes.
+// Mirrored by `LevelView` in src/layout/view.rs, which src/layout/compact.rs computes.
 struct LevelView {
     u8* slots;
     u64 window;          // W
@@ -123,7 +123,7 @@ struct LevelView {
     u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): one more than `rounds` in a cuckoo table's stash
 };
 
-// Mirrored by `CompactView` in src/core/view.rs.
+// Mirrored by `CompactView` in src/layout/view.rs.
 struct CompactView {
     LevelView main, stash;
     HashView hash;

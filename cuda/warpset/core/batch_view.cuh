@@ -6,7 +6,7 @@
 namespace warpset {
 
 // Counts that kernels add to. The vectors that are in no other count were Seen (find-or-put) or Absent (find). Mirrored by
-// `Counts` in src/core/view.rs.
+// `Counts` in src/layout/view.rs.
 struct BatchCounts {
     u64 offered;         // vectors of the batch
     u64 hits;            // find-or-put: New; find: Seen
@@ -16,11 +16,11 @@ struct BatchCounts {
 };
 
 // A reference is a slot's number. It may have a tag above the number: the table's generation, which shows that a reference is
-// stale (src/table/outcome.rs).
+// stale (src/layout/reference.rs).
 constexpr u32 reference_slot_bits = 40;
 constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
 
-// One call's input and output. Mirrored by `BatchView` in src/core/view.rs. Any output pointer may be null.
+// One call's input and output. Mirrored by `BatchView` in src/layout/view.rs. Any output pointer may be null.
 struct BatchView {
     const u32* vectors;   // count x width words, row-major, aligned to the largest power of two (to 16) that divides 4 x width
     u64 count;            // at most 2^31: the caller splits longer batches

@@ -8,7 +8,7 @@ namespace warpset {
 // What is done with a vector: find it, and put it if it is not there; or only find it.
 enum class Operation { FindOrPut, Find };
 
-// The values cross to Rust as bytes (src/table/outcome.rs). 0 is never written by a kernel that finished.
+// The values cross to Rust as bytes (src/layout/outcome.rs). 0 is never written by a kernel that finished.
 enum class Outcome : u8 { Unwritten = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
 
 struct Found {

@@ -31,7 +31,7 @@
 
 namespace warpset {
 
-// Mirrored by `RowsView` in src/core/view.rs.
+// Mirrored by `RowsView` in src/layout/view.rs.
 struct RowsView {
     u32* words;       // row-major
     u64* given;       // numbers handed out; it counts on when there are no rows left

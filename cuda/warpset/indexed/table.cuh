@@ -64,7 +64,7 @@
 
 namespace warpset {
 
-// What a kernel needs to know of an indexed table. Mirrored by `IndexedView` in src/core/view.rs; tests/abi.rs compares them.
+// What a kernel needs to know of an indexed table. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
 struct IndexedView {
     u8* slots;          // of the index
     u64 buckets;        // prime

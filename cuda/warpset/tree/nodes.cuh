@@ -26,7 +26,7 @@
 
 namespace warpset {
 
-// Mirrored by `NodeView` in src/core/view.rs.
+// Mirrored by `NodeView` in src/layout/view.rs.
 struct NodeView {
     u64* slots;          // 2 a bucket, and one more that stays EMPTY
     u64* stored;         // how many nodes

@@ -32,7 +32,7 @@
 
 namespace warpset {
 
-// The numbers are those of `Pairing` in src/table/strategy.rs.
+// The numbers are those of `Pairing` in src/layout/strategy.rs.
 enum class Pairing : u32 { Neighboured = 0, Interleaved = 1, Halved = 2 };
 
 template <Pairing pairing>

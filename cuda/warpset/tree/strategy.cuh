@@ -9,14 +9,14 @@
 //   - the non-recursive ones of Bergsma (2019), section 7.1.3: {One, Group, ShrinkingGroup} x {Neighboured, Interleaved} x
 //     workspace (tree/strategies/row_builder.cuh);
 //   - the recursive ones of his chapter 6: Halved, {One, Two} x {Stack, StackOfLeaves} (tree/strategies/recursive_builder.cuh).
-// The names and the legal combinations are in src/table/strategy.rs.
+// The names and the legal combinations are in src/layout/strategy.rs.
 #pragma once
 
 #include "warpset/tree/shape.cuh"
 
 namespace warpset {
 
-// Who makes the tree of a vector. The numbers are those of `Lanes` in src/table/strategy.rs.
+// Who makes the tree of a vector. The numbers are those of `Lanes` in src/layout/strategy.rs.
 enum class Lanes : u32 {
     Stream = 0,          // the whole warp, those of 32 vectors at once; lanes go on to the next node as they are done
     One = 1,             // a lane by itself
@@ -25,7 +25,7 @@ enum class Lanes : u32 {
     ShrinkingGroup = 4,  // for each row as many as it has nodes: lanes that one vector does not need are of the next
 };
 
-// Where a tree under construction is. The numbers are those of `Workspace` in src/table/strategy.rs.
+// Where a tree under construction is. The numbers are those of `Workspace` in src/layout/strategy.rs.
 enum class Workspace : u32 {
     Shared = 0,
     ShuffledShared = 1,  // shared memory in an order without bank conflicts

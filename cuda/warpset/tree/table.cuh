@@ -47,13 +47,13 @@
 
 namespace warpset {
 
-// Mirrored by `TreeView` in src/core/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
+// Mirrored by `TreeView` in src/layout/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
 struct TreeView {
     TableView roots;
     NodeView nodes;
 };
 
-// The same with compact roots. Mirrored by `CompactTreeView` in src/core/view.rs.
+// The same with compact roots. Mirrored by `CompactTreeView` in src/layout/view.rs.
 struct CompactTreeView {
     CompactView roots;
     NodeView nodes;

@@ -1,6 +1,7 @@
 //! What must be true of a table after any number of operations on it.
 
 use crate::explorer::Wrong;
+use crate::indexed::IndexRows;
 use crate::memory::Memory;
 use crate::table::{ABSENT, FIND, FULL, GIVE, INCREMENTAL, NEW, NOTHING, Operation, PUT, SCAN, SEEN, Slot, TAKE, Table, wrong};
 use crate::tree::Nodes;
@@ -207,8 +208,8 @@ impl Contents {
 
     /// The table's counts are right (if nothing was killed).
     pub fn check_counts(&self, table: &Table, memory: &Memory) -> Result<(), Wrong> {
-        let check = |what, counter: *const u64, stored: u64| {
-            let counted = memory.at(counter, 1)[0];
+        let check = |what, counter: u64, stored: u64| {
+            let counted = memory.read_at::<u64>(counter, 1)[0];
             let detail = || format!("{counted} {what} counted, {stored} stored");
             if counted == stored { Ok(()) } else { Err(wrong("wrong count", detail(), Vec::new())) }
         };

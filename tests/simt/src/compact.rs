@@ -1,43 +1,7 @@
 //! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It
 //! shares nothing with the kernels: numbers of 128 bits, divisions, and walks written out as lists.
 
-/// See `LevelView` in cuda/warpset/compact/table.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct LevelView {
-    pub slots: *mut u8,
-    pub window: u64,
-    pub window_inverse: u64,
-    pub start: u64,
-    pub limits: u64,
-    pub start_fraction: u32,
-    pub buckets: u32,
-    pub functions: u32,
-    pub first_function: u32,
-    pub rounds: u32,
-    pub all_rounds: u32,
-}
-
-/// See cuda/warpset/compact/permutation.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct HashView {
-    pub multipliers: [u64; 3],
-    pub inverses: [u64; 3],
-    pub step: u64,
-    pub bits: u32,
-    pub width: u32,
-}
-
-/// See cuda/warpset/compact/table.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct CompactView {
-    pub main: LevelView,
-    pub stash: LevelView,
-    pub hash: HashView,
-    pub stored: *mut u64,
-}
+use warpset::gpu::{CompactView, HashView, LevelView};
 
 /// One level; without rounds there is none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -200,7 +164,7 @@ impl Layout {
     }
 
     /// As kernels get it.
-    pub fn view(&self, slots: *mut u8, stored: *mut u64) -> CompactView {
+    pub fn view(&self, slots: u64, stored: u64) -> CompactView {
         let level = |level: usize, slots| {
             let Level { buckets, functions, limits, rounds, kept_rounds } = self.levels[level];
             let (window, buckets) = if buckets == 0 { (1, 1) } else { (self.window(level) as u64, u128::from(buckets)) };
@@ -219,7 +183,7 @@ impl Layout {
                 all_rounds: (rounds + kept_rounds) as u32,
             }
         };
-        let stash = slots.wrapping_add((self.levels[0].buckets * BUCKET_BYTES) as usize);
+        let stash = slots + self.levels[0].buckets * BUCKET_BYTES;
         let (multipliers, inverses) = (self.multipliers, self.multipliers.map(inverse));
         let hash = HashView { multipliers, inverses, step: self.step, bits: self.key_bits, width: 2 };
         CompactView { main: level(0, slots), stash: level(1, stash), hash, stored }

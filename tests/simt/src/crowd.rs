@@ -171,8 +171,8 @@ impl Program for Crowd {
         let mut news: HashMap<usize, u64> = (0..*stored_before).map(|key| (key, 1)).collect();
         let mut told = Vec::new();
         for (keys, batch) in batches {
-            let outcomes = memory.at(batch.batch.outcomes, keys.len());
-            let references = memory.at(batch.batch.references, keys.len());
+            let outcomes = memory.read_at::<u8>(batch.batch.outcomes, keys.len());
+            let references = memory.read_at::<u64>(batch.batch.references, keys.len());
             for ((&key, &outcome), &reference) in keys.iter().zip(outcomes).zip(references) {
                 contents.check_result(key, outcome.into(), reference)?;
                 told.push((key, outcome.into()));

@@ -237,16 +237,17 @@ impl Program for Exhaustive {
                 let words = pool.words(calls.iter().map(|call| call.1 as usize));
                 let count = calls.len();
                 let batch = BatchView {
-                    vectors: memory.allocate_with(format!("batch {number}"), Use::Constant, &words),
+                    vectors: memory.allocate_with(format!("batch {number}"), Use::Constant, &words) as u64,
                     count: count as u64,
-                    outcomes: memory.allocate(format!("outcomes {number}"), Use::Shared, count),
-                    references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count).cast(),
-                    new_references: std::ptr::null_mut(),
+                    outcomes: memory.allocate(format!("outcomes {number}"), Use::Shared, count) as u64,
+                    references: memory.allocate(format!("references {number}"), Use::Shared, 8 * count) as u64,
+                    new_references: 0,
                     new_capacity: 0,
-                    counts: std::ptr::null_mut(),
-                    parents: std::ptr::null(),
-                    changed: std::ptr::null(),
-                    workspace: memory.allocate(format!("workspace {number}"), Use::Shared, self.kernels.workspace_of_warp()),
+                    counts: 0,
+                    parents: 0,
+                    changed: 0,
+                    workspace: memory.allocate(format!("workspace {number}"), Use::Shared, self.kernels.workspace_of_warp())
+                        as u64,
                     tag: 0,
                 };
                 batches.push(BatchArgument { view: table.view, batch });
@@ -268,7 +269,7 @@ impl Program for Exhaustive {
         for (number, batch) in batches.iter().enumerate() {
             let view = &batch.batch;
             let count = view.count as usize;
-            let results = memory.at(view.outcomes, count).iter().zip(memory.at(view.references, count));
+            let results = memory.read_at::<u8>(view.outcomes, count).iter().zip(memory.read_at::<u64>(view.references, count));
             for (operation, (outcome, reference)) in operations[number * *a_lane..].iter_mut().zip(results) {
                 (operation.outcome, operation.reference) = ((*outcome).into(), *reference);
             }

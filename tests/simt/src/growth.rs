@@ -14,7 +14,7 @@
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
-use crate::indexed::larger;
+use crate::indexed::{IndexRows, larger};
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::stress::{Batch, batch, lanes, next_prime, pool};
@@ -235,12 +235,12 @@ impl Case {
         let contents = Contents::read(table, memory, pool, false)?;
         for batch in &puts.batches {
             batch.check(table, pool, &contents, memory, news)?;
-            let [_, _, full, ..] = memory.at(batch.argument.batch.counts, 1)[0];
+            let [_, _, full, ..] = memory.read_at::<[u64; 5]>(batch.argument.batch.counts, 1)[0];
             if batch.by_blocks {
                 // Which of them, nobody is told.
                 rejected.extend(batch.vectors.iter().filter(|_| full > 0));
             } else {
-                let outcomes = batch.vectors.iter().zip(memory.at(batch.argument.batch.outcomes, batch.vectors.len()));
+                let outcomes = batch.vectors.iter().zip(memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len()));
                 rejected.extend(outcomes.filter(|(_, outcome)| u32::from(**outcome) == FULL).map(|(vector, _)| vector));
             }
         }
@@ -329,7 +329,7 @@ impl Case {
             return Err(wrong("holes", format!("{invalid} references are invalid; holes: {:?}", self.before.holes), Vec::new()));
         }
         look.find.check(&self.table, &self.pool, &contents, memory, &mut HashMap::new())?;
-        let outcomes = memory.at(look.find.argument.batch.outcomes, self.pool.len());
+        let outcomes = memory.read_at::<u8>(look.find.argument.batch.outcomes, self.pool.len());
         for (vector, (row, outcome)) in self.before.stored.iter().zip(outcomes).enumerate() {
             if (u32::from(*outcome) == SEEN) != row.is_some() {
                 return Err(wrong("lost vector", format!("vector {vector} of row {row:?} is {outcome}"), Vec::new()));
@@ -384,7 +384,7 @@ impl Rows {
     /// Spares are taken first, by lanes of one warp: those that had the first vectors have looked at their own cells first, and
     /// have used the rows that they took.
     fn check_reuse(&self, now: &Self, memory: &Memory, batch: &Batch) -> Result<(), Wrong> {
-        let outcomes = memory.at(batch.argument.batch.outcomes, batch.vectors.len().min(WARP));
+        let outcomes = memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len().min(WARP));
         let new = (0..outcomes.len()).filter(|at| u32::from(outcomes[*at]) == NEW);
         let due: BTreeSet<usize> = new.map(|lane| lane % self.cells.len()).filter(|cell| self.cells[*cell] != 0).collect();
         let stored: BTreeSet<u64> = now.stored.iter().flatten().copied().collect();

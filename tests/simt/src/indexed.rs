@@ -2,44 +2,62 @@
 
 use crate::explorer::Wrong;
 use crate::memory::{Memory, Use};
-use crate::table::{Config, Kernels, RebuildArgument, Slot, Table, TableView, View, wrong};
+use crate::table::{Config, IndexedView, Kernels, RebuildArgument, Slot, Table, TableView, View, wrong};
+use warpset::gpu::RowsView;
 
-/// See cuda/warpset/indexed/rows.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RowsView {
-    pub words: *mut u32,
-    pub given: *mut u64,
-    pub spares: *mut u64,
-    pub capacity: u64,
-    pub dense: u64,
-    pub spare_cells: u32,
-    pub width: u32,
-    pub reuses: u64,
+/// The rows and the index of a view, seen from outside while no lane runs.
+pub trait IndexRows: Sized {
+    /// Allocates rows. The index is in the memory of `table`.
+    fn allocate(memory: &mut Memory, kernels: &Kernels, table: &TableView, config: Config) -> Self;
+
+    /// The view with `capacity` rows, for which there must be memory.
+    fn with_rows(self, capacity: u64) -> Self;
+
+    /// The rows with a new index of `buckets` buckets, which is EMPTY.
+    fn with_index(self, memory: &mut Memory, buckets: u64) -> Self;
+
+    /// Number of rows that have been handed out.
+    fn given(&self, memory: &Memory) -> u64;
+
+    /// Contents of the cells for spare rows: 0, or one more than the number of a row.
+    fn spare_cells(&self, memory: &Memory) -> Vec<u64>;
+
+    /// Sets the cells for spare rows, as the host does; 0 leaves a cell free.
+    fn set_spare_cells(&self, memory: &mut Memory, cells: &[u64]);
+
+    /// Takes back the numbers that found no row. The host does so before it adds rows.
+    fn take_back_numbers(&self, memory: &mut Memory);
+
+    /// Rows that the index names.
+    fn named(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64>;
+
+    /// Clears index and rows, as the kernel does.
+    fn clear(&self, memory: &mut Memory);
+
+    /// Contents of the slots of the index, in order.
+    fn index(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64>;
+
+    /// The row that a slot names.
+    fn row_named_by(&self, slot: u64) -> Option<u64>;
+
+    /// A row, as a slot that is decided if the index names it.
+    fn row(&self, memory: &Memory, kernels: &Kernels, row: u64) -> Slot;
+
+    /// Checks the rows that have been handed out: each is named by one slot, is a spare, is lost, or was owned by a lane that was
+    /// killed.
+    fn check(&self, memory: &Memory, table: &Table, killed: bool) -> Result<(), Wrong>;
+
+    /// Whether lanes asked for more rows than exist.
+    fn is_scarce(&self, memory: &Memory) -> bool;
 }
 
-/// See cuda/warpset/indexed/table.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct IndexedView {
-    pub slots: *mut u8,
-    pub buckets: u64,
-    pub seeds: *const u128,
-    pub stored: *mut u64,
-    pub hash_mask: u64,
-    pub row_bits: u32,
-    pub probe_limit: u32,
-    pub rows: RowsView,
-}
-
-impl IndexedView {
-    /// Rows, and what there is besides the index, whose memory is that of `table`.
-    pub fn allocate(memory: &mut Memory, kernels: &Kernels, table: &TableView, config: Config) -> Self {
+impl IndexRows for IndexedView {
+    fn allocate(memory: &mut Memory, kernels: &Kernels, table: &TableView, config: Config) -> Self {
         let (capacity, width) = (config.rows, kernels.width());
         let rows = RowsView {
-            words: memory.allocate("rows", Use::Shared, capacity as usize * width * 4).cast(),
-            given: memory.allocate("given", Use::Shared, 8).cast(),
-            spares: memory.allocate("spares", Use::Shared, 8 * (1 + config.spare_cells as usize)).cast(),
+            words: memory.allocate("rows", Use::Shared, capacity as usize * width * 4) as u64,
+            given: memory.allocate("given", Use::Shared, 8) as u64,
+            spares: memory.allocate("spares", Use::Shared, 8 * (1 + config.spare_cells as usize)) as u64,
             capacity,
             dense: 0,
             spare_cells: config.spare_cells,
@@ -50,77 +68,64 @@ impl IndexedView {
         Self { slots, buckets, seeds, stored, hash_mask, row_bits: row_bits(capacity), probe_limit, rows }
     }
 
-    /// The same with so many rows, for which there is memory.
-    pub fn with_rows(mut self, capacity: u64) -> Self {
+    fn with_rows(mut self, capacity: u64) -> Self {
         self.rows.capacity = capacity;
         Self { row_bits: row_bits(capacity), ..self }
     }
 
-    /// The same rows with an index of so many buckets, which is EMPTY.
-    pub fn with_index(self, memory: &mut Memory, buckets: u64) -> Self {
-        let slots = memory.allocate_with("larger slots", Use::Shared, &vec![0u8; buckets as usize * 32]);
+    fn with_index(self, memory: &mut Memory, buckets: u64) -> Self {
+        let slots = memory.allocate_with("larger slots", Use::Shared, &vec![0u8; buckets as usize * 32]) as u64;
         Self { slots, buckets, probe_limit: buckets.min(1024) as u32, ..self }
     }
 
-    /// How many rows have been handed out, of those that there are.
-    pub fn given(&self, memory: &Memory) -> u64 {
-        memory.at(self.rows.given.cast_const(), 1)[0].min(self.rows.capacity)
+    fn given(&self, memory: &Memory) -> u64 {
+        memory.read_at::<u64>(self.rows.given, 1)[0].min(self.rows.capacity)
     }
 
-    /// What is in the cells for spares: 0, or one more than the number of a row.
-    pub fn spare_cells(&self, memory: &Memory) -> Vec<u64> {
-        memory.at(self.rows.spares.cast_const(), 1 + self.rows.spare_cells as usize)[1..].to_vec()
+    fn spare_cells(&self, memory: &Memory) -> Vec<u64> {
+        memory.read_at::<u64>(self.rows.spares, 1 + self.rows.spare_cells as usize)[1..].to_vec()
     }
 
-    /// Says which rows are spare, as the host does; 0 leaves a cell free.
-    pub fn set_spare_cells(&self, memory: &mut Memory, cells: &[u64]) {
-        let all = memory.at_mut(self.rows.spares, 1 + self.rows.spare_cells as usize);
+    fn set_spare_cells(&self, memory: &mut Memory, cells: &[u64]) {
+        let all = memory.write_at::<u64>(self.rows.spares, 1 + self.rows.spare_cells as usize);
         all.fill(0);
         all[0] = cells.iter().filter(|cell| **cell != 0).count() as u64;
         all[1..=cells.len()].copy_from_slice(cells);
     }
 
-    /// Takes back the numbers that found no row, as the host does before there are rows of these numbers.
-    pub fn take_back_numbers(&self, memory: &mut Memory) {
-        memory.at_mut(self.rows.given, 1)[0] = self.given(memory);
+    fn take_back_numbers(&self, memory: &mut Memory) {
+        memory.write_at::<u64>(self.rows.given, 1)[0] = self.given(memory);
     }
 
-    /// The rows that the index names.
-    pub fn named(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
+    fn named(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
         self.index(memory, kernels).iter().filter_map(|slot| self.row_named_by(*slot)).collect()
     }
 
-    /// As the kernel does.
-    pub fn clear(&self, memory: &mut Memory) {
-        memory.at_mut(self.slots, self.buckets as usize * 32).fill(0);
-        memory.at_mut(self.rows.given, 1)[0] = 0;
-        memory.at_mut(self.rows.spares, 1 + self.rows.spare_cells as usize).fill(0);
+    fn clear(&self, memory: &mut Memory) {
+        memory.write_at::<u8>(self.slots, self.buckets as usize * 32).fill(0);
+        memory.write_at::<u64>(self.rows.given, 1)[0] = 0;
+        memory.write_at::<u64>(self.rows.spares, 1 + self.rows.spare_cells as usize).fill(0);
     }
 
-    /// Slots of the index: what they hold, one after another.
     fn index(&self, memory: &Memory, kernels: &Kernels) -> Vec<u64> {
-        let bytes = memory.at(self.slots.cast_const(), self.buckets as usize * 32);
+        let bytes = memory.read_at::<u8>(self.slots, self.buckets as usize * 32);
         let slot = |bytes: &[u8]| bytes.iter().rev().fold(0, |slot, byte| slot << 8 | u64::from(*byte));
         bytes.chunks(kernels.slot_bits as usize / 8).map(slot).collect()
     }
 
-    /// The row that a slot names.
     fn row_named_by(&self, slot: u64) -> Option<u64> {
         (slot & ((1 << self.row_bits) - 1)).checked_sub(1)
     }
 
-    /// A row, as a slot that is decided if the index names it.
-    pub fn row(&self, memory: &Memory, kernels: &Kernels, row: u64) -> Slot {
+    fn row(&self, memory: &Memory, kernels: &Kernels, row: u64) -> Slot {
         let bytes = kernels.slot_bits as usize / 8;
         let at = self.index(memory, kernels).iter().position(|slot| self.row_named_by(*slot) == Some(row));
         let width = kernels.width();
-        let words = memory.at(self.rows.words.wrapping_add(row as usize * width).cast_const(), width).to_vec();
+        let words = memory.read_at::<u32>(self.rows.words + 4 * row * width as u64, width).to_vec();
         Slot { decided: vec![at.is_some()], words, ranges: at.iter().map(|at| at * bytes..(at + 1) * bytes).collect() }
     }
 
-    /// Rows that have been handed out; those that no slot names and no cell holds are lost or were owned by lanes that were
-    /// killed.
-    pub fn check(&self, memory: &Memory, table: &Table, killed: bool) -> Result<(), Wrong> {
+    fn check(&self, memory: &Memory, table: &Table, killed: bool) -> Result<(), Wrong> {
         let (given, named) = (self.given(memory), self.named(memory, table.kernels));
         let spare: Vec<u64> = self.spare_cells(memory).iter().filter_map(|cell| cell.checked_sub(1)).collect();
         let mut once = vec![0; self.rows.capacity as usize];
@@ -134,7 +139,7 @@ impl IndexedView {
             let detail = format!("row {row} is named, or a spare, {} times: {named:?}, {spare:?}", once[row]);
             return Err(wrong("row", detail, Vec::new()));
         }
-        let counted = memory.at(self.rows.spares.cast_const(), 1)[0];
+        let counted = memory.read_at::<u64>(self.rows.spares, 1)[0];
         if !killed && counted != spare.len() as u64 {
             return Err(wrong("row", format!("{counted} spares are counted, there are {spare:?}"), Vec::new()));
         }
@@ -146,9 +151,8 @@ impl IndexedView {
         Ok(())
     }
 
-    /// Whether more rows were wanted than there are.
-    pub fn is_scarce(&self, memory: &Memory) -> bool {
-        memory.at(self.rows.given.cast_const(), 1)[0] > self.rows.capacity
+    fn is_scarce(&self, memory: &Memory) -> bool {
+        memory.read_at::<u64>(self.rows.given, 1)[0] > self.rows.capacity
     }
 }
 

@@ -31,7 +31,7 @@ impl Module {
     /// Compiles a C++ file of `folder`, which includes cpp/module.h before anything else, and loads it. Headers are searched in
     /// `folder` first, then among the library's for this machine. `options` are for the compiler.
     ///
-    /// Returns `None`, and says so, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
+    /// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
     pub fn compile(folder: &Path, file: &str, options: &[String]) -> Option<Self> {
         let compiler = std::env::var("CXX").ok().filter(|name| !name.is_empty()).unwrap_or("c++".into());
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));

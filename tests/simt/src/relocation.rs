@@ -79,7 +79,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, keys: Vec<usize>, name
 impl BatchOf {
     /// The outcome of each key.
     fn outcomes<'a>(&'a self, memory: &'a Memory) -> impl Iterator<Item = (usize, u32)> + 'a {
-        let outcomes = memory.at(self.argument.batch.outcomes, self.keys.len());
+        let outcomes = memory.read_at::<u8>(self.argument.batch.outcomes, self.keys.len());
         self.keys.iter().copied().zip(outcomes.iter().map(|outcome| (*outcome).into()))
     }
 }
@@ -126,7 +126,7 @@ impl Program for Relocation {
         let relocation =
             Grid { blocks, threads, scratch_bytes: 0, kernel: self.kernels.relocate, argument: argument(&*relocate) };
         let mut back = batch_view(memory, self.kernels, &pool, &vec![0; slots], "put back");
-        back.vectors = relocate.keys.cast_const().cast();
+        back.vectors = relocate.keys as u64;
         let batch = BatchArgument { view: table.view_to_put_back(), batch: back };
         let put_back = Box::new(PutBackArgument { batch, relocated: relocate.counts });
         let putting_back = Grid {
@@ -148,7 +148,7 @@ impl Program for Relocation {
         contents.check_counts(table, memory)?;
         let [taken, left_over] = memory.at(relocate.counts, 1)[0];
         let (mut was_left_over, mut without_place) = (HashSet::new(), HashSet::new());
-        let outcomes = memory.at(put_back.batch.batch.outcomes, left_over as usize);
+        let outcomes = memory.read_at::<u8>(put_back.batch.batch.outcomes, left_over as usize);
         for (key, outcome) in memory.at(relocate.keys, left_over as usize).iter().zip(outcomes) {
             let number = pool.number(&[*key as u32, (*key >> 32) as u32]);
             let Some(number) = number.filter(|number| was_left_over.insert(*number)) else {

@@ -275,7 +275,7 @@ impl Batch {
         let Some(earlier) = earlier else {
             let parent = |rng: &mut Pcg64Mcg| if rng.random_bool(0.8) { rng.random_range(0..=slots) } else { NO_REFERENCE };
             let parents: Vec<u64> = self.vectors.iter().map(|_| parent(rng)).collect();
-            view.parents = memory.allocate_with("parents", Use::Constant, &parents);
+            view.parents = memory.allocate_with("parents", Use::Constant, &parents) as u64;
             return;
         };
         // The references that the earlier batch is given are the parents of this one, position by position.
@@ -297,7 +297,7 @@ impl Batch {
             }
             masks.extend(mask);
         }
-        view.changed = memory.allocate_with("changed", Use::Constant, &masks);
+        view.changed = memory.allocate_with("changed", Use::Constant, &masks) as u64;
     }
 }
 
@@ -316,7 +316,7 @@ impl Batch {
         }
         let view = &self.argument.batch;
         let count = self.vectors.len();
-        let (outcomes, references) = (memory.at(view.outcomes, count), memory.at(view.references, count));
+        let (outcomes, references) = (memory.read_at::<u8>(view.outcomes, count), memory.read_at::<u64>(view.references, count));
         let mut fresh = Vec::new();
         let (mut full, mut full_nodes) = (0, 0);
         for ((&vector, &outcome), &reference) in self.vectors.iter().zip(outcomes).zip(references) {
@@ -339,11 +339,11 @@ impl Batch {
         }
         let hits = if self.finds { outcomes.iter().filter(|outcome| u32::from(**outcome) == SEEN).count() } else { fresh.len() };
         let expected = [count as u64, hits as u64, full, fresh.len() as u64, full_nodes];
-        let counts = memory.at(view.counts, 1)[0];
+        let counts = memory.read_at::<[u64; 5]>(view.counts, 1)[0];
         if counts != expected {
             return Err(wrong("wrong count", format!("the batch counted {counts:?}, not {expected:?}"), Vec::new()));
         }
-        let mut given = memory.at(view.new_references, fresh.len()).to_vec();
+        let mut given = memory.read_at::<u64>(view.new_references, fresh.len()).to_vec();
         given.sort_unstable();
         fresh.sort_unstable();
         if given != fresh {
@@ -362,7 +362,7 @@ impl Batch {
         news: &mut HashMap<usize, u64>,
     ) -> Result<(), Wrong> {
         let view = &self.argument.batch;
-        let [offered, hits, full, references, full_nodes] = memory.at(view.counts, 1)[0];
+        let [offered, hits, full, references, full_nodes] = memory.read_at::<[u64; 5]>(view.counts, 1)[0];
         let (mut rejected, mut rejections, mut without_node) = (HashSet::new(), 0, 0);
         for &vector in self.vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
             rejections += 1;
@@ -380,7 +380,7 @@ impl Batch {
             return Err(wrong("wrong count", detail, Vec::new()));
         }
         let mut given = HashSet::new();
-        for &reference in memory.at(view.new_references, hits as usize) {
+        for &reference in memory.read_at::<u64>(view.new_references, hits as usize) {
             let vector = self.vectors.iter().find(|vector| contents.slot_of[**vector] == Some(reference));
             let Some(&vector) = vector.filter(|_| given.insert(reference)) else {
                 return Err(wrong(
@@ -434,7 +434,7 @@ impl Case {
 
     fn check_afterwards(&self, contents: &Contents, memory: &Memory, afterwards: &Afterwards) -> Result<(), Wrong> {
         let count = self.pool.len();
-        let outcomes = memory.at(afterwards.find.argument.batch.outcomes, count);
+        let outcomes = memory.read_at::<u8>(afterwards.find.argument.batch.outcomes, count);
         for (vector, outcome) in outcomes.iter().enumerate() {
             let expected = if contents.slot_of[vector].is_some() { SEEN } else { ABSENT };
             if u32::from(*outcome) != expected {
@@ -606,17 +606,17 @@ pub(crate) fn batch_view(memory: &mut Memory, kernels: &Kernels, pool: &Pool, ve
     let words = pool.words(vectors.iter().copied());
     let input = memory.allocate_with(format!("{name}: vectors"), Use::Constant, &words);
     BatchView {
-        vectors: input,
+        vectors: input as u64,
         count: count as u64,
-        outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count),
-        references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count).cast(),
-        new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count).cast(),
+        outcomes: memory.allocate(format!("{name}: outcomes"), Use::Shared, count) as u64,
+        references: memory.allocate(format!("{name}: references"), Use::Shared, 8 * count) as u64,
+        new_references: memory.allocate(format!("{name}: new references"), Use::Shared, 8 * count) as u64,
         new_capacity: count as u64,
-        counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]).cast(),
-        parents: std::ptr::null(),
-        changed: std::ptr::null(),
+        counts: memory.allocate_with(format!("{name}: counts"), Use::Shared, &[0u64; 5]) as u64,
+        parents: 0,
+        changed: 0,
         // A search has up to two warps.
-        workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * kernels.workspace_of_warp()),
+        workspace: memory.allocate(format!("{name}: workspace"), Use::Shared, 2 * kernels.workspace_of_warp()) as u64,
         tag: 0,
     }
 }

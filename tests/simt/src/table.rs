@@ -1,12 +1,15 @@
 //! Tables in simulated memory, of all kinds: their kernels, and what a test can see of them from outside.
 
-use crate::compact::{CompactView, Layout};
+use crate::compact::Layout;
 use crate::explorer::Wrong;
-use crate::indexed::IndexedView;
+use crate::indexed::IndexRows;
 use crate::machine::Kernel;
 use crate::memory::{Memory, Use};
+use bytemuck::Zeroable;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
+use warpset::gpu::Geometry;
+pub use warpset::gpu::{BatchView, CompactView, IndexedView, NodeView, TableView};
 use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
@@ -53,47 +56,6 @@ pub struct Kernels {
 // SAFETY: constants: function pointers, and a pointer to a constant.
 unsafe impl Sync for Kernels {}
 
-/// See `warpset_geometry` in cuda/table_kernels.cu.
-#[repr(C)]
-struct Geometry {
-    slots_per_bucket: u32,
-    buckets_per_block: u32,
-    block_bytes: u32,
-    chunks: u32,
-    search_threads: u32,
-    search_scratch_bytes: u32,
-    view_bytes: u32,
-    batch_view_bytes: u32,
-    search_workspace_bytes: u32,
-}
-
-/// See cuda/warpset/bucket/table.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct TableView {
-    pub slots: *mut u8,
-    pub buckets: u64,
-    pub seeds: *const u128,
-    pub stored: *mut u64,
-    pub hash_mask: u64,
-    pub empty: [u32; 4],
-    pub probe_limit: u32,
-    pub width: u32,
-}
-
-/// See cuda/warpset/tree/nodes.cuh. Of a bucket table: all zero.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct NodeView {
-    pub slots: *mut u64,
-    pub stored: *mut u64,
-    pub seeds: [u64; 3],
-    pub buckets: u32,
-    pub probe_limit: u32,
-    pub hash_mask: u32,
-    pub width: u32,
-}
-
 /// See `Views` in cpp/script.h. Of compact tables `compact` counts, and of `roots` only where slots and their count are.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -102,23 +64,6 @@ pub struct View {
     pub nodes: NodeView,
     pub compact: CompactView,
     pub indexed: IndexedView,
-}
-
-/// See cuda/warpset/core/batch_view.cuh.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct BatchView {
-    pub vectors: *const u32,
-    pub count: u64,
-    pub outcomes: *mut u8,
-    pub references: *mut u64,
-    pub new_references: *mut u64,
-    pub new_capacity: u64,
-    pub counts: *mut [u64; 5],
-    pub parents: *const u64,
-    pub changed: *const u32,
-    pub workspace: *mut u8,
-    pub tag: u64,
 }
 
 /// Arguments of the kernels, see cpp/table.inl.
@@ -372,7 +317,7 @@ impl Kernels {
             _ => size_of::<TableView>(),
         };
         let view = roots + if self.is_tree() { size_of::<NodeView>() } else { 0 };
-        self.geometry.view_bytes as usize == view && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
+        self.geometry.table_view_bytes as usize == view && self.geometry.batch_view_bytes as usize == size_of::<BatchView>()
     }
 }
 
@@ -467,40 +412,37 @@ impl Table {
         let layout = config.layout;
         let bytes = layout.map_or_else(|| kernels.table_bytes(config.buckets), |layout| layout.bytes());
         let roots = TableView {
-            slots: memory.allocate("slots", Use::Shared, bytes),
+            slots: memory.allocate("slots", Use::Shared, bytes) as u64,
             buckets: config.buckets,
-            seeds: memory.allocate_with("seeds", Use::Constant, &seeds).cast::<u128>(),
-            stored: memory.allocate("stored", Use::Shared, 8).cast(),
+            seeds: memory.allocate_with("seeds", Use::Constant, &seeds) as u64,
+            stored: memory.allocate("stored", Use::Shared, 8) as u64,
             hash_mask: config.hash_mask,
             empty: config.empty,
             probe_limit: config.buckets.min(1024) as u32,
             width: kernels.slot_words() as u32,
         };
         let slots = layout.map_or(config.buckets * kernels.slots_per_bucket(), |layout| layout.slots());
-        // SAFETY: integers and addresses, for all of which zero is a value; without a layout nobody looks at them.
-        let compact = layout.map_or_else(|| unsafe { std::mem::zeroed() }, |layout| layout.view(roots.slots, roots.stored));
+        let compact = layout.map_or_else(CompactView::zeroed, |layout| layout.view(roots.slots, roots.stored));
         if !kernels.is_tree() {
-            let (slots_of_nodes, stored) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let nodes =
-                NodeView { slots: slots_of_nodes, stored, seeds: [0; 3], buckets: 0, probe_limit: 0, hash_mask: 0, width: 0 };
-            // SAFETY: as above.
-            let none = || unsafe { std::mem::zeroed() };
-            let indexed = if kernels.is_indexed() { IndexedView::allocate(memory, kernels, &roots, config) } else { none() };
+            let nodes = NodeView::zeroed();
+            let indexed = match kernels.is_indexed() {
+                true => IndexedView::allocate(memory, kernels, &roots, config),
+                false => IndexedView::zeroed(),
+            };
             let (room, slots) = if kernels.is_indexed() { (slots, indexed.rows.capacity) } else { (slots, slots) };
             return Self { kernels, view: View { roots, nodes, compact, indexed }, slots, room, node_slots: 0, layout };
         }
         let node_slots = 2 * config.node_buckets as usize;
         let nodes = NodeView {
-            slots: memory.allocate("nodes", Use::Shared, 8 * (node_slots + 1)).cast(),
-            stored: memory.allocate("nodes stored", Use::Shared, 8).cast(),
+            slots: memory.allocate("nodes", Use::Shared, 8 * (node_slots + 1)) as u64,
+            stored: memory.allocate("nodes stored", Use::Shared, 8) as u64,
             seeds: std::array::from_fn(|_| random.number()),
             buckets: config.node_buckets,
             probe_limit: config.node_probe_limit.min(config.node_buckets),
             hash_mask: config.node_hash_mask,
             width: kernels.width,
         };
-        // SAFETY: as above.
-        let indexed = unsafe { std::mem::zeroed() };
+        let indexed = IndexedView::zeroed();
         Self { kernels, view: View { roots, nodes, compact, indexed }, slots, room: slots, node_slots, layout }
     }
 
@@ -521,7 +463,7 @@ impl Table {
     /// Makes every slot EMPTY, as the kernel does.
     pub fn clear(&self, memory: &mut Memory) {
         if let Some(layout) = self.layout {
-            memory.at_mut(self.view.roots.slots, layout.bytes()).fill(0);
+            memory.write_at::<u8>(self.view.roots.slots, layout.bytes()).fill(0);
         }
         if self.kernels.is_indexed() {
             self.view.indexed.clear(memory);
@@ -530,13 +472,12 @@ impl Table {
         for (slot, chunk) in (0..chunked).flat_map(|slot| (0..self.kernels.chunks()).map(move |chunk| (slot, chunk))) {
             let location = self.chunk(slot, chunk);
             let words = location.bytes as usize / 4;
-            let address = self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>();
-            memory.at_mut(address, words).copy_from_slice(&location.empty[..words]);
+            memory.write_at::<u32>(self.view.roots.slots + location.offset, words).copy_from_slice(&location.empty[..words]);
         }
-        memory.at_mut(self.view.roots.stored, 1)[0] = 0;
+        memory.write_at::<u64>(self.view.roots.stored, 1)[0] = 0;
         if self.kernels.is_tree() {
-            memory.at_mut(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1).fill(0);
-            memory.at_mut(self.view.nodes.stored, 1)[0] = 0;
+            memory.write_at::<u64>(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1).fill(0);
+            memory.write_at::<u64>(self.view.nodes.stored, 1)[0] = 0;
         }
     }
 
@@ -544,24 +485,24 @@ impl Table {
     /// launch, if `accepts` that. Gives which.
     pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
         let layout = self.layout.expect("a compact table");
-        let address = |range: &Range<usize>| self.view.roots.slots.wrapping_add(range.start);
+        let address = |range: &Range<usize>| self.view.roots.slots + range.start as u64;
         let is_free = |slot: u64| {
             let range = layout.range(slot);
-            memory.at(address(&range).cast_const(), range.len()).iter().all(|byte| *byte == 0)
+            memory.read_at::<u8>(address(&range), range.len()).iter().all(|byte| *byte == 0)
         };
         let (slot, code) = layout.steps(key).into_iter().find(|(slot, _)| is_free(*slot))?;
         if !accepts(slot) {
             return None;
         }
         let range = layout.range(slot);
-        memory.at_mut(address(&range), range.len()).copy_from_slice(&code.to_le_bytes()[..range.len()]);
-        memory.at_mut(self.view.roots.stored, 1)[0] += 1;
+        memory.write_at::<u8>(address(&range), range.len()).copy_from_slice(&code.to_le_bytes()[..range.len()]);
+        memory.write_at::<u64>(self.view.roots.stored, 1)[0] += 1;
         Some(slot)
     }
 
     /// All slots of nodes, and the one behind them.
     pub fn nodes<'a>(&self, memory: &'a Memory) -> &'a [u64] {
-        memory.at(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1)
+        memory.read_at(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1)
     }
 
     pub fn slot(&self, memory: &Memory, slot: u64) -> Slot {
@@ -575,7 +516,7 @@ impl Table {
         for chunk in 0..self.kernels.chunks() {
             let location = self.chunk(slot, chunk);
             let words = location.bytes as usize / 4;
-            let cells = memory.at(self.view.roots.slots.wrapping_add(location.offset as usize).cast::<u32>(), words);
+            let cells = memory.read_at::<u32>(self.view.roots.slots + location.offset, words);
             seen.decided.push(cells != &location.empty[..words]);
             seen.words.extend(cells);
             seen.ranges.push(location.offset as usize..(location.offset + location.bytes) as usize);
@@ -591,7 +532,7 @@ impl Table {
     /// The same for a compact table. What is no key's code reads as words that no vector has.
     fn compact_slot(&self, memory: &Memory, layout: &Layout, slot: u64) -> Slot {
         let range = layout.range(slot);
-        let bytes = memory.at(self.view.roots.slots.wrapping_add(range.start).cast_const(), range.len());
+        let bytes = memory.read_at::<u8>(self.view.roots.slots + range.start as u64, range.len());
         let code = bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte));
         let words = match layout.key_in(slot, code) {
             None => vec![u32::MAX; 3],

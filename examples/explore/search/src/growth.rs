@@ -28,7 +28,8 @@ pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Bytes that a table of `slots` slots takes in addition while it grows by a factor. `taken`: bytes of all that is rebuilt with it.
+/// Bytes that a table of `slots` slots takes in addition while it grows by a factor. `taken`: bytes of all that is rebuilt with
+/// it.
 pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor: u64) -> u64 {
     match (spec.is_indexed(), is_on_gpu) {
         (false, _) => factor * taken,

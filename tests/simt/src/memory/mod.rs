@@ -213,6 +213,16 @@ impl Memory {
         bytemuck::cast_slice_mut(bytes)
     }
 
+    /// [`at`](Self::at) for an address as views have it.
+    pub fn read_at<T: bytemuck::Pod>(&self, address: u64, count: usize) -> &[T] {
+        self.at(address as *const T, count)
+    }
+
+    /// [`at_mut`](Self::at_mut) for an address as views have it.
+    pub fn write_at<T: bytemuck::Pod>(&mut self, address: u64, count: usize) -> &mut [T] {
+        self.at_mut(address as *mut T, count)
+    }
+
     fn offset(&self, address: *const u8) -> Option<usize> {
         let offset = (address as usize).wrapping_sub(self.storage.as_ptr() as usize);
         (offset < self.storage.len() * 16).then_some(offset)

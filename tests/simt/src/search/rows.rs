@@ -4,7 +4,7 @@
 use super::kernels::*;
 use super::{MOST_BLOCKS, Run};
 use crate::explorer::Wrong;
-use crate::indexed::larger;
+use crate::indexed::{IndexRows, larger};
 use crate::machine::{Grid, WARP};
 use crate::memory::Memory;
 use crate::stress::{lanes, next_prime};
@@ -72,7 +72,7 @@ impl Run {
     /// When the index is made. The numbers of spares go to the first cells.
     fn take_index(&mut self, memory: &mut Memory, larger: Table, rebuild: &RebuildArgument) -> Result<(), Wrong> {
         let [offered, named, full, ..] = memory.at(rebuild.counts, 1)[0];
-        let stored = memory.at(larger.view.roots.stored, 1)[0];
+        let stored = memory.read_at::<u64>(larger.view.roots.stored, 1)[0];
         if (offered, named, full) != (stored, stored, 0) {
             return Err(wrong("rebuilt", format!("{named} of {offered} rows, {full} not; {stored} are stored"), Vec::new()));
         }
@@ -99,7 +99,7 @@ impl Run {
         let Self { found, table, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let count = found.states.len();
-        let given = memory.at(table.view.indexed.rows.given.cast_const(), 1)[0].min(table.slots) as usize;
+        let given = memory.read_at::<u64>(table.view.indexed.rows.given, 1)[0].min(table.slots) as usize;
         let parents = memory.at(of.order.cast::<u32>().cast_const(), given);
         if !of.starts.is_null() && memory.at(of.starts.cast::<u8>().cast_const(), given).iter().any(|above| *above != 0) {
             return no("parents", "there are no bits above 32".into());

@@ -45,7 +45,7 @@ struct Simulated {
     most_steps: u64,
 }
 
-/// Returns `None`, and says so, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
+/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
 fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
