@@ -130,7 +130,7 @@ impl<'a> Results<'a> {
 ///
 /// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before, also if it fails: then
 /// there are none. The GPU writes to buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes
-/// batches faster: [How host batches are staged](crate::memory_and_growth#how-host-batches-are-staged).
+/// batches faster: [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

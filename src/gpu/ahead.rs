@@ -6,7 +6,7 @@ use crate::backend::cuda::nvrtc::{Job, Part};
 use crate::{Key, Result, Spec, Storage, TableBuilder};
 
 /// Kernels that threads of their own compile, or find
-/// [on disk](crate::memory_and_growth#compilation-and-the-kernel-cache), before they are asked for.
+/// [on disk](crate::host_batches#compilation-and-the-kernel-cache), before they are asked for.
 ///
 /// A program that begins with a table, and kernels for it, waits for the GPU's context first (0.2 to 0.3 s on an H200), and then
 /// for one compilation after the other (0.2 s for a table). None of these needs another: what is begun here is done while

@@ -65,7 +65,7 @@ use std::sync::Arc;
 /// tables of the GPU share: up to 4 for a batch, and 12 in all besides the first one of each batch. Each has at most 20 MiB of
 /// device memory, and as much pinned memory of the host (52 MiB with all results, 76 MiB with parents and masks besides). They
 /// are kept for later batches until the last table is dropped. Where there is less memory, fewer and smaller ones are made ([How
-/// host batches are staged](crate::memory_and_growth#how-host-batches-are-staged)).
+/// host batches are staged](crate::host_batches#how-host-batches-are-staged)).
 ///
 /// # Small batches
 ///
