@@ -24,15 +24,9 @@ pub mod switching;
 pub mod table_kind;
 pub mod threads;
 
-#[cfg(feature = "cuda")]
-#[path = "../../src/decompose/mod.rs"]
-mod decompose;
-
 use warpset_model::{checks, interpreter, ir};
 #[cfg(test)]
 use warpset_model::{diagnostic, input, language, network};
-#[cfg(feature = "cuda")]
-use warpset_support::memory;
 use warpset_support::{exit, in_process, program, stopping};
 
 // States are vectors of warpset's tables.

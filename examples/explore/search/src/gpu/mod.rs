@@ -27,7 +27,6 @@ use unlisted::Unlisted;
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
-use crate::decompose::gpu::Gpu;
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within};
 use crate::interpreter::Interpreter;
@@ -49,6 +48,7 @@ use warpset::cudarc::driver::{
 };
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Spec, Storage, VectorTable};
+use warpset_decompose::gpu::Gpu;
 
 const KERNEL: &str = include_str!("explore.cu");
 
