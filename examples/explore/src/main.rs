@@ -9,8 +9,6 @@
 mod archive;
 mod checkpoint;
 mod codegen;
-#[cfg(feature = "cuda")]
-mod decompose;
 mod engine;
 mod export;
 mod first_table;

@@ -14,10 +14,6 @@
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
 use super::{Engine, Kernel, NONE, Progress, room_for};
-use crate::decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
-use crate::decompose::gpu::Gpu;
-use crate::decompose::machine::Machine;
-use crate::decompose::paths::{self, Goal, HAS_CYCLE, Paths};
 use crate::engine::{End, Found, Limits};
 use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;
@@ -25,6 +21,10 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use warpset::Storage;
 use warpset::cudarc::driver::sys::CUresult;
 use warpset::cudarc::driver::{CudaSlice, DevicePtr, DriverError, LaunchConfig, PushKernelArg};
+use warpset_decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
+use warpset_decompose::gpu::Gpu;
+use warpset_decompose::machine::Machine;
+use warpset_decompose::paths::{self, Goal, HAS_CYCLE, Paths};
 
 /// As the program `decompose` has them for a GPU.
 const SETTINGS: Settings = Settings { few: FEW, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) };

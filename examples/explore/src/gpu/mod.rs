@@ -27,7 +27,6 @@ use unlisted::Unlisted;
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
-use crate::decompose::gpu::Gpu;
 use crate::engine::{Counts, End, Exploration, Explorer, Found, Growth, Lack, Limits, Observer, grow_within};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
@@ -47,6 +46,7 @@ use warpset::cudarc::driver::{
 };
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Spec, Storage, VectorTable};
+use warpset_decompose::gpu::Gpu;
 
 const KERNEL: &str = include_str!("explore.cu");
 

@@ -2,7 +2,6 @@
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
-use crate::memory::{Room, amount, free_memory};
 use anyhow::{Context, Result, ensure};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -10,6 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use warpset_support::memory::{Room, amount, free_memory};
 
 unsafe extern "C" {
     fn decompose_kernel_count() -> u64;

@@ -8,10 +8,10 @@
 //! A chain has neither the number of choices nor their column: each of its states has one choice.
 
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::lines::{excerpt, for_each, number};
-use crate::memory::Room;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::io::Read;
+use warpset_support::lines::{excerpt, for_each, number};
+use warpset_support::memory::Room;
 
 /// Reads a text to its end.
 ///

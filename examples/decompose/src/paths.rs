@@ -17,6 +17,7 @@ pub const HAS_CYCLE: u32 = 2 + 4;
 pub struct Paths<'m, 'g, M: Machine<'g>> {
     engine: Engine<'m, 'g, M>,
     work: Work,
+    /// Kinds of states, which kernels read by the address in `work`.
     #[cfg_attr(not(test), expect(dead_code, reason = "kernels read it"))]
     kinds: M::Buffer,
 }

@@ -1,19 +1,16 @@
 //! The program `decompose`, run as a stranger runs it. Graphs whose components are known are those of the folder that
 //! `WARPSET_MDP` names; without it, and without a GPU, the tests that need them are listed as skipped.
 
-mod trials;
-
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use tempfile::TempDir;
-use trials::{skipped, trial};
 use warpset_testing::machines::{self, Gpus};
+use warpset_testing::trials::{skipped, trial};
 
 const DECOMPOSE: &str = env!("CARGO_BIN_EXE_decompose");
-const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 
 /// Where and how: by kernels, and by Tarjan's algorithm.
 const ON_CPU: [&[&str]; 3] = [
@@ -38,10 +35,7 @@ const ONCE: &[(&str, fn())] = &[
 /// A test of a place.
 type OfPlace = (&'static str, fn(&[&str]));
 
-const EVERYWHERE: &[OfPlace] = &[
-    ("the_shipped_graph_has_its_components", the_shipped_graph_has_its_components),
-    ("exported_state_spaces_are_graphs", exported_state_spaces_are_graphs),
-];
+const EVERYWHERE: &[OfPlace] = &[("the_shipped_graph_has_its_components", the_shipped_graph_has_its_components)];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -79,7 +73,7 @@ fn main() -> ExitCode {
 }
 
 fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 fn decompose(graph: &Path, arguments: &[&str]) -> Output {
@@ -129,32 +123,6 @@ fn the_shipped_graph_has_its_components(place: &[&str]) {
     let none = u32::MAX;
     assert_eq!(array(Path::new(&components)), [0, 1, 1, 3, 3, 3, 6, 6, 6, 9, 10]);
     assert_eq!(array(Path::new(&ends)), [none, none, none, 3, 3, 3, 6, 6, none, 9, none]);
-}
-
-/// The state space of a model, exported and read: as arrays and as text.
-fn exported_state_spaces_are_graphs(place: &[&str]) {
-    let folder = TempDir::new().unwrap();
-    for (name, states, transitions) in [("peterson.dve", 20, 34), ("readers_writers.dve", 11, 22), ("mailbox.dve", 413, 582)] {
-        let reports = ["npz", "aut"].map(|extension| {
-            let file = folder.path().join(format!("{name}.{extension}"));
-            let explored = Command::new(EXPLORE).arg(model(name)).args(["--device", "cpu:1", "--export"]).arg(&file).output();
-            assert!(explored.unwrap().status.success());
-            json(&file, place)
-        });
-        for report in &reports {
-            has_values(report, &[("states", states), ("transitions", transitions), ("choices", transitions)]);
-        }
-        let of_both = ["components", "bottom_components", "largest_component", "end_components", "component_sizes"];
-        assert!(of_both.iter().all(|name| reports[0][name] == reports[1][name]), "{reports:?}");
-        // Peterson's processes can always go on, to any state; readers and writers can get stuck.
-        let expected = match name {
-            "peterson.dve" => Some((1, 20)),
-            _ => None,
-        };
-        if let Some((components, largest)) = expected {
-            has_values(&reports[0], &[("components", components), ("largest_component", largest), ("end_components", 1)]);
-        }
-    }
 }
 
 /// The elements of an array of words.

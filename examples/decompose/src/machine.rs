@@ -1,9 +1,9 @@
 //! What runs the kernels (work.cuh): a GPU, or threads of a CPU.
 
 use super::graph::Graph;
-use crate::memory::Room;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
+use warpset_support::memory::Room;
 
 /// The kernels, in the order of kernels.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,6 @@ impl Kernel {
     ];
 
     /// As kernels.cuh has it.
-    #[cfg_attr(not(any(feature = "cuda", test)), expect(dead_code, reason = "kernels of a CPU have numbers"))]
     pub fn name(self) -> &'static str {
         match self {
             Self::CountIn => "count_in",
@@ -126,7 +125,6 @@ impl Kernel {
     }
 
     /// Whether its blocks meet, so that all must be under way at the same time.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "threads of a CPU are all under way"))]
     pub fn meets(self) -> bool {
         match self {
             Self::Trim | Self::Search | Self::Spread | Self::Propagate | Self::Cascade | Self::FindPath => true,

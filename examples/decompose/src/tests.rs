@@ -4,15 +4,16 @@
 use crate::cpu::Cpu;
 use crate::engine::{Engine, MOST_ROUNDS, Settings};
 use crate::graph::Graph;
-use crate::lines::number;
 use crate::machine::Machine;
-use crate::memory::Room;
 use crate::partition::{NONE, smallest_states};
 use crate::paths::{Goal, HAS_CYCLE, Paths, TARGET};
-use crate::{npz, read, tarjan, tra};
+use crate::{npz, read, tra};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::time::Duration;
+use warpset_support::components as tarjan;
+use warpset_support::lines::number;
+use warpset_support::memory::Room;
 
 const NO_LIMIT: Room = Room::free(u64::MAX);
 
@@ -356,7 +357,7 @@ fn archive(arrays: &[(&str, &str, Vec<u8>)]) -> Cursor<Vec<u8>> {
         let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
         archive.start_file(format!("{name}.npy"), options).unwrap();
         let count = bytes.len() / if of.ends_with('8') { 8 } else { 4 };
-        archive.write_all(&crate::npy_writer::npy_header(of, &format!("({count},)"))).unwrap();
+        archive.write_all(&warpset_support::npy_writer::npy_header(of, &format!("({count},)"))).unwrap();
         archive.write_all(bytes).unwrap();
     }
     archive.finish().unwrap()

@@ -2,7 +2,6 @@
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
-use crate::memory::Room;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use warpset::cudarc::driver::sys::CUdevice_attribute;
@@ -10,6 +9,7 @@ use warpset::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
 };
 use warpset::{BucketTable, Device};
+use warpset_support::memory::Room;
 
 /// Threads of a block: `most_threads` in on_gpu.cuh.
 const THREADS: u32 = 256;

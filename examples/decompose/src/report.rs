@@ -1,14 +1,14 @@
 //! What is printed of a decomposition.
 
-use crate::engine::Done;
-use crate::exit;
-use crate::graph::Graph;
-use crate::output::Unwritten;
-use crate::partition::{Components, EndComponents, Histogram};
 use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
+use warpset_decompose::engine::Done;
+use warpset_decompose::graph::Graph;
+use warpset_decompose::partition::{Components, EndComponents, Histogram};
+use warpset_support::exit;
+use warpset_support::output::Unwritten;
 
 pub struct Report<'a> {
     pub name: &'a str,

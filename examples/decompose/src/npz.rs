@@ -1,10 +1,10 @@
 //! Graphs as arrays of NumPy in an `.npz` file: `offsets`, `targets` and, of a decision process, `choices`.
 
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::memory::Room;
-use crate::npy_header::{Header, string};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Seek};
+use warpset_support::memory::Room;
+use warpset_support::npy_header::{Header, string};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
@@ -112,8 +112,8 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::npy_writer::npy_header;
     use std::io::Write;
+    use warpset_support::npy_writer::npy_header;
 
     fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, room: Room) -> String {
         let header = npy_header(dtype, &format!("({count},)"));

@@ -1,12 +1,12 @@
 //! The command line of `decompose`.
 
-use crate::device::DeviceChoice;
-use crate::exit;
-use crate::numbers::{parse_bytes, parse_time};
-use crate::read::Format;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
+use warpset_decompose::read::Format;
+use warpset_support::device::DeviceChoice;
+use warpset_support::exit;
+use warpset_support::numbers::{parse_bytes, parse_time};
 
 const AFTER_HELP: &str = "\
 GRAPH is one of these, packed by gzip or not (what a file is shows by its extension, or by --format):

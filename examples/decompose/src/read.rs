@@ -1,9 +1,6 @@
 //! Reads graphs from files, packed or not.
 
-use crate::aut_text::{self, Header, Limits, Taker};
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::memory::Room;
-use crate::output::Identity;
 use crate::{npz, tra};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -11,6 +8,9 @@ use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
+use warpset_support::aut_text::{self, Header, Limits, Taker};
+use warpset_support::memory::Room;
+use warpset_support::output::Identity;
 
 /// How packed files begin.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

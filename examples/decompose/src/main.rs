@@ -2,28 +2,12 @@
 //! on threads of a CPU.
 //!
 //! ```text
-//! cargo run --release -p warpset-explore --bin decompose -- examples/explore/models/casino.tra
-//! cargo run --release -p warpset-explore --bin decompose -- --help
+//! cargo run --release -p warpset-decompose -- examples/decompose/casino.tra
+//! cargo run --release -p warpset-decompose -- --help
 //! ```
 
-#[cfg(feature = "cpu")]
-mod cpu;
-mod end_components;
-mod engine;
-#[cfg(feature = "cuda")]
-mod gpu;
-mod graph;
-mod machine;
-mod npz;
 mod options;
-mod partition;
-#[allow(dead_code, reason = "of the model checker, which is another program of this package")]
-mod paths;
-mod read;
 mod report;
-#[cfg(all(test, feature = "cpu"))]
-mod tests;
-mod tra;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
@@ -43,9 +27,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warpset::Device;
-use warpset_support::{
-    aut_text, components as tarjan, device, exit, lines, memory, npy_header, npy_writer, numbers, output, program, stopping,
-};
+use warpset_decompose::{engine, graph, machine, partition, read};
+use warpset_support::{components as tarjan, memory, npy_writer, output, program, stopping};
 
 /// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
 /// Tarjan's algorithm.
@@ -130,7 +113,7 @@ fn decompose(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Opt
 #[cfg(feature = "cuda")]
 fn on_gpu(graph: &Graph, device: &Device, algorithm: Algorithm, options: &Options, mut time: Time) -> Result<Found> {
     let began = Instant::now();
-    let machine = gpu::Gpu::new(device, options.memory)?;
+    let machine = warpset_decompose::gpu::Gpu::new(device, options.memory)?;
     time.device += began.elapsed();
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
     let budget = (options.algorithm == Algorithm::Auto).then_some(BUDGET);
@@ -146,7 +129,7 @@ fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<F
 fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
     // The graph is in the same memory.
     let bytes = options.memory.map(|most| most.saturating_sub(graph.bytes()));
-    let machine = cpu::Cpu::new(options.device.threads(), bytes)?;
+    let machine = warpset_decompose::cpu::Cpu::new(options.device.threads(), bytes)?;
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
     // Of many components one thread makes shorter work than some.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };

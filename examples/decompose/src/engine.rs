@@ -18,12 +18,12 @@ use super::end_components::Part;
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Progress, Work};
 use super::partition::NONE;
-use super::tarjan;
 use anyhow::{Context, Result, bail};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
+use warpset_support::components as tarjan;
 
 /// Levels of a kernel, after which the host looks whether there is time for more.
 const LEVELS_A_LAUNCH: u64 = 256;
