@@ -7,6 +7,10 @@
 //!
 //! Stages are kept for later batches of any table on the GPU, [`MOST_STAGES`] at most. Batches that come when as many are taken
 //! get one stage each, which is not kept: nobody waits for another batch.
+//!
+//! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
+//! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
+//! (benches/README.md).
 
 use super::Gpu;
 use super::copies::{Copy, copy_all};
