@@ -1,5 +1,5 @@
+use super::batch::{Buffers, Wanted};
 use crate::Reference;
-use crate::core::batch::{Buffers, Wanted};
 use crate::layout::batch::Callback;
 use std::fmt;
 use std::ops::ControlFlow;
