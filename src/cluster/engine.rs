@@ -6,6 +6,11 @@
 //! `Partition::sort`, `Partition::rows`, `Link::tell`, `Link::exchange` of the runs, `check_runs`, `Puts::search`,
 //! `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
 //! describe what a round does (plan.rs); messages.rs says where messages lie and stamps them.
+//!
+//! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
+//! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
+//! 2^27 vectors. Now they put 31.2 and 16.6 G/s by NCCL (benches/README.md). The filter is a choice (`Builder::deduplicate`), for
+//! slow links.
 
 use super::buffers::{Buffers, stream_of};
 use super::link::{Link, agree};

@@ -1,6 +1,7 @@
 //! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
-use super::growth::{Limits, Rejected};
+use super::first_error::FirstError;
+use super::growth::Rejected;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
@@ -79,7 +80,12 @@ impl RawTable {
     /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
     /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
     /// it.
-    pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+    pub(super) fn relocate_and_retry(
+        &self,
+        batch: &mut HostBatch<'_>,
+        mut tally: Tally,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
                 let rejected = Rejected::of(batch, self.width())?;
@@ -89,12 +95,12 @@ impl RawTable {
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
                 return Err(Error::KeysWithoutSlot { keys });
             }
-            let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
+            let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
             // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
             // freed some. After an error what has been put by now is reported.
-            let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
             if is_little(freed, self.look().stash_slots()) && !another_pass_helps(wanted, wanted - tally.full, relocated) {

@@ -1,4 +1,8 @@
 //! Kernels that are compiled before there is a device.
+//!
+//! A first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s on an H200, because kernels are compiled
+//! while the context is made. With one after the other it took 1.3 to 1.7 s; if NVRTC's own cache had the model, 0.55 to 0.63 s
+//! instead of 0.45 to 0.54.
 
 use crate::backend::cuda::ahead::Jobs;
 use crate::backend::cuda::chunk_bytes;
