@@ -67,7 +67,7 @@ void with_shape(u32 width, SlotsOf slots, Use use)
     }
 }
 
-// The same for the roots of trees.
+// Root tables of tree tables.
 template <class Use>
 void with_root_shape(SlotsOf slots, Use use)
 {
@@ -77,7 +77,7 @@ void with_root_shape(SlotsOf slots, Use use)
         use(StaticShape<2, 8, 64>{});
 }
 
-// Which view a table has. The order is that of `TableKind` in src/backend/cpu/store.rs.
+// Kind of a table's view, in the order of `TableKind` in src/backend/cpu/store.rs.
 enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
 
 // A table of any kind. Mirrored by `CpuView` in src/backend/cpu/store.rs.
@@ -92,7 +92,7 @@ struct View {
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }
 };
 
-// Calls `use(type)` with a null pointer to the type of compact tables with slots of so many bits.
+// Calls `use(type)` with a null pointer to the type of compact tables with slots of `bits` bits.
 template <class Use>
 void with_slots(u32 slot_bits, Use use)
 {

@@ -2,7 +2,7 @@
 //
 // Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
 //
-//   1. Of rows that are equal one is kept: the first to claim an entry of an index, by compare-and-swap.
+//   1. One of several equal rows is kept: the first to claim an entry of an index, by compare-and-swap.
 //   2. Rows behind the last one that will be left move into the gaps before it.
 //   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table that is incremental: a lane for
 //      every changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
@@ -34,7 +34,7 @@
 
 namespace warpset {
 
-// Tells nobody which vectors are new.
+// Sink that ignores which vectors are new.
 struct TellNobody {
     WARPSET_FN void operator()(u64, u64) const {}
 };
@@ -88,7 +88,7 @@ class BlockCache {
     u8* shared;
 
 public:
-    // Bytes of shared memory for a block of so many warps.
+    // Bytes of shared memory for a block of `warps` warps.
     WARPSET_FN static constexpr u32 bytes(u32 warps)
     {
         const u32 search = warps * Search::scratch_bytes(), index = index_slots * 4;
@@ -144,10 +144,10 @@ public:
         return true;
     }
 
-    // Finds or puts all that have been added, and forgets them. The references of those that are new are appended to
+    // Finds or puts all vectors that were added, and empties the cache. The references of new vectors are appended to
     // `new_references` at `counts->new_references`, which may be shared by all blocks. Duplicates in the cache count as offered,
     // and as seen, also those of a vector that is Full. Of such a vector `counts->full` counts one a cache: what was offered
-    // while `full` grew is to be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
+    // while `full` grew must be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
     // converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
@@ -223,7 +223,7 @@ private:
     WARPSET_FN bool claims_index(u32 row) const
     {
         for (u32 at = hash(row);; ++at) {
-            // Relaxed: whoever reads a row through its number has met its writer at a barrier.
+            // Relaxed: each thread that reads a row through its number has met the row's writer at a barrier.
             const u32 other = platform::compare_and_swap_block(index() + at % index_slots, none, row);
             if (other == none) return true;
             bool equal = true;

@@ -104,8 +104,8 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
     }
 }
 
-// The same of rows. Whether one is stored is asked once, not for each of its words, as that may take a search. The lanes of a
-// warp ask for a row each, and share the words of all.
+// Copies rows of an indexed table. Whether a row is stored is asked once, not for each of its words, because the answer may take
+// a search. Each lane of a warp asks for one row, and all lanes share the words of these rows.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
@@ -154,7 +154,8 @@ WARPSET_FN void copy_vectors(const Table& table, u64 from, u32 mask, u32* rows)
     copy_words(table, from, mask, rows);
 }
 
-// The same by chunks, if vectors are whole ones. To these the rows are aligned on a GPU, where they lie in a buffer of their own.
+// Copies vectors by chunks, if a vector is a whole number of chunks. On a GPU the rows lie in a buffer of their own, aligned to
+// chunks.
 template <class Shape>
 WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask, u32* rows)
 {
@@ -170,8 +171,8 @@ WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask
     }
 }
 
-// The same of trees: a lane goes through that of a slot once, where each word by itself would take the way down again. It writes
-// four words at a time, if vectors are whole fours.
+// Copies vectors of tree tables. A lane walks through the tree of a slot once; reading each word by itself would walk down from
+// the root each time. A lane writes four words at a time if the width is a multiple of four.
 template <class RootTable, u32 width, class Strategy>
 WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table, u64 from, u32 mask, u32* rows)
 {
@@ -210,8 +211,8 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
             count += platform::population_count(stored[round]);
         }
         if (count == 0) continue;
-        // What a lane found complete is read by all: a vote orders nothing in memory, so without this they might see chunks
-        // EMPTY.
+        // All lanes read the slots that one lane found complete. A vote orders nothing in memory, so without this barrier they
+        // might see EMPTY chunks.
         Warp::sync();
         u64 row = 0;
         // Relaxed: only the uniqueness of the rows matters.
@@ -228,7 +229,7 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
     }
 }
 
-// What measuring counts besides. Mirrored by `ProbeTotals` in src/layout/view.rs.
+// Totals that measuring counts besides the lengths. Mirrored by `ProbeTotals` in src/layout/view.rs.
 struct ProbeTotals {
     u64 longest;      // probe sequence
     u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
@@ -286,7 +287,7 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     counts.finish(totals);
 }
 
-// The same for an indexed table: of the slots of its index, and the rows that they name.
+// Measures an indexed table: the slots of its index, and the rows that they name.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
@@ -305,7 +306,7 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
     counts.finish(totals);
 }
 
-// The same for a compact table, where n - 1 is the function that a key is stored under.
+// Measures a compact table, where n - 1 is the function that a key is stored under.
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {

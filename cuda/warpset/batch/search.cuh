@@ -150,7 +150,7 @@ private:
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
 
-    // What is to be looked for among the roots; false if the vector is resolved without.
+    // Writes what the search looks for among the roots. Returns false if the vector is resolved without a search.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {
         const u32 width = table.width();
@@ -180,7 +180,7 @@ WARPSET_FN constexpr u32 search_scratch_bytes()
     return vectors;
 }
 
-// What a warp needs of the batch's workspace in a search by vectors.
+// A warp's part of the batch's workspace in a search by vectors.
 template <class Table>
 WARPSET_FN constexpr u32 search_workspace_bytes()
 {

@@ -30,7 +30,7 @@
 
 namespace warpset {
 
-// What a kernel needs to know of a table. Mirrored by `TableView` in src/layout/view.rs; tests/abi.rs compares them.
+// View of a bucket table, as kernels get it. Mirrored by `TableView` in src/layout/view.rs; tests/abi.rs compares them.
 struct TableView {
     u8* slots;
     u64 buckets;           // prime
@@ -129,7 +129,7 @@ struct BucketTable {
         return with_main(bucket, index, chunk, vector, use);
     }
 
-    // The same for a main chunk.
+    // As above, for a main chunk.
     template <class Vector, class Use>
     WARPSET_FN auto with_main(u64 bucket, u32 index, u32 chunk, const Vector& vector, Use use) const
     {
@@ -246,7 +246,7 @@ struct BucketTable {
         return found;
     }
 
-    // The same, for what tree tables make of it (tree/table.cuh). Here the vector is all that counts.
+    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh). Here the key is the vector.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
@@ -358,7 +358,7 @@ struct BucketTable {
         });
     }
 
-    // Whether a slot holds a vector whose every chunk is to be seen.
+    // Whether a slot holds a vector all of whose chunks are visible to this thread.
     WARPSET_FN bool holds(u64 slot) const
     {
         return is_complete(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()));
@@ -367,7 +367,8 @@ struct BucketTable {
     WARPSET_FN constexpr u32 width() const { return layout.width(); }
     WARPSET_FN u64 slots() const { return view.buckets * layout.slots_per_bucket(); }
 
-    // What is looked for, and where: here, the vector in this table. (A tree table looks for root pairs in a table of its own.)
+    // Key of the search and table that it searches: here, the vector and this table. (A tree table looks for root pairs in a
+    // table of its own.)
     using Roots = BucketTable;
     using Key = WordVector;
     template <Operation>
@@ -380,7 +381,7 @@ struct BucketTable {
     WARPSET_FN u64* stored_count() const { return view.stored; }
 
 private:
-    // What is seen of a slot that may hold the vector.
+    // State of a slot that may hold the vector.
     enum class Glance : u32 {
         Holds,  // it does
         Other,  // its first chunk is decided and another one: it never will

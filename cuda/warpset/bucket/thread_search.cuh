@@ -12,7 +12,7 @@ namespace warpset {
 
 template <class Table, Operation operation>
 struct ThreadSearch {
-    // What a thread keeps from one vector to the next, and hands over at its end: nothing.
+    // State that a thread keeps from one vector to the next and hands over at its end: none.
     struct Lane {
         WARPSET_FN void finish(const Table&) {}
     };

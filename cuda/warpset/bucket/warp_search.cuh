@@ -1,6 +1,6 @@
 // Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
 //
-// Who does what:
+// Division of work:
 //   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
 //     sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
@@ -28,7 +28,7 @@
 // kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than
 // one of 32).
 //
-// All functions are called by all 32 lanes, converged. Whoever uses this adds the number of its New vectors to `*view.stored`.
+// All functions are called by all 32 lanes, converged. The caller adds the number of its New vectors to `*view.stored`.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -117,7 +117,7 @@ struct WarpSearch {
     WARPSET_FN void finish() const {}
 
 private:
-    // What the tile saw in the bucket of one owner. For one slot a bucket: whether some main chunk is different, and the first
+    // Findings of the tile in the bucket of one owner. For one slot a bucket: whether some main chunk is different, and the first
     // empty one. For several: a bit for every main chunk of the bucket.
     struct Report {
         u32 different = 0;

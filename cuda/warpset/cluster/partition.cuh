@@ -7,9 +7,9 @@
 //
 // Runs. One pass reads each vector once and writes it once. A warp takes a tile of neighbouring vectors, asks the cursor of each
 // rank once for consecutive rows of its run, and orders its vectors by ballots. So a tile writes whole lines, but for its first
-// and last, and what it asks for later, the answers to its rows, are neighbours as well. A run has room for what a rank may
-// expect of so many vectors, and some more. Where equal vectors make it longer, all are counted and those beyond are not
-// written: then the host makes as much room as was counted, and the pass is done again.
+// and last, and what it asks for later, the answers to its rows, are neighbours as well. A run has space for the
+// rows that a rank may expect of the round's vectors, and some more. If equal vectors make it longer, all rows are counted and
+// those beyond its end are not written. The host then makes space for the counted rows, and repeats the pass.
 //
 // Representatives. With a filter, of equal vectors in a round one is sent, their representative. A filter of slots, each empty or
 // the position of a vector in the batch, finds it by claiming: walk from the slot of the hash to the first that is empty, and
@@ -17,9 +17,9 @@
 //
 //   1. A slot goes from empty to a position once, and never changes.
 //   2. Equal vectors walk the same slots, and pass a slot only over a different vector, which stays there. So they all end at the
-//      same slot: whoever has claimed it is the representative of all, and its own.
-//   3. There are twice as many slots as vectors, so each walk ends, and nobody waits for anybody.
-//   4. Relaxed order is enough: through a position only the batch is read, which nobody writes.
+//      same slot. The vector that has claimed it represents all of them, itself included.
+//   3. There are twice as many slots as vectors, so each walk ends, and no thread waits for another.
+//   4. Relaxed order is enough: a position leads only to the batch, which no thread writes.
 #pragma once
 
 #include "warpset/core/hash.cuh"
@@ -60,7 +60,7 @@ struct PartitionView {
     u32 with_references;    // whether replies have references behind their outcomes
 };
 
-// The last i with firsts[i] <= value, for `count` ascending numbers of which the first is not above it.
+// Last i with firsts[i] <= value, for `count` ascending numbers; firsts[0] <= value.
 WARPSET_FN u32 last_not_above(const u64* firsts, u32 count, u64 value)
 {
     u32 low = 0, high = count;
@@ -211,7 +211,7 @@ struct Partition {
 private:
     WARPSET_FN static WordVector vector(const PartitionView& view, u64 at) { return {view.vectors + at * view.width}; }
 
-    // `words`: of a vector, all of which are held in registers; 0 for any width.
+    // `words`: words of a vector, which are held in registers; 0 for any width.
     template <u32 words, u32 rounds>
     WARPSET_FN static void scatter_as(const PartitionView& view)
     {
@@ -244,7 +244,7 @@ private:
                 u64 to = 0;
                 if (owners[round] != no_position) {
                     if (view.places) view.places[at] = static_cast<u32>(view.answers[owners[round]]) + rows[round];
-                    // Of a run that is too long the host hears by its cursor.
+                    // The cursor tells the host that a run is too long.
                     if (rows[round] < view.capacities[owners[round]]) to = view.runs[owners[round]] + 4ull * view.width * rows[round];
                 }
                 if constexpr (words == 0) copy(view, first, to);
@@ -312,8 +312,8 @@ private:
     }
 };
 
-// What a message begins with. By it the receiver knows that this message is the one it waits for, and none that was meant for
-// another rank, or another round. Mirrored by `Stamp` in src/cluster/view.rs.
+// First line of a message. It shows the receiver that this message is the one it waits for, and not one for another rank or
+// another round. Mirrored by `Stamp` in src/layout/rank.rs.
 struct Stamp {
     u64 magic, sequence;
     u32 kind, from, to, width;
@@ -357,7 +357,7 @@ WARPSET_FN void write_stamps(const StampView& view)
     }
 }
 
-// Compares each message's header and trailer with what they are to be.
+// Compares each message's header and trailer with the expected ones.
 WARPSET_FN void check_stamps(const StampView& view)
 {
     const auto share = platform::Grid::share(view.count);

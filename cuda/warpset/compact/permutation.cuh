@@ -18,7 +18,7 @@
 //   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys; but those whose
 //     scrambled value is 0, or a multiple of a high power of two, have one bucket, or few, under all functions.
 //
-// The same family on the host is in src/layout/permutation.rs, and tested to be equal. Wijs and Osama (2024, section 4.1) use
+// The host's implementation is in src/layout/permutation.rs; tests compare both. Wijs and Osama (2024, section 4.1) use
 // xorshifts and odd factors too.
 #pragma once
 

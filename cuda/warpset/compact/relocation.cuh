@@ -12,7 +12,7 @@
 //   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; that one for a key in its other
 //   bucket; and so on, until a key finds a slot that is EMPTY
 //
-// Those that were Full are then offered again. A chain that does not end in `most_steps` leaves a key over. All keys that are
+// Keys that were Full are then offered again. A chain that does not end in `most_steps` leaves one key over. All keys that are
 // left over are *put back* into the stash when all threads are done. There are no more of them than the stash held, but they may
 // be other keys. So find-or-put leaves slots for them in each bucket of the stash. A key is put back by the walk of find-or-put,
 // and one round more:
@@ -25,7 +25,7 @@
 // keys, while there is room.)
 //
 // Is there a slot for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B
-// (F = 16), which go to round 1. Whoever goes on to offer keys to a full table has find-or-put take what is left of slots 0 .. 5.
+// (F = 16), which go to round 1. If keys are still offered to a full table, find-or-put takes the remaining slots 0 .. 5.
 // The next pass then leaves more keys for round 1. They are x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes
 // that leave all keys over, and about 1.1 after a million. (This is by simulation. The more keys there are, the fewer of slots 0
 // .. 5 are left, e times fewer for each B / F.) Then a bucket is full with a probability of 0.1, and all buckets of a key are
@@ -107,7 +107,7 @@ private:
     }
 };
 
-// What relocation counts. Mirrored by `Relocated` in src/layout/view.rs.
+// Counts of relocation. Mirrored by `Relocated` in src/layout/view.rs.
 struct Relocated {
     u64 taken;      // keys that the stash held
     u64 left_over;  // of those, and of those that have given way to them: how many have found no slot

@@ -9,7 +9,7 @@
 // Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others go on. It reads a bucket of
 // the stash by one request instead of eight, and one walk of either level is kept in wider registers. H200, 54-bit keys in 2^28
 // slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent keys at
-// 0.95, of which 30 % end in the stash, 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
+// 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -37,7 +37,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     static constexpr u32 row_words = row_bytes / sizeof(Word);
     static constexpr u32 row_slots = row_words * Level::slots_per_word;
     static constexpr u32 owner_bits = 2 * row_slots;
-    // What a lane has seen in its row of each of the tile's buckets: `owner_bits` for each.
+    // Findings of a lane in its row of each of the tile's buckets: `owner_bits` for each.
     using Rows = typename Choose<(tile * owner_bits > 32), u64, u32>::Type;
 
     static constexpr u32 stride = 8;
@@ -95,7 +95,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
 private:
     static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
 
-    // What the tile saw in the bucket of one owner: which slots hold its code, and which are EMPTY.
+    // Findings of the tile in the bucket of one owner: the slots that hold its code, and the EMPTY ones.
     struct Report {
         u32 same, empty;
     };

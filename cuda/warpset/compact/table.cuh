@@ -45,15 +45,16 @@
 //      is written back as it was read, or the compare-and-swap fails.)
 //   2. Bucket and code tell the key (above). So a slot that holds the code of a key, under any function, holds that key.
 //   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the
-//      key is in none of them. Equal keys have the same walk. So a key is never stored twice, and one caller is told New. (A look
+//      key is in none of them. Equal keys have the same walk. So a key is never stored twice, and one caller gets New. (A look
 //      compares with all slots of its bucket. It may so see the key at a later slot of the walk than the one being looked for,
 //      and that counts.)
-//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all that
-//      offer a key, either one is told New and all others Seen; or all are told Full, whenever they come.
-//   5. Nobody waits: a compare-and-swap that fails has decided the slot, or (of two slots in a word) the other one.
+//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all
+//      callers that offer a key, either one gets New and the others Seen, or all get Full, at any time.
+//   5. No thread waits for another: if a compare-and-swap fails, another thread has decided the slot, or the other slot of the
+//      same word.
 // In a cuckoo table "for ever" and "never" mean: until its keys are relocated.
 //
-// Which rounds and how large a stash was found by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count
+// The rounds and the size of the stash were found by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count
 // twice). Looks are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
 //
 //   | F       | limits         | stash, slots   | not in the main     | looks at 0.5 | 0.75        | 0.9         | 0.95        |
@@ -93,9 +94,10 @@
 // slots of 24 bits and one of 40 or 48, no more than of 32 or 64. Only words of 128 bits (sm_90, no CPU) would hold five of 24
 // (25.6 bits each) or three of 40 (42.7).
 //
-// With one round, 4 functions leave 1.6 % for a stash, which then costs more memory than there is: the table is full at 0.93.
-// Buckets of 128 bytes take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an H200). The
-// probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); that of 128 functions is 2^-55.
+// With one round, 4 functions leave 1.6 % for a stash, whose slots then exceed the memory that such a table has: the table is
+// full at 0.93. Buckets of 128 bytes take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an
+// H200). The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); that of 128 functions
+// is 2^-55.
 //
 // A key of more than the table's bits is Full or Absent, and touches nothing.
 #pragma once
@@ -210,7 +212,7 @@ struct CompactLevel {
         u32 function, round;
     };
 
-    // A walk that is over has as many rounds behind it as there are.
+    // A walk is over when it has gone through all rounds.
     WARPSET_FN bool is_over(const Walk& walk) const { return walk.round >= view.rounds; }
 
     template <u32 static_bits>
@@ -354,7 +356,7 @@ struct CompactTable {
         WARPSET_FN constexpr u32 block_bytes() const { return Main::bucket_bytes; }
     };
 
-    // What is looked for, and where: see BucketTable.
+    // Key of the search and table that it searches: see BucketTable.
     using Roots = CompactTable;
     using Key = WordVector;
     static constexpr bool has_nodes = false;
@@ -402,7 +404,7 @@ struct CompactTable {
         return found;
     }
 
-    // The same, for what tree tables make of it (tree/table.cuh).
+    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh).
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
@@ -426,7 +428,7 @@ struct CompactTable {
         return true;
     }
 
-    // The same, and gives the key alone.
+    // As above; writes the key only.
     WARPSET_FN bool read_chunk(u64 slot, u64& key) const
     {
         u32 ignored;

@@ -1,43 +1,51 @@
-// Chained claiming: how a vector gets into a slot without a lock, a copy or a mixture.
+// Chained claiming: a vector gets into a slot without a lock, a copy or a mixture.
 //
 // A slot is a chain of chunks. Each chunk is *decided* once, by one compare-and-swap, and a thread decides a chunk only after
 // all chunks before it were decided in its favour:
 //
-//   | chunk      | holds           | who may change it                                             | to            |
-//   |------------|-----------------|---------------------------------------------------------------|---------------|
+//   | chunk      | holds           | may be changed by                                              | to            |
+//   |------------|-----------------|----------------------------------------------------------------|---------------|
 //   | undecided  | EMPTY           | a thread whose vector equals all chunks before it, by one CAS  | that vector's |
-//   | decided    | that value      | nobody                                                        | -             |
+//   | decided    | that value      | no thread                                                      | -             |
 //
 //   slot:  EMPTY ... EMPTY  --CAS chunk 0-->  v0 EMPTY ... EMPTY  --CAS chunk 1-->  ...  --CAS last chunk-->  complete
 //
 // Invariants, and what follows:
 //   1. A chunk goes from EMPTY to a value once and never changes. (Only `claim` writes. It expects EMPTY and stores a value
 //      that is not EMPTY.) So a decided chunk may be read at any time, by any number of separate loads, in any order.
-//   2. Chunk i is only ever written by a thread whose vector equals chunks 0 .. i-1. So a complete slot holds one whole vector
-//      that somebody offered, never a mixture.
+//   2. Only a thread whose vector equals chunks 0 .. i-1 ever writes chunk i. So a complete slot holds one whole vector that a
+//      thread offered, never a mixture.
 //   3. A thread leaves a slot only over a decided, different chunk. The slot can then never come to hold its vector. Equal
 //      vectors walk the same slots in the same order, so a vector is never stored twice; and the one thread that decides the
 //      last chunk is the only one to report New.
-//   4. Whoever decides a chunk goes on to the next or loses it to a thread with the same prefix, which goes on. Nobody waits. A
-//      slot whose threads all stopped (a killed kernel) stays half decided: it is no member of the set, vectors with its prefix
-//      complete it, all others pass over it. It costs one slot and no correctness.
+//   4. A thread that decides a chunk goes on to the next one, or loses that to a thread with the same prefix, which goes on. No
+//      thread waits for another. A slot whose threads all stopped (a killed kernel) stays half decided: it is not a member of the
+//      set, vectors with its prefix complete it, all others pass over it. It costs one slot and no correctness.
+//   5. Between requesting a claim and finishing it, a lane looks at no other slot of its vector. (A warp's claims are under way
+//      while its lanes read buckets for other lanes: WarpSearch::request_claim and finish_claim. The owner's position in its walk
+//      stays where it is until the answer is judged.) So the order of a vector's walk, on which 3 rests, is the order in which
+//      its slots were decided for it.
 //
-// Who writes to slots:
-//   - of a bucket table: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads
-//     buckets: it calls `claim` first, and `decision` on what came back later (WarpSearch::request_claim and finish_claim in
-//     bucket/warp_search.cuh). The rare tails of slots it decides by `decide` too.
-//   - of a node table: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one
-//     chunk.
-//   - of a compact table: CompactLevel::claim (compact/table.cuh). Where a slot is a word of its own, that is `claim`, of a chain
-//     of one chunk. Where two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot
-//     and writes the other slot back as it was.
-//   - of an indexed table: its own compare-and-swaps, which also publish a row (indexed/table.cuh).
-//   - while nobody else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo table
-//     (compact/relocation.cuh) claims slots of the main level that are EMPTY, exchanges codes of others, and clears the stash.
-//     The invariants hold between such passes.
+// Writers of slots:
+//   - Bucket tables: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads buckets:
+//     it calls `claim` first, and `decision` on the returned value later (bucket/warp_search.cuh). It decides the rare tails of
+//     slots by `decide` too.
+//   - Node tables: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
+//   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a word of its own, that is `claim`, of a chain of one
+//     chunk. If two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot and writes
+//     the other slot back as it was.
+//   - Indexed tables: their own compare-and-swaps, which also publish a row (indexed/table.cuh).
+//   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo
+//     table (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges codes of others, and clears the stash. The
+//     invariants hold between such passes.
+//
+// Headers that continue the argument: bucket/table.cuh and bucket/warp_search.cuh (the walk, and claims of a warp),
+// compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
+// tree/table.cuh (nodes, and when a tree is visible), tree/incremental.cuh (parents), indexed/table.cuh and indexed/rows.cuh
+// (rows behind the slots).
 //
 // "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
-// that is neither EMPTY nor what it will be for ever. `load_relaxed` and the value that a failed compare-and-swap returns are
+// that is neither EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are
 // such accesses, and nothing else is used.
 //
 // Relaxed order, device scope, for both: the value read is the value compared, and no other location is read because of it.
@@ -58,7 +66,7 @@ enum class Decision : u32 {
     Undecided,  // it is EMPTY, and the call was a look only
 };
 
-// What a claim says that found `seen`.
+// Decision of a claim that found `seen`.
 template <class Chunk>
 WARPSET_FN Decision decision(Chunk seen, Chunk empty, Chunk value)
 {
@@ -66,7 +74,7 @@ WARPSET_FN Decision decision(Chunk seen, Chunk empty, Chunk value)
     return seen == value ? Decision::Agreed : Decision::Different;
 }
 
-// The only write of chained claiming: stores `value` if the chunk is still `empty`, and gives what it held before. `value` is not
+// The only write of chained claiming: stores `value` if the chunk is still `empty`, and returns its value before. `value` is not
 // `empty`.
 template <class Chunk>
 WARPSET_FN Chunk claim(Chunk* chunk, Chunk empty, Chunk value)

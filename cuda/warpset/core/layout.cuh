@@ -87,7 +87,7 @@ struct StaticShape {
     WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
 };
 
-// Any width of padded slots of so many words, longer than a line.
+// Widths whose padded slots have `words` words, more than a line.
 template <u32 slot_words_>
 struct SlotShape {
     static_assert(slot_words_ > 16 && slot_words_ % 4 == 0, "a padded slot, longer than a line");
@@ -174,7 +174,7 @@ struct Layout : Shape {
         return block_offset(bucket) + index_in_block(bucket) * static_cast<u64>(main_bytes());
     }
 
-    // Which chunk of a slot holds a word, and which word of that chunk it is.
+    // Chunk of a slot that holds a word, and the word's position in that chunk.
     WARPSET_FN constexpr u32 chunk_of_word(u32 word) const
     {
         constexpr u32 chunk_words = sizeof(Main) / 4;

@@ -1,11 +1,11 @@
-// What is asked of a table, and what it answers: the operations, their outcomes, and the reference of a stored vector.
+// Operations of a table, their outcomes, and the reference of a stored vector.
 #pragma once
 
 #include "warpset/platform.cuh"
 
 namespace warpset {
 
-// What is done with a vector: find it, and put it if it is not there; or only find it.
+// Operation on a vector: find it and put it if it is absent, or only find it.
 enum class Operation { FindOrPut, Find };
 
 // The values cross to Rust as bytes (src/layout/outcome.rs). 0 is never written by a kernel that finished.

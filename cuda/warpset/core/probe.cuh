@@ -12,7 +12,7 @@
 // A sequence has no end. Every loop over one ends after `probe_limit` buckets at the latest, even a loop towards a slot that is
 // known: a table that was loaded from a file may hold a vector where no search comes.
 //
-// It touches no memory.
+// A probe sequence touches no memory.
 #pragma once
 
 #include "warpset/platform.cuh"

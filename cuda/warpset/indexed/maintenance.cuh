@@ -62,7 +62,7 @@ WARPSET_FN void count_unstored(const IndexedTable<width, slot_bits>& table, cons
     if (unstored != 0) platform::add_relaxed(invalid, unstored);
 }
 
-// A row that is to be elsewhere. Mirrored by `RowMove` in src/layout/view.rs.
+// Move of a row to another place. Mirrored by `RowMove` in src/layout/view.rs.
 struct RowMove {
     u64 from, to;
 };

@@ -1,6 +1,6 @@
-// The rows of an indexed table: vectors one after another, each written by one lane before anybody else can come to read it.
+// The rows of an indexed table: vectors one after another, each written by one lane before any other thread can read it.
 //
-// Who may do what with a row (the index is that of indexed/table.cuh):
+// Rights to a row (the index is that of indexed/table.cuh):
 //
 //   | row       | how it gets there                                         | who may write it | who may read it                   |
 //   |-----------|-----------------------------------------------------------|------------------|-----------------------------------|
@@ -14,12 +14,12 @@
 // *spare* at its end: one a lane at most. Spares are taken before new numbers. Between launches they are the *holes* among the
 // rows.
 //
-// A cell of `spares` holds 0, or one more than the number of a row that nobody owns. Both ways are one compare-and-swap, and
-// whoever takes a number out of a cell owns the row, however often it has been there before: there is nothing else that a late
-// compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking acquires. A lane begins
-// at the cell of its own number, so that those of the next launch find what those of the last one left there, and tries a few
-// cells only. A spare that finds none is lost until the host looks for the holes (`list_holes` in indexed/maintenance.cuh). A few
-// rows more than the index has slots make up for it, and for the rows that lanes own meanwhile.
+// A cell of `spares` holds 0, or the number of a row without an owner, plus 1. Filling and emptying a cell is one
+// compare-and-swap, and a lane that takes a number out of a cell owns the row, however often it was there before: there is
+// nothing else that a late compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking
+// acquires. A lane begins at the cell of its own number, so that those of the next launch find what those of the last one left
+// there, and tries a few cells only. A spare that finds none is lost until the host looks for the holes (`list_holes` in
+// indexed/maintenance.cuh). A few rows more than the index has slots make up for it, and for the rows that lanes own meanwhile.
 //
 // Order of the accesses of words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
 // that are being written; it believes nothing of them. For all other reads the words are ordered by the index (release and
@@ -111,7 +111,7 @@ struct Rows {
     // Whether all spares that are left are taken by later puts.
     WARPSET_FN bool fills_spares() const { return view.reuses != 0 && first_spare == 0; }
 
-    // Whether it is worth to look for a spare, if there are so many.
+    // Whether looking for a spare is worthwhile if there are `spares` of them.
     WARPSET_FN bool are_spares(u64 spares) const { return spares - 1 < view.spare_cells; }
 
     // A row for this thread to own; no_row if there is none.
@@ -131,7 +131,7 @@ struct Rows {
             // Acquire, device scope: the row is written after what its last owner wrote there, who released it by `give`.
             if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
                 platform::add_relaxed(view.spares, ~0ull);
-                // Before that it stays a hole, which nobody owns any more.
+                // Until then the row stays a hole without an owner.
                 if (seen - 1 >= first_spare) return seen - 1;
             }
         }
@@ -144,7 +144,7 @@ struct Rows {
         if (leave(row)) count_spares(1);
     }
 
-    // Leaves such a row in a cell, for others to take; false if no cell was found. Whoever does so counts it.
+    // Leaves a spare row in a cell for other lanes; false if no cell was found. The caller counts it.
     WARPSET_FN bool leave(u64 row) const
     {
         for (u32 i = 0; i < tries_to_give; ++i) {

@@ -12,17 +12,17 @@
 //   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
 //   | named | a tag and a row | nobody                                                                | -              |
 //
-// It is chained claiming (core/claim.cuh) with a chain of one chunk, but that what is compared lies elsewhere: in the row that
-// the slot names. So there is one obligation more, that the row is seen by whoever sees its slot.
+// It is chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in the row
+// that the slot names. This adds one obligation: a thread that sees a slot must see its row.
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
 //   2. A row is written by its owner only, before a slot names it, and never again: the owner's claim ends its being the owner. A
 //      row is named by one slot at most, as its owner gives it up with the first claim that succeeds. So a row that is named
-//      holds one whole vector that somebody offered, never a mixture.
+//      holds one whole vector that a caller offered, never a mixture.
 //   3. *Publication.* The claim releases (device scope), after the last write of the row. The load, or the compare-and-swap that
-//      fails, by which a slot is seen named acquires (device scope), before the first read of the row. So whoever compares sees
-//      all words of the row.
+//      fails, by which a slot is seen named acquires (device scope), before the first read of the row. So a thread that
+//      compares sees all words of the row.
 //      By one thread these are orders of the claim and of the load. By a warp both are relaxed, and a fence (acquire and release,
 //      device scope) that the same lane executes makes them what they must be: it lies after the last write and before the
 //      claim, and after the load, or the claim that fails, and before the first read. Whatever a fence of one lane releases, a
@@ -33,18 +33,17 @@
 //      vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the same
 //      slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one to
 //      report New.
-//   5. Whoever loses a claim learns by it what the slot holds for ever, and compares or goes on. Nobody waits for another. A
-//      lane that stops for ever (a killed kernel) costs a row at most, which is no member of the set.
+//   5. A lane that loses a claim learns from it what the slot holds for ever, and compares or goes on. No lane waits for another.
+//      A lane that stops for ever (a killed kernel) costs at most one row, which is not a member of the set.
 //
-// A claim that is lost, to an equal vector or another one, leaves its lane with a row that nobody can come to read. It is the
-// lane's row for its next vector.
+// A claim that is lost, to an equal vector or another one, leaves its lane with a row that no other thread can read. The lane
+// uses it for its next vector.
 //
-// References are final as soon as they are given: neither does find-or-put move a row, nor the growth of the index, which is
-// made anew from the rows (`rebuild` in indexed/maintenance.cuh). Holes are closed by the host, when nothing else uses the table,
-// and only with rows whose references nobody has yet (src/core/indexed.rs). Where nothing overlapped, references so are 0 .. len
-// - 1.
+// A reference is final as soon as it is given. Find-or-put moves no row, nor does growth of the index, which is rebuilt from the
+// rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only with rows whose
+// references no caller has yet (src/core/indexed.rs). So references are 0 .. len - 1 if no calls overlapped.
 //
-// Who else writes: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nobody else uses the table.
+// Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
 // Reading a row by its number (`holds`): below `dense` rows are stored. Of others only the index tells. The row is read, whatever
 // it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does the row is stored, by 2,
@@ -64,7 +63,7 @@
 
 namespace warpset {
 
-// What a kernel needs to know of an indexed table. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
+// View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
 struct IndexedView {
     u8* slots;          // of the index
     u64 buckets;        // prime
@@ -106,8 +105,8 @@ struct IndexedTable {
 
     WARPSET_FN static IndexedTable of(const View& view) { return {view, {view.rows}, {}}; }
 
-    // The same table, which takes no row before this one for a vector: spares before it are lost when they are come upon. So a
-    // search whose levels are ranges of rows finds no new state in one that it has left.
+    // View of the same table that takes no row before `first` for a vector. Spares before it are lost when a lane finds them. So
+    // a search whose levels are ranges of rows finds no new state in a level that it has left.
     WARPSET_FN IndexedTable with_rows_from(u64 row) const
     {
         IndexedTable table = *this;
@@ -115,7 +114,7 @@ struct IndexedTable {
         return table;
     }
 
-    // What a lane keeps from one vector to the next: a row that it owns, or no_row.
+    // State that a lane keeps from one vector to the next: a row that it owns, or no_row.
     struct Lane {
         u64 row = no_row;
 
@@ -166,7 +165,7 @@ struct IndexedTable {
         return found;
     }
 
-    // The same, for what tree tables make of it (tree/table.cuh). Here the vector is all that counts.
+    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh). Here the key is the vector.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
@@ -187,8 +186,8 @@ struct IndexedTable {
                 if (lane.row == no_row) return {Outcome::Full, no_reference};
                 if (!written) rows.write(lane.row, vector);
                 written = true;
-                // Release, device scope: the row is seen by whoever acquires the slot. Acquire: of the row that another has
-                // named.
+                // Release, device scope: a thread that acquires the slot sees the row. Acquire: this thread sees the row that
+                // another thread has named.
                 seen = platform::compare_and_swap_acquire_release(slot_at(bucket, index), empty, name(tag, lane.row));
                 if (seen == empty) {
                     const u64 row = lane.row;
@@ -246,7 +245,7 @@ struct IndexedTable {
     // Word `word` of a row that this thread, or one that it has synchronised with since, has found stored.
     WARPSET_FN u32 word(u64 row, u32 word) const { return rows.word(row, word); }
 
-    // The same of any row; false if it is not stored.
+    // As above, for any row; false if it is not stored.
     WARPSET_FN bool read_word(u64 row, u32 word, u32& value) const
     {
         if (!holds(row)) return false;
@@ -282,7 +281,7 @@ struct IndexedTable {
         return false;
     }
 
-    // What is looked for, and where: the vector in this table.
+    // Key of the search and table that it searches: the vector and this table.
     using Roots = IndexedTable;
     using Key = WordVector;
     template <Operation>

@@ -1,9 +1,9 @@
 // How a warp takes vectors of a tree table into a search: as root pairs, which it makes with all its lanes.
 //
-// It goes a level at a time. The nodes of one level of all the vectors taken are tasks, dealt out to the lanes in order,
-// `in_flight` at once a lane. A lane goes on to its next task as soon as it is done with one. Tasks are independent of each
-// other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words of the
-// input. References go to a row in shared memory, from which the next level reads its pairs. Searching for the roots
+// The builder goes one level at a time. The nodes of one level of all the vectors taken are tasks, dealt out to the lanes in
+// order, `in_flight` at once a lane. A lane goes on to its next task as soon as it is done with one. Tasks are independent of
+// each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words
+// of the input. References go to a row in shared memory, from which the next level reads its pairs. Searching for the roots
 // (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73,
@@ -54,7 +54,7 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root: for want of a node.
+    // True for a lane whose vector has no root because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;

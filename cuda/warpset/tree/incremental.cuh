@@ -16,14 +16,14 @@
 // as many look-ups, less where ways meet, in place of w - 2 look-ups. Nodes and root pair are those of the whole operation, since
 // a pair that is found or put is the vector's own.
 //
-// Which words have changed is told by a mask, or by comparing. Without a mask every word counts as on the way: all w - 2 nodes
+// The changed words are given by a mask, or found by comparing. Without a mask every word counts as on the way: all w - 2 nodes
 // are read, but only pairs that differ are looked for. The parent may not be readable: there is no reference, or another thread
-// gave it without synchronisation (see tree/table.cuh), so that a node of it is not to be seen yet. Then all pairs start as
-// nothing and count as changed, which is the whole operation, on the same loop.
+// gave it without synchronisation (see tree/table.cuh), so that one of its nodes is not visible yet. Then all pairs start empty
+// and count as changed: the whole operation, by the same loop.
 //
 // The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference
-// must have come with synchronisation (an earlier kernel or batch; release and acquire). What hangs off the ways is not looked
-// at. Whoever is told New or Seen has observed it only through whoever put the parent.
+// must have come with synchronisation (an earlier kernel or batch; release and acquire). Subtrees beside the ways are not
+// looked at. A thread that gets New or Seen has observed them only through the thread that put the parent.
 #pragma once
 
 #include "warpset/core/outcome.cuh"

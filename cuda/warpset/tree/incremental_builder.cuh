@@ -26,8 +26,8 @@
 // A vector with more than 32 changed words, or without a parent that can be read, interrupts this. When the search has run dry,
 // 32 vectors from it on are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
 //
-// Root pairs are made ahead of the search, which takes them in parts, as lanes become free: passes so have as many ways as there
-// are lanes.
+// Root pairs are made ahead of the search, which takes them in parts, as lanes become free. So each pass has a way for every
+// lane.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -68,8 +68,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     {
     }
 
-    // Makes ready the vectors `next .. next + count`, of those up to `last`. Gives how many of them are: fewer, down to none, if
-    // one is to be made alone.
+    // Makes ready the vectors `next .. next + count`, of those up to `last`. Returns their number, which is less, down to 0, if
+    // one of them must be made alone.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
@@ -83,7 +83,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     }
 
     // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in
-    // order. True for a lane whose vector has no root: for want of a node.
+    // order. True for a lane whose vector has no root because no node was free.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
@@ -112,7 +112,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             made[index % room] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        // They are taken after the barrier at the end of this step of the batch (batch/search.cuh).
+        // The root pairs are taken after the barrier at the end of this step of the batch (batch/search.cuh).
     }
 
     WARPSET_FN void finish() const
@@ -135,8 +135,8 @@ private:
         WARPSET_FN u32 side(u32 depth) const { return path.sides >> depth & 1; }
     };
 
-    // Makes the root pairs of as many vectors from `end` on as have 32 ways together, up to one that is to be made alone. Gives
-    // how many.
+    // Makes the root pairs of the vectors from `end` on that have 32 ways together, up to a vector that must be made alone.
+    // Returns their number.
     template <class Batch>
     WARPSET_FN u32 make(const Batch& batch, u32 last)
     {

@@ -4,9 +4,9 @@
 // is chained claiming (core/claim.cuh) with one chunk. Equal nodes walk the same slots in the same order, and leave a slot only
 // over a different node. So a node is in one slot at most, and its reference, the number of that slot, stands for it.
 //
-// EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last, which nobody
-// claims, and which so reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs no
-// access.
+// EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last. No thread
+// claims that slot, so it reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs
+// no access.
 //
 // Where the pairs come from is no business of this table. Whether a half is a word or a reference is known by its position in a
 // tree (tree/shape.cuh). Leaves and inner nodes of all positions share the table, and may even share a slot.
@@ -18,7 +18,7 @@
 // together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. A reference is read through by `load`; that is right if the
-// node was observed by the reader, or by whoever handed the reference over with synchronisation (see tree/table.cuh).
+// node was observed by the reader, or by a thread that handed the reference over with synchronisation (see tree/table.cuh).
 #pragma once
 
 #include "warpset/core/claim.cuh"
@@ -99,8 +99,8 @@ struct NodeTable {
                     }
                 }
                 if (found != node[i]) {
-                    // Only buckets that are left count: whoever looks for a node that another has put must come as far as that
-                    // one did, however many claims it loses.
+                    // Only buckets that are left count: a lane that looks for a node of another lane must come as far as that
+                    // lane did, however many claims it loses.
                     if (found != empty && ((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) {
                         at[i] = next_slot(at[i], hash(node[i]));
                         continue;
@@ -114,7 +114,7 @@ struct NodeTable {
         }
     }
 
-    // The same for one node: gives its reference, or `missing`.
+    // As above, for one node. Returns its reference, or `missing`.
     template <Operation operation>
     WARPSET_FN u32 find(u64 node, u32& fresh) const
     {
@@ -150,7 +150,7 @@ struct NodeTable {
         return probes;
     }
 
-    // The same by two neighbouring lanes, an even one and the next. Both pass the node, want it or not, and get the reference. As
+    // Finds a node by two neighbouring lanes, an even one and the next. Both pass the node and get the reference. As
     // in the *node groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots
     // whole and gives the other lane its half of it, since 4-byte reads of what others compare and swap 8 bytes at a time would
     // be of no certain value. All lanes of a warp call it, converged.

@@ -22,7 +22,7 @@
 //
 // A vector of w words has w - 2 nodes and a root pair, whatever the shape; one of two words is its own root pair.
 //
-// What a half of a pair means, a word or a reference to a node, is decided by its position in the tree, never by its bits. Two
+// The position of a half in the tree decides whether it is a word or a reference to a node; its bits never do. Two
 // vectors of one width have equal halves at one position exactly if they have equal words below it. At level 0 the half is the
 // word. Above, it is the reference of a pair, and the node table gives equal references to equal pairs only (tree/nodes.cuh). So
 // equal root pairs mean equal vectors. All that this needs is that a table has one shape.

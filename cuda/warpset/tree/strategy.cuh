@@ -16,7 +16,7 @@
 
 namespace warpset {
 
-// Who makes the tree of a vector. The numbers are those of `Lanes` in src/layout/strategy.rs.
+// Lanes that make the tree of a vector. The numbers are those of `Lanes` in src/layout/strategy.rs.
 enum class Lanes : u32 {
     Stream = 0,          // the whole warp, those of 32 vectors at once; lanes go on to the next node as they are done
     One = 1,             // a lane by itself

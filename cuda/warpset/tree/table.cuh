@@ -25,11 +25,11 @@
 //
 // Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through
 // references:
-//   1. Whoever was told New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
+//   1. A thread that got New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
 //      Warp::sync since. By coherence its later relaxed loads see them too. (Incrementally, with a mask, it has observed each
-//      node on the ways to changed words. The others are those of the parent, whose reference must have come to it as in 2.)
-//   2. Whoever got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's order)
-//      too: what was observed before the release is seen after the acquire.
+//      node on the ways to changed words. The other nodes are the parent's, whose reference must have come to it as in 2.)
+//   2. A thread that got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's
+//      order) sees the nodes too: what was observed before the release is seen after the acquire.
 //   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as
 //      EMPTY tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
 // Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims:
@@ -53,7 +53,7 @@ struct TreeView {
     NodeView nodes;
 };
 
-// The same with compact roots. Mirrored by `CompactTreeView` in src/layout/view.rs.
+// View of a tree table with compact roots. Mirrored by `CompactTreeView` in src/layout/view.rs.
 struct CompactTreeView {
     CompactView roots;
     NodeView nodes;
@@ -131,8 +131,8 @@ struct TreeTable {
         return complete;
     }
 
-    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, for want of a slot
-    // or of a node; nodes of it may be.
+    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, because no slot
+    // or no node was free; nodes of it may be stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -220,7 +220,7 @@ struct TreeTable {
         return true;
     }
 
-    // Whether a slot holds a vector whose every node is to be seen.
+    // Whether a slot holds a vector all of whose nodes are visible to this thread.
     WARPSET_FN bool holds(u64 slot) const
     {
         return read_words(slot, 0, 1, [](u32, u32) {});

@@ -14,8 +14,8 @@
 //   fence_acquire_release                           what publishes rows (indexed/table.cuh), of 4 and 8 bytes
 //   add_relaxed, fetch_add_relaxed, max_relaxed,
 //   count_relaxed                                   counters
-//   load_pair                                      two words that nobody writes meanwhile, of any alignment
-//   load_constant, load_input                       memory that nobody writes during the kernel
+//   load_pair                                      two words that no thread writes meanwhile, of any alignment
+//   load_constant, load_input                       memory that no thread writes during the kernel
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
 //   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
@@ -284,7 +284,7 @@ struct Warp {
     static constexpr u32 size = 32;
 
     WARPSET_FN static u32 lane() { return threadIdx.x & 31; }
-    // Which lanes pass `true`. All lanes call it, converged.
+    // Mask of the lanes that pass `true`. All lanes call it, converged.
     WARPSET_FN static u32 ballot(bool vote) { return __ballot_sync(~0u, vote); }
     // The value that lane `source` passes. All lanes call it, converged.
     WARPSET_FN static u32 shuffle(u32 value, u32 source) { return __shfl_sync(~0u, value, source); }

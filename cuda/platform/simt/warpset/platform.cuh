@@ -41,7 +41,7 @@ struct Site {
 enum class Kind : u32 { Load, Store, CompareAndSwap, FetchAdd, Add, Max, Fence, Ballot, Shuffle, SyncWarp, SyncBlock };
 enum class Order : u32 { Weak, Relaxed, Acquire, Release, AcquireRelease };
 
-// What a lane asks for, and the answer. Mirrored by `Request` in tests/simt/src/request.rs.
+// Request of a lane, with its answer. Mirrored by `Request` in tests/simt/src/request.rs.
 struct Request {
     Kind kind;
     Order order;
@@ -53,7 +53,7 @@ struct Request {
     Site site;
 };
 
-// Who a lane is. Mirrored by `Identity` in tests/simt/src/request.rs.
+// Identity of a lane. Mirrored by `Identity` in tests/simt/src/request.rs.
 struct Identity {
     u64 thread, threads;         // in its grid
     u32 thread_in_block, lane;

@@ -1,5 +1,4 @@
-// What the builders of the build strategies share: root pairs that a warp has made on their way to the lanes that search for
-// them.
+// Base of the builders of all build strategies: hands the root pairs that a warp has made to the lanes that search for them.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -26,7 +25,7 @@ struct RootBuilder {
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
     // When all root pairs are made: writes them to the scratch memory of the lanes set in `takers`, in order. True for a lane
-    // whose vector has none: for want of a node.
+    // whose vector has none because no node was free.
     WARPSET_FN bool hand_over(const Search& search, u32 takers) const
     {
         const u32 lane = Warp::lane();

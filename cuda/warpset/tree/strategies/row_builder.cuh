@@ -3,12 +3,12 @@
 //
 // There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp goes on to the
 // next round when all lanes are done (but for Lanes::One). Policies say
-//   - which task a lane has (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
+//   - the task of a lane (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
 //     (Group), which idle as rows get shorter. Or the tasks of all vectors lie in a row, and lanes take them in order
 //     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row. Here a warp has 32
 //     vectors in hand, which fill it at every row, and needs no such barrier;
-//   - which halves make a pair (TreeShape);
-//   - where halves are (`Memory`, `Registers`).
+//   - the halves that make a pair (TreeShape);
+//   - the place of halves (`Memory`, `Registers`).
 //
 // In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written.
 // Lanes of one round read before any of them writes (`sync`). That also keeps the halves of the next vectors from being written
@@ -51,7 +51,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root: for want of a node.
+    // True for a lane whose vector has no root because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();
@@ -72,7 +72,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     }
 
 private:
-    // A pair of a row that is to be made: at which position, of which vector of those that are made at once.
+    // Pair of a row: its position, and its vector among those that are made at once.
     struct Task {
         u32 vector, position;
     };
