@@ -1,8 +1,8 @@
 //! Concurrent hash sets on the GPU, and on CPU threads, for fixed-width vectors of 32-bit words.
 //!
-//! They have one operation, *find-or-put*: is this vector in the set, and if not, put it there. Of all calls that ever offer a
-//! vector, exactly one is told that it is [`New`](Outcome::New), the others that it is [`Seen`](Outcome::Seen). Vectors have 1 to
-//! 256 words, and every bit pattern is legal.
+//! Their one operation is *find-or-put*: look for a vector in the set, and store it if it is not there. Of all calls that offer
+//! equal vectors, exactly one gets [`New`](Outcome::New), the others [`Seen`](Outcome::Seen). Vectors have 1 to 256 words, and
+//! every bit pattern is legal.
 //!
 //! ```
 //! use warpset::{Device, Outcome, TypedTable};
@@ -23,37 +23,50 @@
 //!
 //! # Tables
 //!
-//! All of them are a [`Table<K, S>`](Table): `K` says what vectors are to you, `S` how they are stored.
+//! Every table is a [`Table<K, S>`](Table): `K` is the type of your vectors, `S` how they are stored.
 //!
 //! | type | stores |
 //! |---|---|
 //! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
-//! | [`TypedTable<K>`](TypedTable) | the same, for a plain data type of yours; with [`Tree`], as trees |
+//! | [`TypedTable<K>`](TypedTable) | vectors of a plain data type of yours, as they are; with [`Tree`], as trees |
 //! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
-//! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot holds only what its bucket does not tell of the key |
+//! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot stores only what its bucket does not determine |
 //! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
 //! | [`IndexedTable`] | vectors as rows, numbered in the order in which they are found; [`Values`] may lie beside them |
 //!
-//! [`TableBuilder`] has the options of a table, [`Request`] what a batch is to report, [`Batch`] its results, or [`Buffers`] that
-//! are used again. [`Device`] is where tables live, [`Error`] what can go wrong, `gpu` what is there for GPUs only.
+//! [`TableBuilder`] has the options of a table, [`Request`] selects what a batch reports, [`Batch`] has the results, and
+//! [`Buffers`] are results in memory that is used again. [`Device`] is where tables live, [`Error`] lists what can go wrong,
+//! `gpu` has what exists for GPUs only.
+//!
+//! # Is it right?
+//!
+//! - [Threads and streams](threads_and_streams): what is linearizable, why no thread waits for another, which call waits for
+//!   what.
+//! - [How it is checked](how_it_is_checked): the proof, the simulated GPU, the tests, and what they do not prove.
+//! - [The simulated GPU](simulated_gpu): its memory model, what it runs, and the wrong algorithms that it must catch.
 //!
 //! # Chapters
 //!
-//! - [Choosing a table](choosing_a_table): the kinds, bytes and speed, what to use instead.
-//! - [Memory and growth](memory_and_growth): capacity, fill, growing, relocation, staging, what happens when memory ends.
+//! For a first program, in this order:
+//!
+//! - [Choosing a table](choosing_a_table): which of the five kinds, bytes and speed, what to use instead.
+//! - [Model checking](model_checking): a first search on these tables.
+//! - [Memory and growth](memory_and_growth): capacity, fill, growth, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
+//!
+//! As needed:
+//!
+//! - [Indexed tables](indexed_tables): rows in order, values by reference.
+//! - [Host batches and kernels](host_batches): staging, pinned memory, the kernel cache.
 //! - [Files](files): saving and loading tables, references in files, the format.
-//! - [Threads and streams](threads_and_streams): what is linearizable, and what waits for what.
 //! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
-//! - [Model checking](model_checking): the model checker, and how to write one on these tables.
-//! - [Build strategies](build_strategies): how the kernels of a tree table make trees.
-//! - [How it is checked](how_it_is_checked): the simulated GPU, the tests, and what they do not prove.
+//! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
 //!
 //! # Features
 //!
-//! At least one of the first two.
+//! At least one of `cuda` and `cpu` is required.
 //!
 //! | feature | | needs |
 //! |---|---|---|
@@ -92,9 +105,9 @@ pub use table::{
     VectorTable, Words,
 };
 
-// Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is
-// given NAME.link before the chapter, which defines the same name as the picture itself, and the first definition counts.
-// benches/plots/plots.py makes both.
+// Pictures: a chapter ends with link definitions that name its picture files, for readers of the repository. rustdoc cannot show
+// these files. So NAME.link is included before the chapter: it defines the name NAME as a data URI of the picture, and of two
+// definitions the first one counts. benches/plots/plots.py writes both.
 #[cfg_attr(doc, doc = include_str!("docs/pictures/trees.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/throughput.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/widths.link"))]
@@ -103,6 +116,12 @@ pub mod choosing_a_table {}
 
 #[doc = include_str!("docs/memory_and_growth.md")]
 pub mod memory_and_growth {}
+
+#[doc = include_str!("docs/host_batches.md")]
+pub mod host_batches {}
+
+#[doc = include_str!("docs/indexed_tables.md")]
+pub mod indexed_tables {}
 
 #[doc = include_str!("docs/errors.md")]
 pub mod errors {}
@@ -137,14 +156,17 @@ pub mod build_strategies {}
 #[doc = include_str!("docs/how_it_is_checked.md")]
 pub mod how_it_is_checked {}
 
+#[doc = include_str!("docs/simulated_gpu.md")]
+pub mod simulated_gpu {}
+
 /// The code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-/// What a type must be to be a key, and the derives for it: [`bytemuck`] is part of the public interface.
+/// Traits that a key type must have, and their derives: [`bytemuck`] is part of the public interface.
 pub use bytemuck;
-/// GPU streams, buffers and modules, of which [`gpu`] takes and gives some: [`cudarc`] is part of the public interface.
+/// GPU streams, buffers and modules, which [`gpu`] takes and returns: [`cudarc`] is part of the public interface.
 #[cfg(feature = "cuda")]
 pub use cudarc;
 #[cfg(feature = "cuda")]

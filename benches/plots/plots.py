@@ -6,7 +6,7 @@
     python3 benches/plots/plots.py --read FILE...  takes figures of printed tables into the CSV files, then writes the pictures
 
 --read knows the tables that `cargo bench --bench roofline`, `--bench widths` and `--bench roots` print, and the table of models in
-benches/README.md. It replaces the rows of warpset, of the floor and of the thesis' table that a file has; all other rows stay.
+benches/README.md. It replaces the rows of warpset, of the placement-only kernel and of the thesis' table; all other rows stay.
 
 For each picture NAME.svg it writes src/docs/pictures/NAME.link too, which has the picture as a data URI: rustdoc has no other
 way to show a file of the repository (src/lib.rs).
@@ -71,6 +71,19 @@ class Picture:
             f"{marked}</text>"
         )
 
+    def vertical_text(self, x, y, text, size=11.5, color=SOFT):
+        """Text that reads upwards, centred at the point: the label of a vertical axis."""
+        self.lines.append(
+            f'<text transform="translate({number(x)} {number(y)}) rotate(-90)" font-size="{number(size)}" fill="{color}"'
+            f' text-anchor="middle">{escape(text)}</text>'
+        )
+
+    def axis_break(self, x, y):
+        """Two slanted strokes across a horizontal axis: the steps on both sides differ."""
+        self.rect(x - 3, y - 2, 6, 4, PAPER, radius=0)
+        for at in (x - 3, x + 3):
+            self.line([(at - 3, y + 6), (at + 3, y - 6)], SOFT, 1.2)
+
     def paragraph(self, x, y, lines, size=12.0, color=SOFT, step=17):
         for i, line in enumerate(lines):
             self.text(x, y + i * step, line, size, color)
@@ -126,7 +139,7 @@ def claim():
         "Two threads race for an empty slot of three chunks. Thread 1 offers (a, b, c), thread 2 offers (a, b, d). Thread 1 wins"
         " chunk 0, thread 2 wins chunk 1, and each agrees with what the other one has written. Thread 1 wins the last chunk: its"
         " vector is New. Thread 2 finds c where it has d, and goes on to the next slot. A third thread that offers (a, b, c) is"
-        " told Seen.",
+        " answered Seen.",
     )
     picture.paragraph(
         24,
@@ -184,7 +197,7 @@ def claim():
     slot(4, ["a", "b", ""], 1, BLUE)
     first(4, 1, "chunk 1 holds b: agreed", "its swap fails, and returns b")
     slot(5, ["a", "b", "c"], 2, BLUE)
-    first(5, 2, "chunk 2: EMPTY → c, won", "the last chunk: it is told **New**")
+    first(5, 2, "chunk 2: EMPTY → c, won", "the last chunk: it gets **New**")
     slot(6, ["a", "b", "c"], 2, RED)
     second(6, 2, "chunk 2 holds c: different", "so it goes on to the **next slot**")
     picture.arrow([(28, top + 6), (28, top + 28)], FAINT)
@@ -192,7 +205,7 @@ def claim():
 
     y = top + 7 * step + 6
     picture.line([(24, y - 8), (856, y - 8)], GRID)
-    later = "Who offers (a, b, c) from now on finds three equal chunks, and is told **Seen** and the same slot."
+    later = "A thread that offers (a, b, c) from now on finds three equal chunks, and gets **Seen** and the same slot."
     picture.text(24, y + 14, later, 13)
     picture.paragraph(
         24,
@@ -201,7 +214,7 @@ def claim():
             "A chunk goes from EMPTY to a value once, and never changes again.",
             "A thread may claim a chunk only if its vector equals all chunks before it. So no slot ever holds a mixture.",
             "A thread leaves a slot only if a chunk holds another value. So equal vectors meet, and one wins the last chunk.",
-            "Nobody waits. A thread that stops halfway leaves a slot that vectors with the same first chunks can complete.",
+            "No thread waits. One that stops halfway leaves a slot that vectors with the same first chunks can complete.",
         ],
         12.5,
         INK,
@@ -320,7 +333,7 @@ def trees():
 # Throughput against fill
 
 SERIES = {  # colour, mark, dashes, width
-    "floor": (SOFT, None, "5 4", 1.8),
+    "placement": (SOFT, None, "5 4", 1.8),
     "warpset": (BLUE, "disc", "", 3.0),
     "thesis": (PURPLE, "triangle", "", 1.5),
     "cuCollections": (RED, "diamond", "", 1.5),
@@ -332,13 +345,13 @@ SERIES = {  # colour, mark, dashes, width
 def throughput():
     rows = read_csv("throughput.csv")
     panels = sorted({row["panel"] for row in rows}, key=lambda panel: (not panel[0].isdigit(), len(panel), panel))  # by width
-    columns, panel_width, panel_height, top = 3, 278, 206, 92
-    plot_width, plot_height = 160, 150
+    columns, panel_width, panel_height, top = 3, 278, 222, 72
+    plot_width, plot_height = 148, 150
     lines = -(-len(panels) // columns)
     notes = [
         "All measured on an NVIDIA H200, into an empty table that is this full at the end, with duplication 2: vectors are drawn",
         "from a pool of half as many. 2²⁷ vectors; of warpset's compact table as many as make 2²⁸ slots this full.",
-        "**floor**: a kernel that is told each vector's slot, and does only what nobody can avoid. It is measured, not a bound.",
+        "**placement**: a kernel that is given each vector's slot, and only reads, claims and writes it. A measured rate, not a bound.",
         "Other tables: the best variant at each fill whose counts were right. **thesis**: that of Bergsma (2019).",
         "**cuCollections** (October 2024): a set of 64-bit keys; from 4 words on of row numbers, the rows lie outside.",
         "**WarpSpeed** (2026): keys and values of 8 bytes. **compact iceberg**: keys of 50 bits.",
@@ -350,13 +363,11 @@ def throughput():
         height,
         "Find-or-put: throughput against fill",
         "A panel for each width. Each has 10^9 find-or-puts a second against the fill of the table, for warpset, for the"
-        " placement floor and for other tables. All figures are in benches/plots/throughput.csv.",
+        " placement-only kernel and for other tables. All figures are in benches/plots/throughput.csv.",
     )
-    axes = "Upwards: 10⁹ find-or-puts of random vectors a second. To the right: fill (vectors stored / slots)."
-    picture.text(24, 58, axes, 13, SOFT)
     limit = 5 * math.ceil(max(best.values()) / 5)
     for index, panel in enumerate(panels):
-        x0 = 50 + index % columns * panel_width
+        x0 = 62 + index % columns * panel_width
         y0 = top + index // columns * panel_height + 18
         place_x = lambda fill: x0 + (fill - 0.2) / 0.8 * plot_width
         place_y = lambda rate: y0 + plot_height - rate / limit * plot_height
@@ -367,6 +378,8 @@ def throughput():
         for fill in (0.25, 0.5, 0.75, 1.0):
             picture.line([(place_x(fill), y0 + plot_height), (place_x(fill), y0 + plot_height + 4)], FAINT)
             picture.text(place_x(fill), y0 + plot_height + 17, f"{fill:g}", 11, SOFT, "middle")
+        picture.text(x0 + plot_width / 2, y0 + plot_height + 33, "fill (vectors stored / slots)", 11.5, SOFT, "middle")
+        picture.vertical_text(x0 - 28, y0 + plot_height / 2, "10⁹ find-or-puts a second")
         names = [name for name in SERIES if any(row["panel"] == panel and row["series"] == name for row in rows)]
         ends = []
         for name in names:  # the first one lowest
@@ -404,8 +417,11 @@ LAYOUTS = {  # name in the CSV: what it is called, colour, mark, dashes
 def widths():
     rows = read_csv("widths.csv")
     words = sorted({int(row["words"]) for row in rows})
-    panels = {"new": "An empty table, each vector offered twice on average", "seen": "All of them again, when they are stored"}
-    left, plot_width, plot_height, top, gap = 54, 780, 210, 112, 62
+    panels = {
+        "new": "Into an empty table, fill 0.7 at the end; each random vector offered twice on average",
+        "seen": "All of them again, when they are stored",
+    }
+    left, plot_width, plot_height, top, gap = 66, 780, 210, 86, 76
     picture = Picture(
         880,
         top + 2 * (plot_height + gap) + 6,
@@ -413,15 +429,16 @@ def widths():
         "Two panels: 10^9 find-or-puts a second against the words of a vector, for the bucket table, with dense slots, and for the"
         " indexed table. All figures are in benches/plots/widths.csv.",
     )
-    picture.text(24, 58, "Upwards: 10⁹ find-or-puts of random vectors a second, fill 0.7 at the end. To the right: words of a"
-                 " vector.", 13, SOFT)
     at = left
     for label, color, mark, dash in LAYOUTS.values():
-        picture.line([(at, 82), (at + 34, 82)], color, 2, dash)
-        picture.mark(at + 17, 82, mark, color)
-        picture.text(at + 42, 86, label, 12, color)
+        picture.line([(at, 60), (at + 34, 60)], color, 2, dash)
+        picture.mark(at + 17, 60, mark, color)
+        picture.text(at + 42, 64, label, 12, color)
         at += 60 + 7.5 * len(label)
-    place_x = lambda width: left + (words.index(width) + 0.5) * plot_width / len(words)
+    # Words rise by one to 16, and by more behind that: each such step is wider, has no line, and breaks the axis.
+    jumps = [after for before, after in zip(words, words[1:]) if after - before > 1]
+    place = {width: words.index(width) + 0.5 + 0.6 * sum(jump <= width for jump in jumps) for width in words}
+    place_x = lambda width: left + place[width] * plot_width / (len(words) + 0.6 * len(jumps))
     for index, (state, label) in enumerate(panels.items()):
         y0 = top + index * (plot_height + gap) + 14
         limit = 5 * math.ceil(max(float(row["g_per_s"]) for row in rows if row["state"] == state and row["fill"] == "0.7") / 5)
@@ -432,11 +449,16 @@ def widths():
             picture.text(left - 6, place_y(rate) + 4, str(rate), 11, SOFT, "end")
         for width in words:
             picture.text(place_x(width), y0 + plot_height + 17, str(width), 11, SOFT, "middle")
+        for before, after in zip(words, words[1:]):
+            if after in jumps:
+                picture.axis_break((place_x(before) + place_x(after)) / 2, y0 + plot_height)
+        picture.text(left + plot_width / 2, y0 + plot_height + 35, "words of a vector", 12, SOFT, "middle")
+        picture.vertical_text(left - 32, y0 + plot_height / 2, "10⁹ find-or-puts a second", 12)
         for layout, (_, color, mark, dash) in LAYOUTS.items():
             points = sorted((int(row["words"]), float(row["g_per_s"])) for row in rows
                             if (row["layout"], row["state"], row["fill"]) == (layout, state, "0.7"))
             for before, after in zip(points, points[1:]):
-                if layout != "dense" or words.index(after[0]) - words.index(before[0]) == 1:
+                if after[0] not in jumps and (layout != "dense" or words.index(after[0]) - words.index(before[0]) == 1):
                     picture.line([(place_x(width), place_y(rate)) for width, rate in (before, after)], color, 2, dash)
             for width, rate in points:
                 picture.mark(place_x(width), place_y(rate), mark, color)
@@ -586,14 +608,14 @@ def take_tables(path):
                                     source=f"cargo bench --bench {command}"))
 
     for heading, rows in tables(Path(path).read_text(encoding="utf-8")):
-        if heading[:6] == ["words", "fill", "dup 2", "of floor", "floor", "thesis"]:
+        if heading[:6] == ["words", "fill", "dup 2", "of floor", "floor", "thesis"]:  # floor: the placement-only kernel
             for row in rows:
-                for series, value in (("warpset", row[2]), ("floor", row[4]), ("thesis", row[5])):
+                for series, value in (("warpset", row[2]), ("placement", row[4]), ("thesis", row[5])):
                     rate("1 word" if row[0] == "1" else f"{row[0]} words", series, row[1], value, "roofline")
         elif heading[:6] == ["table", "fill", "keys, M", "dup 2", "of floor", "floor"]:
             for row in rows:
                 if row[0] == "compact, 54 bits":
-                    for series, value in (("warpset", row[3]), ("floor", row[5])):
+                    for series, value in (("warpset", row[3]), ("placement", row[5])):
                         rate("compact, 54-bit keys", series, row[1], value, "roots")
         elif heading[:4] == ["words", "layout", "bytes", "fill 0.25"]:
             for row in rows:

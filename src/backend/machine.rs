@@ -90,7 +90,7 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     /// Searches for the vectors of a batch from host slices, or puts them. `tag`: bits that references have besides the number of
     /// the slot, of parents that count and in results.
-    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts>;
+    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts>;
 
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`.

@@ -3,12 +3,14 @@
 //! The library reaches a machine through the traits of `machine.rs` only. Each machine is a folder here, and one below
 //! `cuda/platform/`; this file alone says which machines the library was built with.
 
+mod argument;
 #[cfg(feature = "cpu")]
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod machine;
 
+pub use argument::KernelArgument;
 pub use machine::{GpuInfo, Place};
 pub(crate) use machine::{HostBuffer, Launch, Machine, Rank, RankMemory, Store, Values, Waves};
 
@@ -42,14 +44,3 @@ pub(crate) fn named(kind: &str, number: Option<u64>) -> Option<Result<Arc<dyn Ma
         _ => None,
     }
 }
-
-/// What may be the argument of a kernel of the user's own.
-#[cfg(feature = "cuda")]
-pub use cuda::KernelArgument;
-
-/// There are no kernels of the user's own.
-#[cfg(not(feature = "cuda"))]
-#[doc(hidden)]
-pub trait KernelArgument {}
-#[cfg(not(feature = "cuda"))]
-impl<T> KernelArgument for T {}

@@ -6,9 +6,9 @@
 //! has: that takes as long as a copy, whatever else has gone wrong.
 
 use super::transport::{Place, Region, Transport, deadline};
-use crate::{Error, Result};
 #[cfg(feature = "cuda")]
-use cudarc::driver::{CudaEvent, CudaStream};
+use crate::backend::cuda::{SharedEvent, SharedStream};
+use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -42,9 +42,9 @@ pub struct Local {
     awake: Duration,
     /// Streams that what is sent in this exchange is used on; and by sender, what is passed when its message is copied.
     #[cfg(feature = "cuda")]
-    sending: Vec<Arc<CudaStream>>,
+    sending: Vec<SharedStream>,
     #[cfg(feature = "cuda")]
-    copied: Vec<Option<Arc<CudaEvent>>>,
+    copied: Vec<Option<SharedEvent>>,
 }
 
 struct Shared {
@@ -62,7 +62,7 @@ struct State {
     copied_from: Vec<usize>,
     /// By sender: copies of its messages that were enqueued, and the sender does not know of yet.
     #[cfg(feature = "cuda")]
-    enqueued: Vec<Vec<Arc<CudaEvent>>>,
+    enqueued: Vec<Vec<SharedEvent>>,
     gone: Vec<bool>,
     ended: Option<Error>,
     /// Messages that each rank has sent.
@@ -537,8 +537,8 @@ impl Local {
 
 /// The streams of regions that have memory of a GPU, each once.
 #[cfg(feature = "cuda")]
-fn streams_of(regions: &[Region]) -> Vec<Arc<CudaStream>> {
-    let mut streams: Vec<Arc<CudaStream>> = Vec::new();
+fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
+    let mut streams: Vec<SharedStream> = Vec::new();
     for region in regions.iter().filter(|region| region.bytes > 0) {
         if let Place::Gpu(stream) = &region.place
             && !streams.iter().any(|known| Arc::ptr_eq(known, stream))

@@ -1,9 +1,9 @@
 //! Tables that grow: every vector is rehashed into a larger one.
 
+use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::host::zeroed;
-use crate::layout::Search;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
@@ -18,27 +18,6 @@ pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
 /// An automatic growth makes a table at most so many times as large as what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
-
-/// First error of a batch that wanted more slots.
-#[derive(Default)]
-pub(super) struct Limits {
-    /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
-    /// are.
-    pub error: Option<Error>,
-}
-
-impl Limits {
-    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no
-    /// other result mentions those keys.
-    pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
-        result
-            .map_err(|error| match error {
-                Error::KeysWithoutSlot { .. } => self.error = Some(error),
-                error => drop(self.error.get_or_insert(error)),
-            })
-            .ok()
-    }
-}
 
 /// The vectors of a batch that were rejected, and memory for what comes of them when they are offered again.
 pub(super) struct Rejected {
@@ -71,12 +50,12 @@ impl Rejected {
 impl RawTable {
     /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until
     /// that is a fair share. How many nodes they need is not known before; but a node table that is nearly full grows too.
-    pub(super) fn grow_for(&self, offered: usize, limits: &mut Limits) -> usize {
+    pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> usize {
         // Duplicates leave slots over, so a part may be much smaller than the batch; but not so small that parts get many.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
-        while limits.error.is_none() {
+        while first_error.error.is_none() {
             let size = self.size();
-            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
@@ -86,22 +65,27 @@ impl RawTable {
             } else {
                 Size { slots: size.slots * 2, ..size }
             };
-            limits.keep(self.grow_by_itself(FIND_OR_PUT, size, larger));
+            first_error.keep(self.grow_by_itself(FIND_OR_PUT, size, larger));
         }
         offered
     }
 
     /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing.
     /// `tally` is the sum of the outcomes so far.
-    pub(super) fn retry_rejected(&self, mut batch: HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+    pub(super) fn retry_rejected(
+        &self,
+        mut batch: HostBatch<'_>,
+        mut tally: Tally,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
         // A batch that was stopped has no more.
         batch.outcomes = Some(&mut outcomes[..tally.offered() as usize]);
         if self.options.is_cuckoo() {
-            tally = self.relocate_and_retry(&mut batch, tally, limits)?;
+            tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, limits)?;
+            tally = self.grow_and_retry(&mut batch, tally, first_error)?;
         }
         Ok(tally)
     }
@@ -109,11 +93,11 @@ impl RawTable {
     /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that
     /// many free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node
     /// references end.)
-    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, first_error: &mut FirstError) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let Some([stored, nodes]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
             let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
             let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
@@ -123,7 +107,7 @@ impl RawTable {
                 break;
             }
             let ready = self.grow_by_itself(FIND_OR_PUT, size, larger).and_then(|()| Rejected::of(batch, self.width()));
-            let Some(rejected) = limits.keep(ready) else { break };
+            let Some(rejected) = first_error.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally)?;
         }
         Ok(tally)
@@ -141,7 +125,10 @@ impl RawTable {
             leaves_holes: batch.leaves_holes,
             ..HostBatch::of(&words)
         };
-        let found = self.ready(FIND_OR_PUT)?.search(Search::FindOrPut, &mut again, &mut Progress::none())?.tally();
+        let found = {
+            let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
+            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut Progress::none())?.tally()
+        };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
             let Some(all) = all else { return };
             positions.iter().zip(again).for_each(|(at, again)| all[*at as usize] = *again);

@@ -1,59 +1,13 @@
 //! The rows of an indexed table, as the host sees them: how many there are, and how holes among them are closed.
 
+use super::calls::Call;
 use super::lock::{Alone, Shared};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
 use crate::layout::rows::{Closing, RowCounts};
 use crate::{Error, Result};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// How many are under way, in the low half, and how many ever began, in the high one. In one number: a call that counted in
-    /// one place, and not yet in the other, would be seen by nobody.
-    counts: AtomicU64,
-    /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
-    has_kernels: AtomicBool,
-}
-
-/// A call that may get references to rows, or put rows.
-pub(super) struct Call<'a> {
-    calls: &'a Calls,
-    /// If it was alone when it began: its number, and how many rows there were.
-    alone: Option<(u32, u64)>,
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        self.calls.counts.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Calls {
-    /// Counts a call. Gives its number if it is alone.
-    fn begin(&self) -> Option<u32> {
-        let before = self.counts.fetch_add((1 << 32) + 1, Ordering::SeqCst);
-        (before as u32 == 0).then_some((before >> 32) as u32)
-    }
-
-    /// A call that does not close holes itself, and during which nobody does.
-    pub(super) fn overlap(&self) -> Call<'_> {
-        self.begin();
-        Call { calls: self, alone: None }
-    }
-
-    /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
-    fn is_last(&self, number: u32) -> bool {
-        (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
-    }
-
-    /// From now on kernels may have references.
-    pub(crate) fn note_kernels(&self) {
-        self.has_kernels.store(true, Ordering::SeqCst);
-    }
-}
+use std::sync::atomic::Ordering;
 
 impl RawTable {
     /// Begins a call of an indexed table; none of others.
@@ -159,34 +113,13 @@ impl RawTable {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
-    #[cfg(feature = "cpu")]
     use crate::backend::cpu::CpuStore;
-    #[cfg(feature = "cpu")]
     use crate::{Device, IndexedTable, Reference, Request};
 
-    #[test]
-    fn calls_that_overlap_are_not_alone() {
-        let calls = Calls::default();
-        let first = calls.begin().unwrap();
-        assert!(calls.is_last(first));
-        // The other one has the first one's references, also when it has ended.
-        assert_eq!(calls.begin(), None);
-        drop(Call { calls: &calls, alone: None });
-        assert!(!calls.is_last(first));
-        drop(Call { calls: &calls, alone: None });
-        let next = calls.begin().unwrap();
-        assert!(calls.is_last(next) && next != first);
-        // However many there were.
-        calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
-        let last = calls.begin().unwrap();
-        assert!(last == u32::MAX && calls.is_last(last));
-    }
-
     /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
-    #[cfg(feature = "cpu")]
     fn with_a_hole() -> (IndexedTable, Vec<Reference>) {
         let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
         let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
@@ -198,7 +131,6 @@ mod tests {
         (table, references.into_iter().flatten().collect())
     }
 
-    #[cfg(feature = "cpu")]
     #[test]
     fn holes_are_listed_and_skipped() {
         let (table, references) = with_a_hole();
@@ -221,7 +153,6 @@ mod tests {
     }
 
     /// A batch under way moves no row whose number somebody may have by looking at rows or at values.
-    #[cfg(feature = "cpu")]
     #[test]
     fn rows_that_were_looked_at_stay() {
         type Look = fn(&IndexedTable, &[Reference]);
@@ -244,7 +175,6 @@ mod tests {
     }
 
     /// A hole has no value to look at, and the vector that fills it begins with zeros.
-    #[cfg(feature = "cpu")]
     #[test]
     fn values_pass_over_holes() {
         let (table, references) = with_a_hole();
@@ -261,7 +191,6 @@ mod tests {
         assert_eq!(values.view().unwrap()[..], [1, 2, 0, 3, 4]);
     }
 
-    #[cfg(feature = "cpu")]
     #[test]
     fn holes_are_left_or_filled() {
         for leave in [true, false] {

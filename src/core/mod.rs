@@ -1,10 +1,16 @@
 //! What a table is, whatever its device: its kind and size, batches, growth and relocation, and what crosses to the device.
 
+mod arrays;
 pub(crate) mod batch;
+mod calls;
+mod first_error;
 pub(crate) mod growth;
 pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
-mod relocation;
+mod put;
+pub(crate) mod relocation;
+pub(crate) mod request;
+pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod values;

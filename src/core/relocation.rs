@@ -1,6 +1,7 @@
 //! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
-use super::growth::{Limits, Rejected};
+use super::first_error::FirstError;
+use super::growth::Rejected;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
@@ -13,9 +14,15 @@ const RELOCATE_FOR_ONE_IN: u64 = 64;
 /// Slots, at least, whose keys growth offers between two passes of relocation.
 const LEAST_SLOTS: u64 = 1 << 12;
 
-/// Whether a pass that has freed or filled `slots` of `of` slots makes hardly any difference.
-fn is_little(slots: u64, of: u64) -> bool {
-    slots <= of / RELOCATE_FOR_ONE_IN
+/// Whether `part` is at most 1/64 of `whole`.
+fn is_little(part: u64, whole: u64) -> bool {
+    part <= whole / RELOCATE_FOR_ONE_IN
+}
+
+/// Whether another pass may help keys without a slot: the last one found slots for more than 1/64 of the `wanted` keys, or
+/// relocated more keys than wanted slots. One table asks it about itself, a cluster about the sums over its ranks.
+pub(crate) fn another_pass_helps(wanted: u64, found: u64, relocated: u64) -> bool {
+    !is_little(found, wanted) || relocated > wanted
 }
 
 impl Sized {
@@ -47,7 +54,7 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
             };
             let still = put()?.full;
             let found = wanted.saturating_sub(still);
-            if is_little(relocated + found, stash) && is_little(found, wanted) && relocated <= wanted {
+            if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
                 return Ok(false);
             }
             wanted = still;
@@ -73,7 +80,12 @@ impl RawTable {
     /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
     /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
     /// it.
-    pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, limits: &mut Limits) -> Result<Tally> {
+    pub(super) fn relocate_and_retry(
+        &self,
+        batch: &mut HostBatch<'_>,
+        mut tally: Tally,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
                 let rejected = Rejected::of(batch, self.width())?;
@@ -83,15 +95,15 @@ impl RawTable {
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
                 return Err(Error::KeysWithoutSlot { keys });
             }
-            let Some((before, rejected, relocated)) = limits.keep(relocated) else { break };
+            let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
             // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
             // freed some. After an error what has been put by now is reported.
-            let Some([now, _]) = limits.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
-            if is_little(freed, self.look().stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
+            if is_little(freed, self.look().stash_slots()) && !another_pass_helps(wanted, wanted - tally.full, relocated) {
                 break;
             }
         }

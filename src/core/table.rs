@@ -1,10 +1,10 @@
 //! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
 
-use super::batch::{Buffers, Results, are_seen, references_of};
-use super::growth::Limits;
-use super::indexed::Calls;
+use super::arrays::Arrays;
+use super::batch::{are_seen, references_of};
+use super::calls::Calls;
 use super::lock::{Alone, Shared, TableLock};
-use super::values::Arrays;
+use super::stats::Stats;
 use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
@@ -16,8 +16,7 @@ use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
 use crate::layout::view::{BatchView, Counts, Geometry};
 use crate::layout::{HostBatch, Progress};
-use crate::saved::Loaded;
-use crate::{Batch, Device, Error, Reference, Request, Result, Stats, Tally};
+use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
 
 pub(crate) struct RawTable {
@@ -32,6 +31,15 @@ pub(crate) struct RawTable {
     pub(super) arrays: Arrays,
     /// If it was loaded, and lies as the table that was saved.
     pub(crate) loaded: Option<Loaded>,
+}
+
+/// The table that a table was loaded from: references to that one are to the same slots of this one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
+    /// The number of its generation.
+    pub saved: u64,
+    /// As long as the table is of this one.
+    pub now: Generation,
 }
 
 /// The part of a table that growth replaces.
@@ -65,13 +73,9 @@ impl Sized {
         }
     }
 
-    /// Looks for vectors from host slices, or puts them. References are of this generation.
-    pub(super) fn search(&self, search: Search, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
-        let search = match search {
-            Search::FindOrPut if batch.leaves_holes => Search::FindOrPutLeavingHoles,
-            search => search,
-        };
-        self.store.search(search, self.generation.tag(), batch, progress)
+    /// Looks for the vectors of a batch.
+    fn find(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
+        self.store.search_batch(Search::Find, self.generation.tag(), batch, &mut Progress::none())
     }
 
     /// Vectors and nodes that are stored.
@@ -218,122 +222,12 @@ impl RawTable {
         Ok(words.len() / width)
     }
 
-    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
-    /// nothing is stale that must not be.
-    fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
-        let count = self.count(words)?;
-        let sized = self.sized(FIND_OR_PUT)?;
-        let rows = |what, given: Option<usize>, needed: usize| match given {
-            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
-            _ => Ok(()),
-        };
-        rows("parents", request.parents.map(<[_]>::len), count)?;
-        rows("words of masks of changes", request.changed.map(<[_]>::len), count * sized.spec.mask_words())?;
-        match (request.parents, request.changed) {
-            (Some(parents), Some(_)) => sized.check_references(parents)?,
-            (None, Some(_)) => {
-                return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
-            }
-            // Compared with whatever is there now: a stale one does no harm.
-            (_, None) => {}
-        }
-        Ok(count)
-    }
-
-    /// Whether vectors that a batch finds no slot for are offered again, after a growth or a relocation.
-    fn retries(&self) -> bool {
-        self.options.grows || self.options.is_cuckoo()
-    }
-
-    pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
-        let mut own = Buffers::new();
-        let buffers = request.buffers.take().unwrap_or(&mut own);
-        // The results of the batch before: also if this one is refused.
-        buffers.hide();
-        let count = self.validate(words, &request)?;
-        let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
-        let call = self.begin_call(FIND_OR_PUT)?;
-        let mut progress = Progress::new(request.progress.take(), count);
-        let leaves_holes = request.leaves_holes;
-        let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
-        let Put { tally, limits, mut ended_by, moved, .. } = self.put(batch, &mut progress)?;
-        let offered = tally.offered() as usize;
-        // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
-        // quiet about outcomes.
-        if results.has_references() && self.retries() && moved.offered > 0 {
-            match self.locate(FIND_OR_PUT, &words[..moved.offered * self.width()]) {
-                Ok(now) => results.locate_again(&now, moved.new),
-                Err(error) => ended_by = ended_by.or(Some(error)),
-            }
-        }
-        if let Some(call) = call {
-            // An error leaves holes, and no outcome is less true for that.
-            let (moved, closed) = self.close_holes(call, !leaves_holes);
-            if let Some((closing, generation)) = moved {
-                results.rows_moved(&closing, generation);
-            }
-            ended_by = ended_by.or(closed.err());
-        }
-        results.finish(tally);
-        let (outcomes, references, new_references) = own.into_vectors();
-        let error = match limits.error {
-            // Nobody is told of these otherwise.
-            Some(keys @ Error::KeysWithoutSlot { .. }) => Some(keys),
-            error => ended_by.or(error),
-        };
-        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error, given: count as u64 })
-    }
-
-    /// Puts the vectors of a batch, in parts if the table may have to grow between them.
-    ///
-    /// # Errors
-    ///
-    /// If nothing has been put. After that, what has been is reported with the error.
-    fn put(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
-        let (spec, generation) = {
-            let sized = self.look();
-            (sized.spec, sized.generation)
-        };
-        let count = batch.count(spec);
-        let mut put = Put::new(generation);
-        let mut first = 0;
-        while first < count && !progress.stopped {
-            let left = count - first;
-            let len = if self.options.grows { self.grow_for(left, &mut put.limits) } else { left };
-            let mut part = batch.part(&(first..first + len), put.tally.new, spec);
-            progress.begin_part(first);
-            let searched = self.ready(FIND_OR_PUT).and_then(|sized| {
-                put.moved_to(sized.generation, first);
-                sized.search(Search::FindOrPut, &mut part, progress)
-            });
-            let retried = searched.and_then(|counts| match counts.tally() {
-                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, &mut put.limits),
-                of_part => Ok(of_part),
-            });
-            let of_part = match retried {
-                Ok(of_part) => of_part,
-                // That keys are left without a slot, of which nobody is told otherwise, is the more important.
-                Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
-                    // A growth may have come before it.
-                    put.moved_to(self.look().generation, first);
-                    put.ended_by = Some(error);
-                    break;
-                }
-                Err(error) => return Err(error),
-            };
-            put.tally += of_part;
-            first += of_part.offered() as usize;
-            // Also those that were offered again: another growth may have come between.
-            put.moved_to(self.look().generation, first);
-        }
-        Ok(put)
-    }
-
     /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller
     /// does.
     pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let _call = self.begin_call(CLUSTER_BATCH)?;
-        self.ready(CLUSTER_BATCH)?.search(search, batch, &mut Progress::none())
+        let sized = self.ready(CLUSTER_BATCH)?;
+        sized.store.search_batch(search, sized.generation.tag(), batch, &mut Progress::none())
     }
 
     /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References are of the table's
@@ -385,7 +279,7 @@ impl RawTable {
         let mut references = zeroed(self.count(words)?)?;
         let _call = self.begin_call(call)?;
         let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
-        self.ready(call)?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        self.ready(call)?.find(&mut batch)?;
         Ok(bytemuck::allocation::cast_vec(references))
     }
 
@@ -393,7 +287,7 @@ impl RawTable {
     pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
         let mut outcomes = zeroed::<u8>(self.count(words)?)?;
         let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(words) };
-        self.ready("contains_many")?.search(Search::Find, &mut batch, &mut Progress::none())?;
+        self.ready("contains_many")?.find(&mut batch)?;
         Ok(are_seen(outcomes))
     }
 
@@ -445,39 +339,6 @@ impl RawTable {
         }
         let (vectors, slots) = sized.store.export(slots)?;
         Ok((vectors, references_of(slots, generation)))
-    }
-}
-
-/// What putting a batch has come to.
-struct Put {
-    tally: Tally,
-    limits: Limits,
-    /// Why not all was offered, if not because the caller wanted so.
-    ended_by: Option<Error>,
-    /// Of which the references of all others are.
-    generation: Generation,
-    moved: Moved,
-}
-
-/// The first vectors of a batch, whose references a growth has made stale.
-#[derive(Default)]
-struct Moved {
-    offered: usize,
-    /// Those of them that were new.
-    new: usize,
-}
-
-impl Put {
-    fn new(generation: Generation) -> Self {
-        Self { tally: Tally::default(), limits: Limits::default(), ended_by: None, generation, moved: Moved::default() }
-    }
-
-    /// The table is of this generation when so many have been offered.
-    fn moved_to(&mut self, generation: Generation, offered: usize) {
-        if generation != self.generation {
-            self.generation = generation;
-            self.moved = Moved { offered, new: self.tally.new as usize };
-        }
     }
 }
 

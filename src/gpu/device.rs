@@ -43,7 +43,7 @@ impl Device {
     ///
     /// As [`gpu`](Self::gpu).
     pub fn from_context(context: Arc<CudaContext>) -> Result<Self> {
-        Ok(Self { machine: CudaMachine::new(Gpu::of_context(context)?) })
+        Ok(Self { machine: CudaMachine::of_context(context)? })
     }
 
     /// The GPUs that are there.

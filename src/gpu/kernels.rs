@@ -55,7 +55,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// the spec, compile it again: a kernel for another one would take slots for what they are not. The source may include
     /// `warpset/table.cuh`, where `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk
     /// for the next process, unless it includes a file of yours, which may change:
-    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

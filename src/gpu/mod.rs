@@ -14,6 +14,8 @@ mod values;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
+pub use crate::layout::rank::PartitionView;
+#[doc(hidden)] // for the simulated GPU of the tests
 pub use crate::layout::view::{BatchView, Geometry};
 pub use crate::layout::view::{
     CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,

@@ -1,6 +1,6 @@
 //! Batches from host slices: what is offered, in parts, and where the results go.
 
-use super::{Reference, Spec};
+use super::{Reference, Search, Spec};
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch); says whether to go on.
@@ -32,6 +32,12 @@ impl<'a> HostBatch<'a> {
         Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
+    /// The find-or-put that the batch asks for.
+    pub(crate) fn put_search(&self) -> Search {
+        if self.leaves_holes { Search::FindOrPutLeavingHoles } else { Search::FindOrPut }
+    }
+
+    /// Number of vectors.
     pub(crate) fn count(&self, spec: Spec) -> usize {
         self.vectors.len() / spec.width()
     }

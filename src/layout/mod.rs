@@ -3,6 +3,7 @@
 //! Nothing here knows a machine, a table or a device.
 
 pub(crate) mod batch;
+mod checked;
 pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod limits;

@@ -3,10 +3,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// `warpset::PartitionView`. Addresses are of the rank's device; 0 where there is none.
+/// `warpset::PartitionView`. Addresses are in the memory of the rank's device, or 0. Public for the simulated GPU of the tests.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct PartitionView {
+pub struct PartitionView {
     pub vectors: u64,
     pub count: u64,
     pub seeds: u64,

@@ -1,9 +1,9 @@
 //! How large tables are: slots and buckets for vectors and for nodes.
 
-use super::compact;
 use super::limits::MAX_CAPACITY;
-use super::spec::Spec;
+use super::spec::{Quotiented, Spec};
 use super::view::Geometry;
+use super::{compact, rows};
 use crate::{Error, Result};
 
 /// Slots for vectors, and for nodes.
@@ -18,6 +18,34 @@ const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
 
 /// Most slots of a node table, of two a bucket.
 pub(crate) const MAX_NODES: u64 = 2 * MAX_NODE_BUCKETS;
+
+impl Spec {
+    /// The layout of a compact table of so many buckets; none in other tables.
+    pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
+        let Quotiented { key_bits, slot_bits } = self.quotiented()?;
+        compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
+    }
+
+    /// Slots of a table of so many buckets.
+    pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
+    }
+
+    /// Rows of an indexed table with so many buckets; 0 of others.
+    pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        if self.is_indexed() { rows::rows(geometry.slots(buckets)) } else { 0 }
+    }
+
+    /// Bytes of so many rows.
+    pub(crate) fn row_bytes(&self, rows: u64) -> u64 {
+        rows * u64::from(self.width) * 4
+    }
+
+    /// Bytes of these slots.
+    pub(crate) fn bytes(&self, geometry: &Geometry, buckets: u64) -> u64 {
+        self.layout(buckets).map_or_else(|| geometry.bytes(buckets), |layout| layout.bytes())
+    }
+}
 
 /// Buckets for a table of `capacity` slots or more.
 ///

@@ -1,9 +1,6 @@
 //! What a table is: its kind, its width, and what its kernels are compiled for.
 
 use super::strategy::Strategy;
-use super::view::Geometry;
-use super::{compact, rows};
-use crate::{Error, Result};
 use std::fmt;
 
 /// How vectors are stored, and what the kernels must know of it besides their width.
@@ -30,21 +27,6 @@ pub(crate) struct Quotiented {
     pub slot_bits: u32,
 }
 
-impl Quotiented {
-    /// # Errors
-    ///
-    /// [`Error::KeyBits`], [`Error::SlotBits`].
-    fn checked(key_bits: u32, slot_bits: u32) -> Result<Self> {
-        if !Spec::KEY_BITS.contains(&key_bits) {
-            return Err(Error::KeyBits { key_bits });
-        }
-        if ![16, 32, 64].contains(&slot_bits) {
-            return Err(Error::SlotBits { slot_bits });
-        }
-        Ok(Self { key_bits, slot_bits })
-    }
-}
-
 /// What a table's kernels are compiled for.
 ///
 /// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
@@ -68,89 +50,7 @@ impl Spec {
     pub(crate) const ROOT_WORDS: usize = 2;
 
     /// Bytes looked at together in a compact table: a bucket.
-    const COMPACT_LINE_BYTES: u32 = 64;
-
-    /// Vectors of `width` words in a bucket table, on a machine whose largest compare-and-swap is `chunk_bytes`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Width`] unless 1 ≤ `width` ≤ [`MAX_WIDTH`](Self::MAX_WIDTH).
-    pub(crate) fn bucket(width: usize, chunk_bytes: u32) -> Result<Self> {
-        if !(1..=Self::MAX_WIDTH).contains(&width) {
-            return Err(Error::Width { width });
-        }
-        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
-        // more.
-        let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
-        let slot_words = if width >= 3 && chunk_bytes == 16 { width.next_multiple_of(4) } else { width } as u32;
-        Ok(Self { kind: Kind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
-    }
-
-    /// The same in slots of no more bytes than vectors have, if these are padded.
-    pub(crate) fn dense(self) -> Self {
-        match self.kind {
-            Kind::Bucket { .. } => Self { kind: Kind::Bucket { slot_words: self.width }, ..self },
-            _ => self,
-        }
-    }
-
-    /// Vectors as trees. Those of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
-    ///
-    /// # Errors
-    ///
-    /// As [`bucket`](Self::bucket).
-    pub(crate) fn tree(width: usize, strategy: Strategy, chunk_bytes: u32) -> Result<Self> {
-        let spec = Self::bucket(width, chunk_bytes)?;
-        if width <= Self::ROOT_WORDS {
-            return Ok(spec);
-        }
-        let Self { line_bytes, .. } = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: Kind::Tree { strategy }, line_bytes, ..spec })
-    }
-
-    /// Keys, which are vectors of two words, in a compact table.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::KeyBits`], [`Error::SlotBits`].
-    pub(crate) fn compact(key_bits: u32, slot_bits: u32, cuckoo: bool, chunk_bytes: u32) -> Result<Self> {
-        let keys = Quotiented::checked(key_bits, slot_bits)?;
-        let spec = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: Kind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
-    }
-
-    /// Vectors as trees whose roots lie in a compact table; those of one or two words as in [`tree`](Self::tree).
-    ///
-    /// # Errors
-    ///
-    /// As [`bucket`](Self::bucket) and [`compact`](Self::compact).
-    pub(crate) fn compact_tree(width: usize, key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
-        let spec = Self::bucket(width, chunk_bytes)?;
-        let roots = Quotiented::checked(key_bits, slot_bits)?;
-        if width <= Self::ROOT_WORDS {
-            return Ok(spec);
-        }
-        Ok(Self { kind: Kind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
-    }
-
-    /// Vectors as rows, with an index whose slots have so many bits: 32 or 64.
-    ///
-    /// # Errors
-    ///
-    /// As [`bucket`](Self::bucket).
-    pub(crate) fn indexed(width: usize, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
-        let spec = Self::bucket(width, chunk_bytes)?;
-        Ok(Self { kind: Kind::Indexed { slot_bits }, line_bytes: 32, ..spec })
-    }
-
-    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
-    /// has.
-    pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
-        // The number after the last slot is a reference too; and keys have 20 bits at least.
-        let reference = (u64::BITS - nodes.leading_zeros()).max(10);
-        // The right half is a reference, or (of 2^n + 1 words) the last word.
-        if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }
-    }
+    pub(super) const COMPACT_LINE_BYTES: u32 = 64;
 
     /// Whether vectors are rows in the order in which they were found, and references their numbers.
     pub const fn is_indexed(&self) -> bool {
@@ -189,7 +89,7 @@ impl Spec {
     }
 
     /// Keys of a compact table, or roots of a tree table with compact roots.
-    const fn quotiented(&self) -> Option<Quotiented> {
+    pub(super) const fn quotiented(&self) -> Option<Quotiented> {
         match self.kind {
             Kind::Compact { keys, .. } | Kind::CompactTree { roots: keys } => Some(keys),
             Kind::Bucket { .. } | Kind::Tree { .. } | Kind::Indexed { .. } => None,
@@ -216,32 +116,6 @@ impl Spec {
             Kind::Bucket { slot_words } => slot_words as usize,
             _ => self.hashed_words() as usize,
         }
-    }
-
-    /// The layout of a compact table of so many buckets; none in other tables.
-    pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
-        let Quotiented { key_bits, slot_bits } = self.quotiented()?;
-        compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
-    }
-
-    /// Slots of a table of so many buckets.
-    pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
-        self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
-    }
-
-    /// Rows of an indexed table with so many buckets; 0 of others.
-    pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
-        if self.is_indexed() { rows::rows(geometry.slots(buckets)) } else { 0 }
-    }
-
-    /// Bytes of so many rows.
-    pub(crate) fn row_bytes(&self, rows: u64) -> u64 {
-        rows * u64::from(self.width) * 4
-    }
-
-    /// Bytes of these slots.
-    pub(crate) fn bytes(&self, geometry: &Geometry, buckets: u64) -> u64 {
-        self.layout(buckets).map_or_else(|| geometry.bytes(buckets), |layout| layout.bytes())
     }
 
     /// Words a vector.
@@ -289,27 +163,5 @@ impl fmt::Display for Spec {
                 write!(f, "indexed table of {width}-word vectors, an index with slots of {slot_bits} bits")
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn widths_are_checked() {
-        assert!(Spec::bucket(0, 16).is_err());
-        assert!(Spec::bucket(257, 16).is_err());
-        assert!(Spec::bucket(256, 8).is_ok());
-    }
-
-    #[test]
-    fn narrow_trees_are_bucket_tables() {
-        for width in [1, 2] {
-            let bucket = Spec::bucket(width, 16).unwrap();
-            assert_eq!(Spec::tree(width, Strategy::CLR64, 16).unwrap(), bucket);
-            assert_eq!(Spec::compact_tree(width, 40, 32, 16).unwrap(), bucket);
-        }
-        assert!(Spec::tree(3, Strategy::CLR64, 16).unwrap().is_tree());
     }
 }

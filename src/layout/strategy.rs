@@ -1,8 +1,6 @@
 //! How kernels make trees: the build strategies of Bergsma's thesis (2019), and the default.
 
-use crate::{Error, Result};
 use std::fmt;
-use std::str::FromStr;
 
 /// How the kernels of a [`TreeTable`](crate::TreeTable) make trees: see [`build_strategies`](crate::build_strategies).
 ///
@@ -115,7 +113,7 @@ impl Strategy {
     pub const LD_IP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Shared);
 
     /// All of them with their names, the default first.
-    const NAMED: [(&'static str, Self); 20] = [
+    pub(super) const NAMED: [(&'static str, Self); 20] = [
         ("default", Self::DEFAULT),
         ("C", Self::C),
         ("C64", Self::C64),
@@ -180,20 +178,6 @@ impl fmt::Display for Strategy {
 impl serde::Serialize for Strategy {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
-    }
-}
-
-impl FromStr for Strategy {
-    type Err = Error;
-
-    /// The strategy of this name, in letters of either case.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownStrategy`](Error::UnknownStrategy).
-    fn from_str(name: &str) -> Result<Self> {
-        let found = Self::NAMED.into_iter().find(|(named, _)| named.eq_ignore_ascii_case(name));
-        found.map(|(_, strategy)| strategy).ok_or_else(|| Error::UnknownStrategy { name: name.into() })
     }
 }
 

@@ -46,8 +46,7 @@ pub use file::{Named, NewFile};
 
 use crate::backend::Store;
 use crate::core::growth::GROW_AT_MOST;
-use crate::core::table::{RawTable, Sized};
-use crate::layout::generation::Generation;
+use crate::core::table::{Loaded, RawTable, Sized};
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::options::{Choice, Options, Parameters};
 use crate::layout::part::{BLOCK, Part};
@@ -64,15 +63,6 @@ const SLOTS: u32 = 0;
 const NODES: u32 = 1;
 const ROWS: u32 = 2;
 const SPARES: u32 = 3;
-
-/// The table that a table was loaded from: references to that one are to the same slots of this one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Loaded {
-    /// The number of its generation.
-    saved: u64,
-    /// As long as the table is of this one.
-    now: Generation,
-}
 
 impl RawTable {
     /// Waits for operations under way, and holds up those that come.

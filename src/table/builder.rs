@@ -224,7 +224,7 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
 
     /// Makes the table: compiles those of its kernels that every table needs, if the device has none for this width yet,
     /// allocates and clears its memory. Other kernels are compiled when they are first used:
-    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
     ///
     /// # Errors
     ///

@@ -215,7 +215,7 @@ fn main() {
     build.file("cpp/controls.cpp").file("cpp/partition.cpp");
     // The model checker's kernels, or changed ones. Their pragmas are NVRTC's.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_CHECKER");
-    let checker = env::var_os("WARPSET_SIMT_CHECKER").map_or_else(|| root.join("examples/explore/src/gpu"), PathBuf::from);
+    let checker = env::var_os("WARPSET_SIMT_CHECKER").map_or_else(|| root.join("examples/explore/search/src/gpu"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", checker.display());
     build.include(checker).flag_if_supported("-Wno-unknown-pragmas");
     build.file("cpp/search_system.cpp").file("cpp/search_product.cpp").file("cpp/search_rank.cpp").file("cpp/search_rows.cpp");

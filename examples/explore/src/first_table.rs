@@ -8,7 +8,8 @@
 
 use crate::ir::Layout;
 use crate::memory;
-use crate::options::{Options, TableKind};
+use crate::options::{Options, TableChoice};
+use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use warpset::Device;
 
@@ -44,12 +45,12 @@ pub struct Size {
 pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
     ensure_may_have_nodes(options)?;
     if options.parents {
-        let keeps = matches!(options.table, TableKind::Auto | TableKind::Indexed);
+        let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
         ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
         return Ok(TableKind::Indexed);
     }
     let first = options.table.of(words);
-    let (TableKind::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
+    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
         return Ok(first);
     };
     let bytes = match options.memory {
@@ -65,7 +66,7 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
 /// An error if `--nodes` is given where no states have nodes. (With `auto`, and of states of 1 and 2 words, that is the model's
 /// doing.)
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
-    let has_none = options.parents || matches!(options.table, TableKind::Bucket | TableKind::Indexed);
+    let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(options.nodes.is_none() || !has_none, "--nodes is of tree tables only: it needs --table tree or tree-compact");
     Ok(())
 }

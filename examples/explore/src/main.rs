@@ -7,63 +7,62 @@
 //! ```
 
 mod archive;
-mod checkpoint;
-mod codegen;
-#[cfg(feature = "cuda")]
-mod decompose;
-mod engine;
+mod ask;
 mod export;
 mod first_table;
-#[cfg(feature = "cuda")]
-mod gpu;
-mod liveness;
 mod options;
-mod parents;
-mod path;
 mod progress;
-mod ranks;
 mod record;
 mod report;
-mod successors;
-mod switching;
-mod threads;
+mod spread;
 
 use anyhow::{Context, Error, Result, ensure};
-use checkpoint::{Checkpoints, Opened, Resumed};
+use checkpoint::{Checkpoints, Identity, Opened, Resumed, Schedule};
 use checks::{Checks, Role, Violation};
 use clap::Parser as _;
+#[cfg(feature = "cuda")]
+use device::DeviceChoice;
 use diagnostic::{Located, Severity};
-use engine::{Counts, Explorer, Found, Limits};
-use export::{Exporter, Form};
+use exploration::{Counts, Explorer, Found, Limits};
+use export::{Export, Exported, Form};
 use first_table::Size;
 use interpreter::Interpreter;
 use ir::{Model, Source};
 use language::{Format, Text};
-use liveness::check::Question;
-use liveness::possible::Possible;
-use options::{EngineKind, Options, ProgressWhen, TableKind};
+use liveness::check::{Conclusion, Liveness, Question};
+use liveness::possible::{Outcome, Possibilities, Possible};
+use measurements::Measurements;
+use numbering::Numbering;
+#[cfg(feature = "cuda")]
+use options::TableChoice;
+use options::{EngineKind, Options, ProgressWhen};
 use output::{Output, Unwritten};
 use parents::Parents;
 use program::Ended;
 use progress::Progress;
-use ranks::{Plan, Seats};
 use record::Recorder;
 use report::{Finding, Report, Time};
+use spread::{Plan, Seats};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
 use switching::Switching;
+use table_kind::TableKind;
 use threads::Threads;
 use warnings::Warnings;
 use warpset::{Bucket, CompactTree, Device, Indexed, Storage, TableBuilder, Tree, VectorTable};
-use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, warnings};
+use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, trace, warnings};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu;
+use warpset_search::{
+    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, successors, switching,
+    table_kind, threads,
+};
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
-
-// States are vectors of warpset's tables.
-const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);
 
 fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)
@@ -102,7 +101,7 @@ impl Outputs {
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
             let all = [&trace, &record, &emit, &export, &emit_buchi].into_iter().flatten();
-            checkpoint::ensure_can_be_written(path, all, model)?;
+            ensure_can_be_checkpoint(path, all, model)?;
         }
         let outputs = Self { trace, record, emit, export, emit_buchi };
         let all = outputs.all();
@@ -151,8 +150,8 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), std::io::stderr().is_terminal());
     warnings.of_option("--interleave", text.missing_gates());
-    let asked = liveness::ask::question(options, &mut text, &mut warnings)?;
-    let possible = liveness::ask::possible(options, &text, &mut warnings)?;
+    let asked = ask::question(options, &mut text, &mut warnings)?;
+    let possible = ask::possible(options, &text, &mut warnings)?;
     let checks = match (&asked, &text.model().property) {
         _ if possible.is_some() => Checks::default(),
         (Some(asked), Some(property)) => asked.question.checks(property),
@@ -172,7 +171,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     let start = Instant::now();
     let model = text.model();
     #[cfg(feature = "cuda")]
-    let _ahead = gpu::compile_ahead(options, plan, model, &checks);
+    let _ahead = compile_ahead(options, plan, model, &checks);
     let (device, mut seats) = Seats::open(plan, &options.device)?;
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
@@ -184,11 +183,12 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         Some(seats) => seats.size(options, &model.layout)?,
         None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
-    let identity = checkpoint::identity(options, model, &checks);
-    ensure!(identity.is_none() || !is_about_runs, "{}", checkpoint::NOT_OF_RUNS);
+    let is_kept = options.checkpoint.is_some() || options.resume.is_some();
+    let identity = is_kept.then(|| Identity::of(model, &checks));
+    ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
     let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {
-        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table)?,
+        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table.kind())?,
         _ => kind,
     };
     // What is kept of each state there lies by the number of its slot, and rows may have larger ones.
@@ -197,7 +197,8 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         "--table indexed is for searches of states: what is asked about runs needs another"
     );
     let begun = opened.as_ref().map_or(0, Opened::levels);
-    let checkpoints = identity.and_then(|identity| Checkpoints::of(options, identity, table, begun));
+    let checkpoints = identity.zip(schedule(options));
+    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, table, begun));
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
     let task = Task {
         options,
@@ -216,7 +217,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::Indexed => task.explore(VectorTable::<Indexed>::builder(words), size, time),
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
-        _ => task.explore(VectorTable::<Bucket>::builder(words), size, time),
+        TableKind::Bucket => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }
 }
 
@@ -233,7 +234,7 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
 #[cfg(feature = "cuda")]
 fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let source = if options.table == TableKind::Indexed { gpu::source_by_rows } else { gpu::source };
+    let source = if options.table == TableChoice::Indexed { gpu::source_by_rows } else { gpu::source };
     file.write_text(&source(model, checks, options.cycles))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
@@ -290,11 +291,11 @@ impl Task<'_> {
         let limits = limits(options, device);
         if let Some(seats) = self.seats {
             let is_about_runs = question.is_some() || possible.is_some();
-            ensure!(!is_about_runs, "{}", engine::ONE_TABLE);
+            ensure!(!is_about_runs, "{ONE_TABLE}");
             let tables = seats.build(&builder, size.slots)?;
             time.table += start.elapsed();
             let outputs = self.outputs;
-            return ranks::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
+            return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
         let (table, resumed) = match self.opened {
             Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
@@ -315,8 +316,12 @@ impl Task<'_> {
             resumed,
         };
         if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
-            let mut exporter = Exporter::new(&table, &interpreted, Form::of(path)?, output)?;
-            return run.with(&mut exporter, None, &|| "interpreted".into(), time);
+            let export = Export::new(model, Form::of(path)?, output)?;
+            let mut numbering = Numbering::new(&table, &interpreted, export);
+            let extras = |numbering: &mut Numbering<_, Export>| {
+                Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
+            };
+            return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
         }
         let start = Instant::now();
         match engine {
@@ -330,7 +335,9 @@ impl Task<'_> {
                 engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
-                run.with(&mut engine, None, &|| "compiled for the GPU".into(), time)
+                let extras =
+                    |engine: &mut gpu::Engine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
+                run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
                 let compiled = compile(options, &interpreted)?;
@@ -384,21 +391,24 @@ impl<S: Storage> Run<'_, S> {
         let automaton = self.question.and_then(Question::to_watch);
         let Checks { conditions, deadlocks, .. } = self.interpreted.checks;
         let looks_for_some = *deadlocks || !conditions.is_empty();
+        let add = recorder.as_ref().map(|recorder| |vectors: &[u32]| recorder.add(vectors));
         let mut threads = Threads {
-            recorder: recorder.as_ref(),
+            recorder: add.as_ref().map(|add| add as &engine::Recorder),
             automaton,
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
             ..Threads::new(self.table, source, initial)
         };
-        self.with(&mut threads, recorder.as_ref(), engine, time)
+        self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
 
-    /// `engine` tells afterwards how successors were found.
-    fn with(
+    /// Explores, answers what is asked, and prints the report. `extras` is called after the exploration; `engine` says then how
+    /// successors were found.
+    fn with<E: Liveness + Possibilities>(
         self,
-        explorer: &mut impl Explorer,
+        explorer: &mut E,
+        extras: impl FnOnce(&mut E) -> Result<Extras>,
         recorder: Option<&Recorder>,
         engine: &dyn Fn() -> String,
         mut time: Time,
@@ -414,60 +424,9 @@ impl<S: Storage> Run<'_, S> {
             })?
         };
         time.explore = start.elapsed();
-        let (stats, measurements) = (table.stats()?, explorer.measurements()?);
+        let (stats, extras) = (table.stats()?, extras(explorer)?);
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
-        let ending = Ending {
-            options,
-            interpreted,
-            question,
-            possible,
-            warnings,
-            outputs,
-            device,
-            spec,
-            stats,
-            measurements,
-            ranks: None,
-            checkpoints,
-            known,
-            exploration,
-        };
-        ending.report(explorer, recorder, limits, engine, time)
-    }
-}
-
-/// What has come of an exploration, to be printed.
-struct Ending<'a> {
-    options: &'a Options,
-    interpreted: &'a Interpreted<'a>,
-    question: Option<&'a Question>,
-    possible: Option<&'a Possible>,
-    warnings: &'a Warnings,
-    outputs: Outputs,
-    device: &'a Device,
-    spec: warpset::Spec,
-    stats: warpset::Stats,
-    measurements: Option<report::Measurements>,
-    ranks: Option<ranks::Numbers>,
-    checkpoints: Option<&'a Checkpoints>,
-    known: Option<u64>,
-    exploration: &'a engine::Exploration,
-}
-
-impl Ending<'_> {
-    /// Answers what is asked, finds the path, and prints all.
-    fn report(
-        self,
-        explorer: &mut impl Explorer,
-        recorder: Option<&Recorder>,
-        limits: Limits,
-        engine: String,
-        mut time: Time,
-    ) -> Result<u8> {
-        let Self { options, interpreted, question, possible, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, measurements, ranks, checkpoints, known, exploration, .. } = self;
-        let Interpreted { interpreter, checks } = interpreted;
-        let model = interpreter.model();
+        let interpreter = &interpreted.interpreter;
         let conclusion = match question {
             Some(question) => {
                 let progress = Progress::new(options.progress);
@@ -477,17 +436,77 @@ impl Ending<'_> {
             None => None,
         };
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
+        let ending = Ending {
+            options,
+            interpreted,
+            conclusion,
+            answer,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats,
+            extras,
+            ranks: None,
+            checkpoints,
+            known,
+            exploration,
+        };
+        ending.report(explorer, recorder, limits, engine, time)
+    }
+}
+
+/// What only some engines give.
+#[derive(Default)]
+struct Extras {
+    measurements: Option<Measurements>,
+    /// How much was exported, or why it could not be.
+    exported: Option<Result<Exported>>,
+}
+
+/// What has come of an exploration, to be printed.
+struct Ending<'a> {
+    options: &'a Options,
+    interpreted: &'a Interpreted<'a>,
+    conclusion: Option<(&'a Question, Conclusion)>,
+    answer: Option<(&'a Possible, Outcome)>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    device: &'a Device,
+    spec: warpset::Spec,
+    stats: warpset::Stats,
+    extras: Extras,
+    ranks: Option<ranks::Numbers>,
+    checkpoints: Option<&'a Checkpoints>,
+    known: Option<u64>,
+    exploration: &'a exploration::Exploration,
+}
+
+impl Ending<'_> {
+    /// Finds the path, and prints all.
+    fn report(
+        self,
+        explorer: &mut impl Explorer,
+        recorder: Option<&Recorder>,
+        limits: Limits,
+        engine: String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
+        let Self { spec, stats, extras, ranks, checkpoints, known, exploration, .. } = self;
+        let Interpreted { interpreter, checks } = interpreted;
+        let model = interpreter.model();
         let start = Instant::now();
-        let is_told = |found: &&Found| question.is_none() || matches!(found.violation, Violation::Fault(_));
+        let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
         let finding = exploration.found.as_ref().filter(is_told).map(|found| {
             let states = explorer.path(found, limits);
-            let path = states.and_then(|states| path::replay(interpreter, checks, states, found.violation.clone()));
+            let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
         // What was asked about where states can lead has its own condition, and its path already.
         let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
         let lost = lost.map(|(possible, (found, states))| {
-            let path = path::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
+            let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
             (&possible.checks, Finding { found, path })
         });
         let (checks, finding) = match lost {
@@ -496,13 +515,13 @@ impl Ending<'_> {
         };
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
-        let run = conclusion.as_ref().and_then(|(question, conclusion)| conclusion.run_json(model, question));
+        let run = conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
         let mut unwritten = Unwritten::default();
         if let (Some(output), Some(path)) = (outputs.trace, path.map(|path| path.json(model, checks)).or(run)) {
             unwritten.keep(output.write_text(&format!("{path:#}\n")));
         }
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let exported = explorer.exported();
+        let Extras { measurements, exported } = extras;
         let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
@@ -525,7 +544,7 @@ impl Ending<'_> {
             not_exported,
             unwritten,
             memory: options.memory,
-            checkpoint: checkpoints.map(Checkpoints::report),
+            checkpoint: checkpoints.map(Checkpoints::status),
             known,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
@@ -539,4 +558,44 @@ fn limits(options: &Options, device: &Device) -> Limits {
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
     Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
+}
+
+/// Where and how often checkpoints are written, if they are asked for.
+fn schedule(options: &Options) -> Option<Schedule> {
+    let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
+}
+
+/// Begins to compile for the GPU that will probably be opened, if the search is by one GPU.
+#[cfg(feature = "cuda")]
+fn compile_ahead(options: &Options, plan: &Plan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
+    let gpu = match options.device {
+        _ if *plan != Plan::Alone => return None,
+        DeviceChoice::Cpu { .. } => return None,
+        DeviceChoice::Gpu { ordinal } => Some(ordinal),
+        _ => None,
+    };
+    let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
+    let table = options.table.of(model.layout.words);
+    gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu, timed: options.cycles }, model, checks)
+}
+
+/// Why searches with questions about runs are not kept.
+const NOT_OF_RUNS: &str =
+    "--checkpoint and --resume are for searches of states: what is asked about runs (here by a property) begins anew";
+
+/// Why ranks answer no questions about runs.
+const ONE_TABLE: &str = "what is asked about runs is answered from one table, on one device: ranks are for other searches";
+
+/// An error if checkpoints cannot be written there, or if what is there would be lost: the model, another output, or what is no
+/// checkpoint.
+fn ensure_can_be_checkpoint<'o>(
+    path: &Path,
+    mut outputs: impl Iterator<Item = &'o Output>,
+    model: Option<&output::Identity>,
+) -> Result<()> {
+    outputs.try_for_each(|output| output.ensure_is_not_file("--checkpoint", path))?;
+    let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
+    ensure!(!is_model, "--checkpoint: {} is the model, which would be lost", path.display());
+    checkpoint::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
 }

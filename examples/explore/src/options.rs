@@ -6,6 +6,7 @@ use crate::exit;
 use crate::language::Format;
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_time};
+use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -149,7 +150,7 @@ pub struct Options {
     /// How states are stored. `auto` takes trees for states of 8 words or more, and else stores them as they are: bucket; or
     /// indexed if --parents are wanted, or if there is memory for that with --capacity, but not for buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
-    pub table: TableKind,
+    pub table: TableChoice,
 
     /// Keeps what each state was found from, in an indexed table: 4 bytes a state. So the path to what is found is there at once,
     /// where otherwise the levels before it are explored again. With --table indexed that is so by itself if something is looked
@@ -298,8 +299,9 @@ pub struct Options {
     pub json: bool,
 }
 
+/// How states are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TableKind {
+pub enum TableChoice {
     Auto,
     /// As they are.
     Bucket,
@@ -384,13 +386,21 @@ impl Options {
     }
 }
 
-impl TableKind {
-    /// What `auto` means for states of so many words.
-    pub fn of(self, words: usize) -> Self {
+impl TableChoice {
+    /// The kind that was asked for; `None` for `auto`.
+    pub fn kind(self) -> Option<TableKind> {
         match self {
-            Self::Auto if words >= 8 => Self::Tree,
-            Self::Auto => Self::Bucket,
-            other => other,
+            Self::Auto => None,
+            Self::Bucket => Some(TableKind::Bucket),
+            Self::Tree => Some(TableKind::Tree),
+            Self::TreeCompact => Some(TableKind::TreeCompact),
+            Self::Indexed => Some(TableKind::Indexed),
         }
+    }
+
+    /// The kind for states of so many words.
+    pub fn of(self, words: usize) -> TableKind {
+        let best = if words >= 8 { TableKind::Tree } else { TableKind::Bucket };
+        self.kind().unwrap_or(best)
     }
 }

@@ -1,6 +1,6 @@
 //! What is said on standard error while something takes long.
 
-use crate::engine::Counts;
+use crate::exploration::Counts;
 use crate::options::ProgressWhen;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};

@@ -8,7 +8,6 @@ mod checkpoints;
 mod claiming;
 mod languages;
 mod networks;
-mod trials;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -18,8 +17,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
-use trials::{skipped, trial};
 use warpset_testing::machines::{self, Gpus};
+use warpset_testing::trials::{skipped, trial};
 
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 

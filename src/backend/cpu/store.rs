@@ -671,7 +671,7 @@ impl Store for CpuStore {
         CpuStore::clear(self, begin)
     }
 
-    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
         CpuStore::search(self, search, tag, batch, progress)
     }
 

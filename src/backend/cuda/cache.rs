@@ -36,7 +36,7 @@ use std::time::{Duration, SystemTime};
 #[non_exhaustive]
 pub enum KernelCache {
     /// In the folder that the environment names, or else in the user's cache folder:
-    /// [Compilation and the kernel cache](crate::memory_and_growth#compilation-and-the-kernel-cache).
+    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
     #[default]
     Default,
     /// In this folder, which is made if it is not there. It must belong to the user, and others must not be able to write to it.

@@ -1,12 +1,15 @@
 //! The context that is current on a thread. It belongs to the caller: each use of the driver here makes the context of a GPU
 //! current and leaves the caller's as it was.
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
 use std::ptr;
 use std::sync::Arc;
 
 /// A stream of a GPU.
 pub(crate) type SharedStream = Arc<CudaStream>;
+
+/// An event of a GPU.
+pub(crate) type SharedEvent = Arc<CudaEvent>;
 
 /// As long as this lives, a context is current on this thread; afterwards the one that was current before, or none.
 ///

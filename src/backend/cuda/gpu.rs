@@ -1,18 +1,14 @@
 //! One GPU of this process, and the driver's calls on it.
 
-use super::kernels::Kernels;
-use super::staging::Stages;
-use super::{Current, cuda, ensure_driver, nvrtc, pass, undisturbed};
+use super::{Current, cuda, ensure_driver, pass, undisturbed};
 use crate::backend::GpuInfo;
-use crate::{Error, Result, Spec};
+use crate::{Error, Result};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, result, sys};
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::Arc;
 
-/// One GPU of this process: its context, the kernels compiled for it, and buffers for host batches.
+/// One GPU of this process: its context, and a stream for work on whole tables.
 pub(crate) struct Gpu {
     info: GpuInfo,
     pub(super) multiprocessors: u32,
@@ -22,13 +18,9 @@ pub(crate) struct Gpu {
     pub(super) context: Arc<CudaContext>,
     /// The stream for table-wide work that is waited for: clearing, counting, reading back.
     pub(super) stream: Arc<CudaStream>,
-    pub(super) kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
-    pub(super) stages: Stages,
-    /// Tables in its memory.
-    stores: AtomicUsize,
 }
 
-fn gpu_count() -> Result<usize> {
+pub(super) fn gpu_count() -> Result<usize> {
     ensure_driver()?;
     match result::device::get_count() {
         Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => Ok(0),
@@ -76,47 +68,8 @@ impl Gpu {
         (0..gpu_count()?).map(describe).collect()
     }
 
-    /// The GPU of this number: one for the whole process, so that kernels are compiled once.
-    pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
-        static OPEN: OnceLock<Mutex<HashMap<usize, Arc<Gpu>>>> = OnceLock::new();
-        let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(gpu) = open.get(&ordinal) {
-            return Ok(gpu.clone());
-        }
-        let count = gpu_count()?;
-        if ordinal >= count {
-            return Err(Error::NoSuchGpu { ordinal, count });
-        }
-        let _callers = Current::keep();
-        let context = std::thread::scope(|scope| {
-            // Both take a while, and neither needs the other. What comes of it is asked for below.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, nvrtc::ensure_present);
-            CudaContext::new(ordinal).map_err(cuda("making a context"))
-        });
-        nvrtc::ensure_present()?;
-        let gpu = Self::new(context?)?;
-        open.insert(ordinal, gpu.clone());
-        Ok(gpu)
-    }
-
-    /// The GPU of a context: the one that `open` gives, if the context is from there; else one for as long as it is used.
-    pub(crate) fn of_context(context: Arc<CudaContext>) -> Result<Arc<Self>> {
-        static OTHERS: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
-        let common = Self::open(context.ordinal())?;
-        if Arc::ptr_eq(&common.context, &context) {
-            return Ok(common);
-        }
-        let mut others = OTHERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        others.retain(|gpu| gpu.strong_count() > 0);
-        if let Some(gpu) = others.iter().filter_map(Weak::upgrade).find(|gpu| Arc::ptr_eq(&gpu.context, &context)) {
-            return Ok(gpu);
-        }
-        let gpu = Self::new(context)?;
-        others.push(Arc::downgrade(&gpu));
-        Ok(gpu)
-    }
-
-    fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
+    /// The GPU of a context.
+    pub(super) fn new(context: Arc<CudaContext>) -> Result<Arc<Self>> {
         let info = describe(context.ordinal())?;
         let device = result::device::get(info.ordinal as i32).map_err(cuda("opening a GPU"))?;
         Ok(Arc::new(Self {
@@ -126,24 +79,7 @@ impl Gpu {
             driver: driver_version()?,
             stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,
-            kernels: Mutex::default(),
-            stages: Stages::default(),
-            stores: AtomicUsize::new(0),
         }))
-    }
-
-    /// A table is there that may use the buffers for host batches.
-    pub(crate) fn add_store(&self) {
-        // Relaxed: a count of its own.
-        self.stores.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A table is gone. With the last one go the buffers, which would keep the GPU, and so the context, for ever.
-    pub(crate) fn remove_store(&self) {
-        // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
-        if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.stages.clear();
-        }
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -126,20 +126,6 @@ impl Spec {
 }
 
 impl Gpu {
-    /// The kernels of a spec; the first part is compiled the first time that they are asked for.
-    pub(crate) fn kernels(&self, spec: Spec) -> Result<Arc<Kernels>> {
-        let lock = || self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(kernels) = lock().get(&spec) {
-            return Ok(kernels.clone());
-        }
-        // Kernels that are not kept unload with the context current, which they would leave so.
-        let _current = self.bind()?;
-        // Not locked meanwhile: other threads may compile for other specs. If several threads ask for the kernels of one spec at
-        // once, each compiles them, and the first ones are kept.
-        let compiled = Arc::new(Kernels::load(self, spec)?);
-        Ok(lock().entry(spec).or_insert(compiled).clone())
-    }
-
     fn table_kernels(&self, spec: Spec, part: Part) -> Result<Arc<CudaModule>> {
         self.load(&Job::table(spec, Some(part), self.compute_capability()))
     }
@@ -163,7 +149,7 @@ impl Kernels {
         warps * u64::from(self.geometry.search_workspace_bytes)
     }
 
-    fn load(gpu: &Gpu, spec: Spec) -> Result<Self> {
+    pub(super) fn load(gpu: &Gpu, spec: Spec) -> Result<Self> {
         let _current = gpu.bind()?;
         let module = gpu.table_kernels(spec, Part::Put)?;
         let geometry = Self::read_geometry(gpu, &module, spec)?;

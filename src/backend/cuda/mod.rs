@@ -17,6 +17,8 @@ mod parts;
 mod relocation;
 mod reserved;
 mod rows;
+mod shared;
+mod stages;
 mod staging;
 mod store;
 mod values;
@@ -25,21 +27,17 @@ mod workspace;
 pub(crate) use cluster::{
     copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
 };
-pub(crate) use context::{Current, SharedStream};
+pub(crate) use context::{Current, SharedEvent, SharedStream};
+pub use cudarc::driver::DeviceRepr;
 pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use machine::CudaMachine;
 pub(crate) use memory::PinnedMemory;
 pub(crate) use store::CudaStore;
 pub(crate) use values::CudaValues;
 
-/// What may be the argument of a kernel of the user's own.
-#[doc(hidden)]
-pub trait KernelArgument: DeviceRepr {}
-impl<T: DeviceRepr> KernelArgument for T {}
-
 use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::{CudaContext, DeviceRepr, sys};
+use cudarc::driver::{CudaContext, sys};
 
 /// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
 /// for them.

@@ -329,7 +329,7 @@ impl CudaStore {
     /// slot, the table is as it was. Waits for all work on the GPU first.
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         self.gpu.synchronize()?;
-        let kernels = self.gpu.kernels(parameters.spec)?;
+        let kernels = self.shared.kernels(parameters.spec)?;
         let before = self.row_counts()?;
         let slot_bytes = parameters.slot_bytes(&kernels.geometry);
         let slots = DeviceMemory::new(&self.gpu, slot_bytes)?;

@@ -7,175 +7,22 @@
 //!
 //! Stages are kept for later batches of any table on the GPU, [`MOST_STAGES`] at most. Batches that come when as many are taken
 //! get one stage each, which is not kept: nobody waits for another batch.
+//!
+//! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
+//! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
+//! (benches/README.md).
 
 use super::Gpu;
 use super::copies::{Copy, copy_all};
-use super::memory::{DeviceMemory, PinnedMemory};
+use super::stages::{Parts, Stage, Taken};
+use super::store::CudaStore;
+use crate::backend::Launch;
 use crate::host::Workers;
-use crate::layout::HostBatch;
 use crate::layout::view::{BatchView, Counts};
-use crate::{Error, Result, Spec};
+use crate::layout::{HostBatch, Progress, Search};
+use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
-use cudarc::driver::{CudaStream, result, sys};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
-
-/// Stages that a batch uses at most.
-const STAGES: usize = 4;
-
-/// Stages of all batches on a GPU, but for the first one of each.
-const MOST_STAGES: usize = 3 * STAGES;
-
-/// Vectors a segment: 16 MiB of them, but no more than two million, whose results take up to twice as much again.
-///
-/// H200, 2^26 vectors of 2 words, outcomes to a new vector, from a slice and from pinned memory (`cargo bench --bench host`):
-/// segments of 4 MiB 2.3 and 4.6 G/s, of 8 MiB 3.3 and 4.7, of 16 MiB 3.5 and 5.5.
-pub(super) fn segment_vectors(width: usize) -> usize {
-    ((16 << 20) / (width * 4)).min(2 << 20)
-}
-
-/// Where memory is short, segments have no fewer vectors than this.
-const FEWEST_VECTORS: usize = 1 << 10;
-
-/// Bytes of a stage that is made for so many, so that batches of similar shapes can use it too. Pinned memory takes the driver
-/// 0.4 ms a MiB, so large stages are not rounded up by much.
-fn rounded(bytes: usize) -> usize {
-    if bytes < 4 << 20 { bytes.next_power_of_two() } else { bytes.next_multiple_of(4 << 20) }
-}
-
-/// The stages of a GPU.
-#[derive(Default)]
-pub(super) struct Stages(Mutex<Kept>);
-
-#[derive(Default)]
-struct Kept {
-    /// The largest last.
-    idle: Vec<Stage>,
-    /// Those that batches have taken.
-    taken: usize,
-}
-
-impl Stages {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Gives the memory of idle stages back.
-    pub(super) fn clear(&self) {
-        let idle = std::mem::take(&mut self.lock().idle);
-        drop(idle);
-    }
-}
-
-/// The stages of one batch; given back when dropped.
-struct Taken {
-    gpu: Arc<Gpu>,
-    stages: Vec<Stage>,
-    /// Vectors a segment.
-    segment: usize,
-}
-
-impl Taken {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for
-    /// segments of fewer vectors than `segment_vectors`, where there is not the memory.
-    fn new(gpu: &Arc<Gpu>, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
-        let mut taken = Self { gpu: gpu.clone(), stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
-        loop {
-            let bytes = Parts::new(taken.segment, spec, batch).end;
-            let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
-            match taken.take(wanted, bytes) {
-                Ok(()) => return Ok(taken),
-                // Pinned memory or the GPU's.
-                Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
-                    if taken.segment > FEWEST_VECTORS =>
-                {
-                    taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Takes up to `wanted` stages of this size. The first is made however many there are, so nobody waits; the others only while
-    /// there are fewer than `MOST_STAGES`.
-    fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
-        while self.stages.len() < wanted {
-            // Allocations, and what is freed, wait for the driver: not under the lock.
-            let idle = {
-                let mut kept = self.gpu.stages.lock();
-                let idle = kept.idle.pop();
-                if idle.is_none() && kept.taken >= MOST_STAGES && !self.stages.is_empty() {
-                    return Ok(());
-                }
-                kept.taken += 1;
-                idle
-            };
-            // What is too small for this batch makes way for one that is not.
-            let made = match idle.filter(|stage| stage.bytes >= bytes) {
-                Some(stage) => Ok(stage),
-                None => Stage::new(&self.gpu, rounded(bytes)),
-            };
-            match made {
-                Ok(stage) => self.stages.push(stage),
-                Err(error) => {
-                    self.gpu.stages.lock().taken -= 1;
-                    return if self.stages.is_empty() { Err(error) } else { Ok(()) };
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let count = self.stages.len();
-        // What an error has left busy is not for others; its drop waits.
-        self.stages.retain(|stage| stage.busy.is_none());
-        let surplus = {
-            let mut kept = self.gpu.stages.lock();
-            kept.taken -= count;
-            kept.idle.append(&mut self.stages);
-            kept.idle.sort_by_key(|stage| stage.bytes);
-            let surplus = (kept.idle.len() + kept.taken).saturating_sub(MOST_STAGES).min(kept.idle.len());
-            kept.idle.drain(..surplus).collect::<Vec<_>>()
-        };
-        drop(surplus);
-    }
-}
-
-/// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
-#[derive(Clone, Copy)]
-struct Parts {
-    vectors: usize,
-    parents: usize,
-    changed: usize,
-    counts: usize,
-    outcomes: usize,
-    references: usize,
-    new_references: usize,
-    end: usize,
-}
-
-impl Parts {
-    fn new(count: usize, spec: Spec, batch: &HostBatch<'_>) -> Self {
-        let mut end = 0;
-        let mut part = |bytes: usize| {
-            let start = end;
-            end += bytes.next_multiple_of(256);
-            start
-        };
-        let if_wanted = |wanted: bool, bytes| if wanted { count * bytes } else { 0 };
-        let vectors = part(count * spec.width() * 4);
-        let parents = part(if_wanted(batch.parents.is_some(), 8));
-        let changed = part(if_wanted(batch.changed.is_some(), spec.mask_words() * 4));
-        let counts = part(size_of::<Counts>());
-        let outcomes = part(if_wanted(batch.outcomes.is_some(), 1));
-        let references = part(if_wanted(batch.references.is_some(), 8));
-        let new_references = part(if_wanted(batch.new_references.is_some(), 8));
-        Self { vectors, parents, changed, counts, outcomes, references, new_references, end }
-    }
-}
 
 /// Which slices of a batch are in pinned memory, so that the GPU copies from or to them.
 #[derive(Clone, Copy)]
@@ -204,18 +51,10 @@ impl Pinned {
     }
 }
 
-struct Stage {
-    gpu: Arc<Gpu>,
-    stream: Arc<CudaStream>,
-    pinned: PinnedMemory,
-    device: DeviceMemory,
-    bytes: usize,
-    /// The vectors that the stream is at work on.
-    busy: Option<Range<usize>>,
-}
-
 /// What is the same for all segments of a batch.
-struct Plan {
+struct Plan<'a> {
+    store: &'a CudaStore,
+    search: Search,
     spec: Spec,
     /// What references have besides the numbers of their slots.
     tag: u64,
@@ -229,55 +68,47 @@ struct Finished {
     counts: Counts,
 }
 
-/// Searches for a batch, segment by segment: `launch` enqueues the kernel for each. `done` gets the sums so far after each, and
-/// says whether to go on. When this returns, also with an error, nobody uses the batch's memory any more.
-pub(super) fn search(
-    gpu: &Arc<Gpu>,
-    spec: Spec,
-    tag: u64,
-    batch: &mut HostBatch<'_>,
-    mut done: impl FnMut(&Counts) -> bool,
-    launch: impl Fn(&BatchView, sys::CUstream) -> Result<()>,
-) -> Result<Counts> {
-    let count = batch.count(spec);
-    let mut taken = Taken::new(gpu, count, spec, batch)?;
-    let (stages, segment) = (taken.stages.len(), taken.segment);
-    let segments = count.div_ceil(segment);
-    let plan = Plan { spec, tag, parts: Parts::new(segment, spec, batch), pinned: Pinned::of(gpu, batch) };
-    let (mut sums, mut goes_on) = (Counts::default(), true);
-    // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes first:
-    // the order in which new references are handed over does not matter, but progress should only grow.
-    for turn in 0..segments + stages {
-        let stage = &mut taken.stages[turn % stages];
-        let finished = stage.finish(&plan, batch, sums.new_references)?;
-        let next = (goes_on && turn < segments).then(|| turn * segment..count.min((turn + 1) * segment));
-        stage.copy(&plan, batch, finished.as_ref(), next.as_ref(), sums.new_references);
-        if let Some(Finished { counts, .. }) = finished {
-            sums += counts;
-            goes_on &= done(&sums);
+impl CudaStore {
+    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, also with an error, nothing uses
+    /// the batch's memory any more. References and parents have `tag`.
+    pub(super) fn search_segments(
+        &self,
+        search: Search,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Counts> {
+        let spec = self.spec();
+        let count = batch.count(spec);
+        let mut taken = Taken::new(&self.gpu, &self.shared.stages, count, spec, batch)?;
+        let (stages, segment) = (taken.stages.len(), taken.segment);
+        let segments = count.div_ceil(segment);
+        let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(&self.gpu, batch));
+        let plan = Plan { store: self, search, spec, tag, parts, pinned };
+        let mut sums = Counts::default();
+        // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes
+        // first: the order in which new references are handed over does not matter, but progress should only grow.
+        for turn in 0..segments + stages {
+            let stage = &mut taken.stages[turn % stages];
+            let finished = stage.finish_segment(&plan, batch, sums.new_references)?;
+            let next = (!progress.stopped && turn < segments).then(|| turn * segment..count.min((turn + 1) * segment));
+            stage.copy(&plan, batch, finished.as_ref(), next.as_ref(), sums.new_references);
+            if let Some(Finished { counts, .. }) = finished {
+                sums += counts;
+                progress.report(sums.offered);
+            }
+            if let Some(range) = next.filter(|_| !progress.stopped) {
+                stage.start_segment(&plan, batch, range)?;
+            }
         }
-        if let Some(range) = next.filter(|_| goes_on) {
-            stage.start(&plan, batch, range, &launch)?;
-        }
+        Ok(sums)
     }
-    Ok(sums)
 }
 
 impl Stage {
-    fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
-        Ok(Self {
-            gpu: gpu.clone(),
-            stream: gpu.new_stream()?,
-            pinned: PinnedMemory::new(gpu, bytes)?,
-            device: DeviceMemory::new(gpu, bytes as u64)?,
-            bytes,
-            busy: None,
-        })
-    }
-
     /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
     /// `new`: how many new references earlier segments have given.
-    fn finish(&mut self, plan: &Plan, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
+    fn finish_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
         let Plan { parts, pinned, .. } = plan;
         // Until this has returned without an error the stage's memory is the stream's.
@@ -303,7 +134,7 @@ impl Stage {
     /// not in pinned memory of the caller's already. The stage must be idle.
     fn copy(
         &mut self,
-        plan: &Plan,
+        plan: &Plan<'_>,
         batch: &mut HostBatch<'_>,
         finished: Option<&Finished>,
         next: Option<&Range<usize>>,
@@ -352,18 +183,12 @@ impl Stage {
         copy_all(Workers::get(), &copies);
     }
 
-    /// Enqueues one segment: vectors in, `launch`, results out. What must be in the stage's pinned memory is there.
-    fn start(
-        &mut self,
-        plan: &Plan,
-        batch: &mut HostBatch<'_>,
-        range: Range<usize>,
-        launch: impl Fn(&BatchView, sys::CUstream) -> Result<()>,
-    ) -> Result<()> {
-        let Plan { spec, tag, parts, pinned } = plan;
+    /// Enqueues one segment: vectors in, kernel, results out. What must be in the stage's pinned memory is there.
+    fn start_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
+        let Plan { store, search, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish` has waited for it;
-        // also when a call below fails.
+        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish_segment` has waited
+        // for it; also when a call below fails.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;
@@ -388,9 +213,11 @@ impl Stage {
             workspace: 0,
             tag: *tag,
         };
-        launch(&view, stream)?;
-        // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish`, or the
-        // stage's drop, has waited for the stream.
+        // SAFETY: the stage's parts are sized for its segment and aligned to 256 bytes, and its own until that is finished; the
+        // store is borrowed until then.
+        unsafe { store.enqueue(*search, &view, stream, Launch { may_wait: true, ..Launch::default() })? };
+        // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish_segment`,
+        // or the stage's drop, has waited for the stream.
         unsafe {
             self.device.read_async(parts.counts, self.pinned.part::<Counts>(parts.counts, 1), stream)?;
             if let Some(outcomes) = part.outcomes {
@@ -408,20 +235,8 @@ impl Stage {
     /// Enqueues the copy of a part of the input: from the caller's memory if that is pinned, else from the stage's.
     fn send<T: NoUninit + AnyBitPattern>(&mut self, part: usize, data: &[T], is_pinned: bool) -> Result<()> {
         let from = if is_pinned { data } else { &*self.pinned.part::<T>(part, data.len()) };
-        // SAFETY: neither is changed before `finish`, or the stage's drop, has waited for the stream: each part is sent once.
+        // SAFETY: neither is changed before `finish_segment`, or the stage's drop, has waited for the stream: each part is sent
+        // once.
         unsafe { self.device.write_async(part, from, self.stream.cu_stream()) }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
-        // context is lost, and nothing is under way any more.)
-        if self.busy.is_some()
-            && let Ok(_current) = self.gpu.bind()
-        {
-            // SAFETY: the stream is of this context.
-            let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! One table of a fixed size on a GPU.
 
 use super::Gpu;
-use super::kernels::Kernels;
+use super::kernels::{Kernels, SearchKernel};
 use super::memory::DeviceMemory;
 use super::relocation::Displaced;
 use super::rows::CudaRows;
-use super::staging::{self, segment_vectors};
-use super::workspace::Workspace;
+use super::shared::Shared;
+use super::stages::segment_vectors;
+use super::workspace::{Borrowed, Workspace};
 use crate::backend::{Launch, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
@@ -23,6 +24,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 pub(crate) struct CudaStore {
+    pub(super) shared: Arc<Shared>,
     pub(super) gpu: Arc<Gpu>,
     pub(super) kernels: Arc<Kernels>,
     pub(super) view: View,
@@ -74,8 +76,9 @@ impl CudaStore {
         (store as &dyn Any).downcast_ref()
     }
 
-    pub(crate) fn new(gpu: &Arc<Gpu>, parameters: &Parameters<'_>) -> Result<Self> {
-        let kernels = gpu.kernels(parameters.spec)?;
+    pub(super) fn new(shared: &Arc<Shared>, parameters: &Parameters<'_>) -> Result<Self> {
+        let gpu = &shared.gpu;
+        let kernels = shared.kernels(parameters.spec)?;
         let slot_bytes = parameters.slot_bytes(&kernels.geometry);
         let slots = DeviceMemory::new(gpu, slot_bytes)?;
         let seeds = DeviceMemory::new(gpu, size_of_val(parameters.vector_seeds()) as u64)?;
@@ -101,6 +104,7 @@ impl CudaStore {
         // that are not in L2 cost a random access each.
         let incremental_pays = spec.width() > 8 || node_bytes > gpu.l2_bytes;
         let mut store = Self {
+            shared: shared.clone(),
             gpu: gpu.clone(),
             kernels,
             view,
@@ -115,7 +119,7 @@ impl CudaStore {
             workspace,
             displaced: Mutex::new(None),
         };
-        gpu.add_store(); // and `drop` removes it, also if one of the next calls fails
+        shared.add_store(); // and `drop` removes it, also if one of the next calls fails
         store.stored.zero_async(0, 16, store.stream())?;
         store.clear(&mut || ())?;
         Ok(store)
@@ -223,77 +227,46 @@ impl CudaStore {
     pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream, launch: Launch) -> Result<()> {
         // Until the batch is enqueued.
         let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, launch.may_wait)? };
-        match &self.workspace {
-            // SAFETY: the caller's.
-            None => unsafe { self.launch_search(search, batch, stream, launch) },
-            Some(workspace) => workspace.borrow(&self.gpu, stream, |workspace| {
-                let batch = BatchView { workspace, ..*batch };
-                let launch = Launch { waves: Waves::One, ..launch };
-                // SAFETY: the caller's; the workspace has room for the warps of a grid of one wave, and nothing else uses it
-                // while the kernels run.
-                unsafe { self.launch_search(search, &batch, stream, launch) }
-            }),
-        }
+        let kernel = self.search_kernel(search, batch, launch.refused.is_some())?;
+        let _current = self.gpu.bind()?;
+        let workspace = self.workspace.as_ref().map(|workspace| workspace.borrow(stream)).transpose()?;
+        // The workspace has room for the warps of one wave of blocks.
+        let waves = if workspace.is_some() { 1 } else { waves_of_blocks(launch.waves) };
+        let batch = BatchView { workspace: workspace.as_ref().map_or(0, |workspace| workspace.address), ..*batch };
+        let (view, geometry) = (search.view_of(&self.view), &self.kernels.geometry);
+        let most_blocks = u64::from(self.gpu.multiprocessors * kernel.resident_blocks) * waves;
+        let launched = (0..batch.count).step_by(MAX_BATCH as usize).try_for_each(|first| {
+            let count = MAX_BATCH.min(batch.count - first);
+            let part = batch.part(first, count, self.spec);
+            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(most_blocks) as u32;
+            let shape = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
+            let (view, part) = (view_argument(&view), argument(&part));
+            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
+            // of the two kernels `..._received` (layouts checked when they were loaded). Nothing else uses the workspace while
+            // the kernels run. The rest is the caller's.
+            unsafe {
+                match &launch.refused {
+                    None => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part]),
+                    Some(refused) => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part, argument(refused)]),
+                }
+            }
+        });
+        workspace.map_or(Ok(()), Borrowed::end).and(launched)
     }
 
-    /// # Safety
-    ///
-    /// As [`enqueue`](Self::enqueue); and the batch's workspace is that of the resident warps of a kernel, or null if the
-    /// kernels need none.
-    unsafe fn launch_search(
-        &self,
-        search: Search,
-        batch: &BatchView,
-        stream: sys::CUstream,
-        Launch { waves, refused, .. }: Launch,
-    ) -> Result<()> {
+    /// The kernel of a search; it is compiled if it is used for the first time.
+    fn search_kernel(&self, search: Search, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
-        let kernel = match (search, refused) {
-            (Search::Find, None) => kernels.find(gpu)?,
-            (Search::Find, Some(_)) => kernels.find_received(gpu)?,
+        match (search, is_received) {
+            (Search::Find, false) => kernels.find(gpu),
+            (Search::Find, true) => kernels.find_received(gpu),
             // Ranks do not exchange parents.
-            (_, Some(_)) => kernels.find_or_put_received(gpu)?,
-            (Search::FindOrPut, None) if by_changes => kernels.find_or_put_incremental(gpu)?,
-            (Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack, None) => &kernels.find_or_put,
-        };
-        let view = search.view_of(&self.view);
-        let geometry = &self.kernels.geometry;
-        for first in (0..batch.count).step_by(MAX_BATCH as usize) {
-            let count = MAX_BATCH.min(batch.count - first);
-            let part = batch.part(first, count, self.spec);
-            let resident = u64::from(self.gpu.multiprocessors * kernel.resident_blocks);
-            let blocks = count.div_ceil(u64::from(geometry.search_threads)).min(resident * waves_of_blocks(waves)) as u32;
-            let launch = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
-            let (view, part) = (view_argument(&view), argument(&part));
-            // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
-            // of the two kernels `..._received` (layouts checked when they were loaded); the rest is the caller's.
-            unsafe {
-                match &refused {
-                    None => self.gpu.launch(&kernel.function, launch, stream, &mut [view, part])?,
-                    Some(refused) => self.gpu.launch(&kernel.function, launch, stream, &mut [view, part, argument(refused)])?,
-                }
-            };
+            (_, true) => kernels.find_or_put_received(gpu),
+            (Search::FindOrPut, false) if by_changes => kernels.find_or_put_incremental(gpu),
+            (Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack, false) => Ok(&kernels.find_or_put),
         }
-        Ok(())
-    }
-
-    pub(crate) fn search(
-        &self,
-        search: Search,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut Progress<'_>,
-    ) -> Result<Counts> {
-        let done = |sums: &Counts| {
-            progress.report(sums.offered);
-            !progress.stopped
-        };
-        // SAFETY: the stage's parts are sized for its segment, and its own until that is finished; the table is borrowed.
-        staging::search(&self.gpu, self.spec, tag, batch, done, |batch, stream| unsafe {
-            self.enqueue(search, batch, stream, Launch { may_wait: true, ..Launch::default() })
-        })
     }
 
     /// The number of words that could not be read.
@@ -456,7 +429,7 @@ impl Drop for CudaStore {
         }
         // While the context is current: their events and streams make it so when they are dropped, and leave it.
         self.workspace = None;
-        self.gpu.remove_store();
+        self.shared.remove_store();
     }
 }
 
@@ -485,8 +458,8 @@ impl Store for CudaStore {
         CudaStore::clear(self, begin)
     }
 
-    fn search(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
-        CudaStore::search(self, search, tag, batch, progress)
+    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+        CudaStore::search_segments(self, search, tag, batch, progress)
     }
 
     fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {

@@ -4,7 +4,7 @@ use super::memory::DeviceMemory;
 use super::{Gpu, cuda, undisturbed};
 use crate::Result;
 use cudarc::driver::{CudaEvent, result, sys};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) struct Workspace {
     memory: DeviceMemory,
@@ -19,19 +19,30 @@ impl Workspace {
         Ok(Self { memory, last_use: Mutex::new(event) })
     }
 
-    /// Calls `launch` with the address, to enqueue work on `stream`: after all that was enqueued with it before, on whichever
-    /// streams.
-    pub(super) fn borrow(&self, gpu: &Gpu, stream: sys::CUstream, launch: impl FnOnce(u64) -> Result<()>) -> Result<()> {
-        let _current = gpu.bind()?;
+    /// Takes the workspace for a search that is about to be enqueued on `stream`: after all searches that were enqueued with it
+    /// before, on any stream. The context is current.
+    pub(super) fn borrow(&self, stream: sys::CUstream) -> Result<Borrowed<'_>> {
         // Held until the event stands for this use too: another thread would wait for the one before.
-        let event = self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let last_use = self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: the event lives; the stream is the caller's of `enqueue`. An event that was never recorded is passed at once.
-        unsafe { result::stream::wait_event(stream, event.cu_event(), flags) }.map_err(cuda("waiting for a workspace"))?;
-        let launched = launch(self.memory.address());
-        // Also if it has failed: what part of it was enqueued uses the workspace.
-        // SAFETY: as above.
-        unsafe { result::event::record(event.cu_event(), stream) }.map_err(cuda("recording the use of a workspace"))?;
-        launched
+        unsafe { result::stream::wait_event(stream, last_use.cu_event(), flags) }.map_err(cuda("waiting for a workspace"))?;
+        Ok(Borrowed { address: self.memory.address(), last_use, stream })
+    }
+}
+
+/// The workspace while a search is enqueued.
+#[must_use = "the next search must wait for this one: `end` says so"]
+pub(super) struct Borrowed<'a> {
+    pub address: u64,
+    last_use: MutexGuard<'a, CudaEvent>,
+    stream: sys::CUstream,
+}
+
+impl Borrowed<'_> {
+    /// Lets the next search wait for this one. Also after an error of a launch: what was enqueued before it uses the workspace.
+    pub(super) fn end(self) -> Result<()> {
+        // SAFETY: as in `borrow`.
+        unsafe { result::event::record(self.last_use.cu_event(), self.stream) }.map_err(cuda("recording the use of a workspace"))
     }
 }

@@ -472,7 +472,7 @@ fn fail(fault: Box<Fault>) -> ! {
 
 /// Ends the run because an access is not aligned.
 #[unsafe(no_mangle)]
-pub extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *const std::ffi::c_char, line: u32) {
+pub(crate) extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32, file: *const std::ffi::c_char, line: u32) {
     // SAFETY: lanes run only while RUNNING is valid, and the machine does not use the memory while a lane runs.
     let (running, memory) = unsafe { (&*RUNNING.get(), &*(*RUNNING.get()).memory) };
     let lane = memory.names()[running.lane];

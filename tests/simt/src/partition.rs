@@ -8,10 +8,11 @@
 use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, WARP};
 use crate::memory::{Memory, Use};
-use crate::table::{argument, wrong};
+use crate::table::wrong;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{HashMap, HashSet};
+use warpset::gpu::PartitionView;
 
 unsafe extern "C" {
     static warpset_simt_partition_bytes: [u64; 2];
@@ -22,31 +23,11 @@ unsafe extern "C" {
     fn warpset_simt_partition_answer(argument: *const std::ffi::c_void);
 }
 
-/// `warpset::PartitionView`, and what the kernels of one lane write.
+/// Argument of the kernels: a partition, and what the kernels of one lane write.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Argument {
-    vectors: u64,
-    count: u64,
-    seeds: u64,
-    hash_mask: u64,
-    bounds: u64,
-    slots: u64,
-    representatives: u64,
-    cursors: u64,
-    capacities: u64,
-    runs: u64,
-    answers: u64,
-    places: u64,
-    replies: u64,
-    outcomes: u64,
-    references: u64,
-    owners: u64,
-    totals: u64,
-    width: u32,
-    ranks: u32,
-    slot_mask: u32,
-    with_references: u32,
+    partition: PartitionView,
     to_capacities: u64,
     to_runs: u64,
     to_answers: u64,
@@ -57,12 +38,10 @@ struct Argument {
 /// `cursor_step`.
 const CURSOR_STEP: usize = 16;
 
-const VIEW_BYTES: u64 = size_of::<Argument>() as u64 - 40;
-
 /// Whether C++ has the same layouts.
 pub fn has_the_layouts_of_rust() -> bool {
     // SAFETY: a constant that C++ defines, and nobody writes.
-    unsafe { warpset_simt_partition_bytes == [VIEW_BYTES, size_of::<Argument>() as u64] }
+    unsafe { warpset_simt_partition_bytes == [size_of::<PartitionView>(), size_of::<Argument>()].map(|bytes| bytes as u64) }
 }
 
 /// Random cases.
@@ -117,7 +96,7 @@ impl Program for Partition {
         let answers = vec![0u64; ranks];
         let [capacities, runs, answers] = [("capacities", capacities), ("runs", runs), ("answers", answers)]
             .map(|(name, numbers)| memory.allocate_with(name, Use::Shared, &numbers) as u64);
-        let view = Argument {
+        let partition = PartitionView {
             vectors: memory.allocate_with("vectors", Use::Constant, &vectors.concat()) as u64,
             count: count as u64,
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds) as u64,
@@ -139,15 +118,11 @@ impl Program for Partition {
             ranks: ranks as u32,
             slot_mask: slots as u32 - 1,
             with_references: 1,
-            to_capacities: capacities,
-            to_runs: runs,
-            to_answers: answers,
-            send,
-            reply,
         };
-        let view = Box::new(view);
+        let argument =
+            Box::new(Argument { partition, to_capacities: capacities, to_runs: runs, to_answers: answers, send, reply });
         let grid = |kernel: Kernel, blocks, threads| {
-            vec![Grid { blocks, threads, scratch_bytes: 0, kernel, argument: argument(&*view) }]
+            vec![Grid { blocks, threads, scratch_bytes: 0, kernel, argument: crate::table::argument(&*argument) }]
         };
         let warps = rng.random_range(1..=3);
         let mut launches = vec![
@@ -160,24 +135,24 @@ impl Program for Partition {
         if is_filtered {
             launches.insert(0, grid(warpset_simt_partition_claim, warps, WARP));
         }
-        self.case = Some((vectors, view));
+        self.case = Some((vectors, argument));
         launches
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
-        let (vectors, view) = self.case.as_ref().expect("a case was set up");
+        let (vectors, argument) = self.case.as_ref().expect("a case was set up");
+        let view = &argument.partition;
         let (count, width, ranks) = (vectors.len(), view.width as usize, view.ranks as usize);
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let representatives = match view.representatives {
             0 => (0..count as u32).collect(),
-            address => memory.at(address as *const u32, count).to_vec(),
+            address => memory.read_at::<u32>(address, count).to_vec(),
         };
-        let places = memory.at(view.places as *const u32, count);
-        let cursors = memory.at(view.cursors as *const u64, CURSOR_STEP * ranks);
-        let (runs, answers) = (memory.at(view.runs as *const u64, ranks), memory.at(view.answers as *const u64, ranks));
-        let (outcomes, references) =
-            (memory.at(view.outcomes as *const u8, count), memory.at(view.references as *const u64, count));
-        let (owners, totals) = (memory.at(view.owners as *const u32, count), memory.at(view.totals as *const u64, 2));
+        let places = memory.read_at::<u32>(view.places, count);
+        let cursors = memory.read_at::<u64>(view.cursors, CURSOR_STEP * ranks);
+        let (runs, answers) = (memory.read_at::<u64>(view.runs, ranks), memory.read_at::<u64>(view.answers, ranks));
+        let (outcomes, references) = (memory.read_at::<u8>(view.outcomes, count), memory.read_at::<u64>(view.references, count));
+        let (owners, totals) = (memory.read_at::<u32>(view.owners, count), memory.read_at::<u64>(view.totals, 2));
         let distinct: HashSet<&Vec<u32>> = vectors.iter().collect();
         let (sent, due): (u64, _) = (cursors.iter().sum(), if view.representatives == 0 { count } else { distinct.len() });
         if sent != due as u64 {
@@ -198,7 +173,7 @@ impl Program for Partition {
             if owner >= ranks || row >= cursors[owner * CURSOR_STEP] {
                 return no("run", format!("vector {at} is at {place}, of rank {owner}, of {answers:?}"));
             }
-            let words = memory.at((runs[owner] + row * 4 * width as u64) as *const u32, width);
+            let words = memory.read_at::<u32>(runs[owner] + row * 4 * width as u64, width);
             if words != &vector[..] {
                 return no("run", format!("row {row} of rank {owner} is {words:?}, not vector {at}"));
             }

@@ -1,4 +1,5 @@
-//! Modules that the tests of several packages share: the machines to test on, and table files with changed bytes.
+//! Modules that the tests of several packages share: the machines to test on, table files with changed bytes, and tests by name.
 
 pub mod machines;
 pub mod table_file;
+pub mod trials;

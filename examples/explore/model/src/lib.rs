@@ -3,7 +3,8 @@
 //!
 //! `language` reads a text with one of the front ends (`dve`, `slco`, `network`). Each gives a [`Model`](ir::Model) through
 //! `assembly`, with warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a model; [`checks`] are the
-//! conditions that are evaluated in its states. `ltl` has formulas, their translation to Büchi automata, and the HOA format.
+//! conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps.
+//! `ltl` has formulas, their translation to Büchi automata, and the HOA format.
 
 mod assembly;
 mod buffer;
@@ -19,4 +20,5 @@ pub mod network;
 mod parsing;
 pub mod product;
 pub mod slco;
+pub mod trace;
 pub mod warnings;

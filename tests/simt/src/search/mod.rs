@@ -1,5 +1,5 @@
-//! The model checker's kernels (examples/explore/src/gpu): a search level by level, and passes for accepting cycles, for random
-//! graphs and automata, against plain loops.
+//! The model checker's kernels (examples/explore/search/src/gpu): a search level by level, and passes for accepting cycles, for
+//! random graphs and automata, against plain loops.
 //!
 //! - `case`: the graphs, the automata, the plain loops.
 //! - `kernels`: what the kernels are launched with.

@@ -1,6 +1,6 @@
 //! Does the simulator notice when something is taken out of the real headers, or of the model checker's kernels? Each mutant is a
-//! copy of `cuda/` and of `examples/explore/src/gpu` with one change that must make a test of tests/bucket.rs, tests/compact.rs,
-//! tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
+//! copy of `cuda/` and of `examples/explore/search/src/gpu` with one change that must make a test of tests/bucket.rs,
+//! tests/compact.rs, tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
 //!
 //! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
 //! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
@@ -69,7 +69,7 @@ fn headers() -> PathBuf {
 
 /// The model checker's kernels.
 fn checker() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/explore/src/gpu")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/explore/search/src/gpu")
 }
 
 /// The changes are of the files as they are.

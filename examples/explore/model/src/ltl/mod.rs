@@ -3,6 +3,7 @@
 pub mod buchi;
 pub mod formula;
 pub mod hoa;
+pub mod property;
 pub mod translate;
 #[cfg(test)]
 mod translate_tests;

@@ -19,7 +19,7 @@
 //!
 //! # How it is lowered
 //!
-//! An expression becomes a list of components and one of rules ([`rules`]): that is a [`Network`] as it is. A component is a
+//! An expression becomes a list of components and one of rules (rules.rs): that is a [`Network`] as it is. A component is a
 //! variable with the name of its file, with `_1`, `_2` and so on behind it if there are several of a name; its value is its
 //! state. Components of one file share its table.
 

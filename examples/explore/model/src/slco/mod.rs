@@ -16,7 +16,7 @@
 //!   of a higher priority is. 1 is the highest, and none, or 0, the lowest.
 //! - A composite is one transition with a guard and assignments. Actions, `after` and empty blocks are transitions that do
 //!   nothing.
-//! - Asynchronous channels are buffers ([`crate::buffer`]) with one more array for the signal's name, if several are sent. A
+//! - Asynchronous channels are buffers (buffer.rs) with one more array for the signal's name, if several are sent. A
 //!   lossy one has a second transition for each statement that sends, in which nothing happens.
 //! - Synchronous channels become rendezvous, one for each direction and signal. A guard of a receiver is about the state with the
 //!   values received: such a receiver has a rendezvous of its own, and every sender to it checks the guard, of the values that it

@@ -1,0 +1,165 @@
+//! The kernels on a GPU (kernels.cu), on a stream of their own.
+
+use super::graph::Graph;
+use super::machine::{Kernel, Machine, Work};
+use anyhow::{Context, Result, ensure};
+use std::sync::Arc;
+use warpset::cudarc::driver::sys::CUdevice_attribute;
+use warpset::cudarc::driver::{
+    CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
+};
+use warpset::{BucketTable, Device};
+use warpset_support::memory::Room;
+
+/// Threads of a block: `most_threads` in on_gpu.cuh.
+const THREADS: u32 = 256;
+
+/// Blocks of a multiprocessor, at most: more hide no more of the waiting for memory, and take longer to meet.
+const MOST_BLOCKS: u32 = 4;
+
+// SAFETY: `repr(C)` of integers without padding, as in work.cuh; addresses are 64-bit words on either side.
+unsafe impl DeviceRepr for Work {}
+// SAFETY: all zeros are numbers.
+unsafe impl ValidAsZeroBits for Work {}
+
+/// The text that is compiled.
+pub fn source() -> String {
+    [
+        include_str!("on_gpu.cuh"),
+        include_str!("work.cuh"),
+        include_str!("components.cuh"),
+        include_str!("end_components.cuh"),
+        include_str!("paths.cuh"),
+        include_str!("kernels.cuh"),
+        include_str!("kernels.cu"),
+    ]
+    .concat()
+}
+
+/// A GPU.
+pub struct Gpu {
+    stream: Arc<CudaStream>,
+    /// By kernel.
+    functions: Vec<CudaFunction>,
+    launch: LaunchConfig,
+    device: Device,
+    /// Bytes that may be taken, and those that were free at first.
+    most_bytes: Option<u64>,
+    free_at_first: u64,
+}
+
+impl Gpu {
+    /// Compiles the kernels for a GPU, of whose memory so many bytes may be taken.
+    ///
+    /// # Errors
+    ///
+    /// The device is no GPU, NVRTC is not found or does not take the text, or the driver fails.
+    pub fn new(device: &Device, bytes: Option<u64>) -> Result<Self> {
+        let context = device.cuda_context().context("the device is not a GPU")?;
+        Self::on(device, context.new_stream()?, bytes)
+    }
+
+    /// The same, with all work on a stream on which other work of the caller's comes before and after it.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`new`](Self::new).
+    pub fn on(device: &Device, stream: Arc<CudaStream>, bytes: Option<u64>) -> Result<Self> {
+        let context = stream.context().clone();
+        context.bind_to_thread()?;
+        // Whatever is compiled for a GPU is compiled beside a table's kernels: the smallest table.
+        let table = BucketTable::new(device, 1, 1)?;
+        let module = table.compile("decompose.cu", &source())?;
+        let load = |kernel: &Kernel| module.load_function(&format!("decompose_{}", kernel.name()));
+        let functions = Kernel::ALL.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let mut resident = MOST_BLOCKS;
+        for (kernel, function) in Kernel::ALL.iter().zip(&functions).filter(|(kernel, _)| kernel.meets()) {
+            let blocks = function.occupancy_max_active_blocks_per_multiprocessor(THREADS, 0, None)?;
+            ensure!(blocks > 0, "a multiprocessor has no room for a block of {THREADS} threads of the kernel {}", kernel.name());
+            resident = resident.min(blocks);
+        }
+        let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let launch =
+            LaunchConfig { grid_dim: (resident * multiprocessors, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
+        let free_at_first = device.free_memory()?;
+        Ok(Self { stream, functions, launch, device: device.clone(), most_bytes: bytes, free_at_first })
+    }
+
+    /// Where the place `at` of a buffer is.
+    fn place(&self, buffer: &CudaSlice<u8>, at: u64) -> u64 {
+        buffer.device_ptr(&self.stream).0 + at
+    }
+
+    fn bind(&self) -> Result<()> {
+        Ok(self.stream.context().bind_to_thread()?)
+    }
+}
+
+impl<'g> Machine<'g> for Gpu {
+    type Buffer = CudaSlice<u8>;
+
+    fn allocate(&self, bytes: u64) -> Result<CudaSlice<u8>> {
+        // SAFETY: what is in it matters to nobody: it is filled, or written by kernels, before it is read.
+        Ok(unsafe { self.stream.alloc(bytes.max(8) as usize) }?)
+    }
+
+    fn share(&self, data: &'g [u8]) -> Result<CudaSlice<u8>> {
+        if data.is_empty() { self.allocate(0) } else { Ok(self.stream.clone_htod(data)?) }
+    }
+
+    fn bytes_to_share(&self, graph: &Graph) -> u64 {
+        graph.bytes()
+    }
+
+    fn address(&self, buffer: &CudaSlice<u8>) -> u64 {
+        self.place(buffer, 0)
+    }
+
+    fn fill(&self, buffer: &CudaSlice<u8>, bytes: u64, value: u8) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the buffer has so many bytes; kernels on the same stream come before or after it.
+        Ok(unsafe { result::memset_d8_async(self.place(buffer, 0), value, bytes as usize, self.stream.cu_stream()) }?)
+    }
+
+    fn write(&self, buffer: &CudaSlice<u8>, at: u64, data: &[u8]) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the buffer has room for them there; they are there until the stream has been waited for.
+        unsafe { result::memcpy_htod_async(self.place(buffer, at), data, self.stream.cu_stream()) }?;
+        Ok(self.stream.synchronize()?)
+    }
+
+    fn read(&self, buffer: &CudaSlice<u8>, data: &mut [u8]) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the buffer has so many bytes; nobody else uses `data` until the stream has been waited for.
+        unsafe { result::memcpy_dtoh_async(data, self.place(buffer, 0), self.stream.cu_stream()) }?;
+        Ok(self.stream.synchronize()?)
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
+        let mut launch = self.stream.launch_builder(&self.functions[kernel as usize]);
+        launch.arg(work);
+        // SAFETY: the one argument of every kernel, of which the caller vouches; all buffers are of this stream, which does one
+        // after another; the grid of those that meet is resident as a whole: it is what the driver says a multiprocessor
+        // holds of each of them, or less, times the multiprocessors.
+        unsafe { if kernel.meets() { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) } }?;
+        Ok(())
+    }
+
+    fn blocks(&self) -> u64 {
+        self.launch.grid_dim.0.into()
+    }
+
+    fn narrow(&self) -> u64 {
+        THREADS.into()
+    }
+
+    fn piece(&self) -> u64 {
+        2 * u64::from(THREADS)
+    }
+
+    fn room(&self) -> Result<Room> {
+        let free = self.device.free_memory()?;
+        let taken = self.free_at_first.saturating_sub(free);
+        Ok(Room::free(free).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
+    }
+}

@@ -1,0 +1,278 @@
+//! What runs the kernels (work.cuh): a GPU, or threads of a CPU.
+
+use super::graph::Graph;
+use anyhow::Result;
+use bytemuck::{Pod, Zeroable};
+use warpset_support::memory::Room;
+
+/// The kernels, in the order of kernels.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kernel {
+    CountIn,
+    Scan,
+    ScatterIn,
+    CountDegrees,
+    SeedTrim,
+    Trim,
+    Tally,
+    EnterOne,
+    Search,
+    CloseOne,
+    Elect,
+    EnterPivots,
+    Spread,
+    ClosePivots,
+    BeginColours,
+    Propagate,
+    EnterColours,
+    CloseColours,
+    FindSmallest,
+    TakeSmallest,
+    BeginChoices,
+    RemoveLeaving,
+    Cascade,
+    FlagMembers,
+    CollectMembers,
+    WriteEdges,
+    TakeRegions,
+    TakeComponents,
+    LeaveOut,
+    CountPairs,
+    ScatterPairs,
+    MarkComponents,
+    FindPath,
+    FollowPath,
+}
+
+impl Kernel {
+    /// All, in their order.
+    pub const ALL: [Self; 34] = [
+        Self::CountIn,
+        Self::Scan,
+        Self::ScatterIn,
+        Self::CountDegrees,
+        Self::SeedTrim,
+        Self::Trim,
+        Self::Tally,
+        Self::EnterOne,
+        Self::Search,
+        Self::CloseOne,
+        Self::Elect,
+        Self::EnterPivots,
+        Self::Spread,
+        Self::ClosePivots,
+        Self::BeginColours,
+        Self::Propagate,
+        Self::EnterColours,
+        Self::CloseColours,
+        Self::FindSmallest,
+        Self::TakeSmallest,
+        Self::BeginChoices,
+        Self::RemoveLeaving,
+        Self::Cascade,
+        Self::FlagMembers,
+        Self::CollectMembers,
+        Self::WriteEdges,
+        Self::TakeRegions,
+        Self::TakeComponents,
+        Self::LeaveOut,
+        Self::CountPairs,
+        Self::ScatterPairs,
+        Self::MarkComponents,
+        Self::FindPath,
+        Self::FollowPath,
+    ];
+
+    /// As kernels.cuh has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CountIn => "count_in",
+            Self::Scan => "scan",
+            Self::ScatterIn => "scatter_in",
+            Self::CountDegrees => "count_degrees",
+            Self::SeedTrim => "seed_trim",
+            Self::Trim => "trim",
+            Self::Tally => "tally",
+            Self::EnterOne => "enter_one",
+            Self::Search => "search",
+            Self::CloseOne => "close_one",
+            Self::Elect => "elect",
+            Self::EnterPivots => "enter_pivots",
+            Self::Spread => "spread",
+            Self::ClosePivots => "close_pivots",
+            Self::BeginColours => "begin_colours",
+            Self::Propagate => "propagate",
+            Self::EnterColours => "enter_colours",
+            Self::CloseColours => "close_colours",
+            Self::FindSmallest => "find_smallest",
+            Self::TakeSmallest => "take_smallest",
+            Self::BeginChoices => "begin_choices",
+            Self::RemoveLeaving => "remove_leaving",
+            Self::Cascade => "cascade",
+            Self::FlagMembers => "flag_members",
+            Self::CollectMembers => "collect_members",
+            Self::WriteEdges => "write_edges",
+            Self::TakeRegions => "take_regions",
+            Self::TakeComponents => "take_components",
+            Self::LeaveOut => "leave_out",
+            Self::CountPairs => "count_pairs",
+            Self::ScatterPairs => "scatter_pairs",
+            Self::MarkComponents => "mark_components",
+            Self::FindPath => "find_path",
+            Self::FollowPath => "follow_path",
+        }
+    }
+
+    /// Whether its blocks meet, so that all must be under way at the same time.
+    pub fn meets(self) -> bool {
+        match self {
+            Self::Trim | Self::Search | Self::Spread | Self::Propagate | Self::Cascade | Self::FindPath => true,
+            // Between sums of parts and those before each.
+            Self::Scan => true,
+            // Before the pieces of heavy states.
+            Self::ScatterIn | Self::CountDegrees | Self::RemoveLeaving | Self::CollectMembers | Self::WriteEdges => true,
+            Self::MarkComponents => true,
+            _ => false,
+        }
+    }
+}
+
+/// `decompose::Level` in work.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Level {
+    pub count: u64,
+    pub pieces: u64,
+    pub done: u64,
+    pub unused: u64,
+}
+
+/// `decompose::Progress` in work.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Progress {
+    pub levels: [Level; 3],
+    pub step: u64,
+    pub pivot: u64,
+    pub live: u64,
+    pub missed: u64,
+    pub total: u64,
+    pub arrived: u64,
+    pub edges: u64,
+}
+
+impl Progress {
+    /// The level that the next kernel begins with.
+    pub fn next(&self) -> Level {
+        self.levels[(self.step + 1) as usize % 3]
+    }
+}
+
+/// `decompose::Work` in work.cuh: addresses in the machine's memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Work {
+    pub states: u64,
+    pub edges: u64,
+    pub offsets: u64,
+    pub targets: u64,
+    pub in_offsets: u64,
+    pub sources: u64,
+    pub label: u64,
+    pub known: u64,
+    pub first: u64,
+    pub second: u64,
+    pub ballot: u64,
+    pub queue: [u64; 2],
+    pub pieces: [u64; 2],
+    pub piece_room: u64,
+    pub piece: u64,
+    pub progress: u64,
+    pub most_levels: u64,
+    pub narrow: u64,
+    pub sweep_from: u64,
+    pub bit: u64,
+    pub round: u64,
+    pub sums: u64,
+    pub scanned: u64,
+    pub scanned_count: u64,
+    pub choice_offsets: u64,
+    pub edge_offsets: u64,
+    pub ranks: u64,
+    pub component: u64,
+    pub left: u64,
+    pub removed: u64,
+    pub touched: u64,
+    pub list: u64,
+    pub list_count: u64,
+    pub members: u64,
+    pub sub_offsets: u64,
+    pub sub_targets: u64,
+    pub pairs: u64,
+    pub kinds: u64,
+    pub from: u64,
+}
+
+impl Work {
+    /// With all transitions turned round.
+    pub fn backwards(self) -> Self {
+        let Self { offsets, targets, in_offsets, sources, .. } = self;
+        Self { offsets: in_offsets, targets: sources, in_offsets: offsets, sources: targets, ..self }
+    }
+}
+
+/// A machine, over a graph that outlives it.
+pub trait Machine<'g> {
+    /// Some of its memory.
+    type Buffer;
+
+    /// Bytes of what they may be; at least one.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for them.
+    fn allocate(&self, bytes: u64) -> Result<Self::Buffer>;
+
+    /// What the host has, to be read by kernels.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it.
+    fn share(&self, data: &'g [u8]) -> Result<Self::Buffer>;
+
+    /// Bytes of its memory that it takes to share a graph.
+    fn bytes_to_share(&self, graph: &Graph) -> u64;
+
+    /// Where kernels find it.
+    fn address(&self, buffer: &Self::Buffer) -> u64;
+
+    /// Sets the first so many bytes.
+    fn fill(&self, buffer: &Self::Buffer, bytes: u64, value: u8) -> Result<()>;
+
+    /// Writes bytes from the place `at` on.
+    fn write(&self, buffer: &Self::Buffer, at: u64, data: &[u8]) -> Result<()>;
+
+    /// Reads the first bytes, when all kernels before have ended.
+    fn read(&self, buffer: &Self::Buffer, data: &mut [u8]) -> Result<()>;
+
+    /// Runs a kernel, after those before it.
+    ///
+    /// # Safety
+    ///
+    /// All addresses that the kernel uses are of buffers of this machine that are as long as `work` says and have not been
+    /// dropped, and nothing else uses them until it has ended.
+    unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()>;
+
+    /// Blocks of every kernel.
+    fn blocks(&self) -> u64;
+
+    /// States of a level that one block does alone.
+    fn narrow(&self) -> u64;
+
+    /// Edges of a piece, and of a state that a block takes by itself, at most.
+    fn piece(&self) -> u64;
+
+    /// What may still be allocated.
+    fn room(&self) -> Result<Room>;
+}

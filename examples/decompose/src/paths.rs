@@ -1,0 +1,134 @@
+//! Shortest paths within the components of a graph that a machine has made: for runs that end in loops.
+
+use super::engine::{Engine, Settings, bytes_of_work};
+use super::graph::{self, MOST_DEGREE, MOST_STATES};
+use super::machine::{Kernel, Level, Machine, Progress, Work};
+use anyhow::{Context, Result, ensure};
+use bytemuck::bytes_of;
+use std::mem::{offset_of, size_of};
+
+/// In `kinds`, of a state that is looked for: `is_target` in paths.cuh.
+pub const TARGET: u32 = 1;
+
+/// In `kinds`, at the label of a component that has such a state, and a transition: `has_target` and `has_inner`.
+pub const HAS_CYCLE: u32 = 2 + 4;
+
+/// A graph with kinds of states, its components known.
+pub struct Paths<'m, 'g, M: Machine<'g>> {
+    engine: Engine<'m, 'g, M>,
+    work: Work,
+    /// Kinds of states, which kernels read by the address in `work`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "kernels read it"))]
+    kinds: M::Buffer,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// To a state that is looked for.
+    Target,
+    /// To where it begins.
+    Begin,
+}
+
+/// Bytes that it takes of a machine's memory, beside the transitions as pairs and the kinds.
+///
+/// `piece`: the machine's.
+pub fn bytes(states: u64, transitions: u64, piece: u64) -> u64 {
+    graph::bytes(states, transitions, None) + bytes_of_work(states, transitions, piece)
+}
+
+/// Whether a graph of so many states and transitions is possible.
+pub fn is_possible(states: u64, transitions: u64) -> bool {
+    states <= MOST_STATES && transitions <= MOST_DEGREE
+}
+
+impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
+    /// Finds the components of a graph and which of them have a state that is looked for, and a transition.
+    ///
+    /// `pairs`: the transitions in any order, 8 bytes each: the number of a state, and that of the one it leads to in the upper
+    /// half. `kinds`: a word for each state.
+    ///
+    /// # Errors
+    ///
+    /// There are too many states or transitions, or there is no memory.
+    pub fn new(
+        machine: &'m M,
+        states: u64,
+        (pairs, transitions): (M::Buffer, u64),
+        kinds: M::Buffer,
+        settings: Settings,
+    ) -> Result<Self> {
+        ensure!(
+            is_possible(states, transitions),
+            "{states} states and {transitions} transitions: at most {MOST_STATES} and {MOST_DEGREE} are possible here"
+        );
+        let needed = bytes(states, transitions, machine.piece());
+        machine.room()?.ensure(&format!("{states} states and {transitions} transitions"), needed)?;
+        let (offsets, targets) = (machine.allocate(8 * (states + 1))?, machine.allocate(4 * transitions)?);
+        machine.fill(&offsets, 8 * (states + 1), 0)?;
+        let of_graph = Work {
+            states,
+            edges: transitions,
+            offsets: machine.address(&offsets),
+            targets: machine.address(&targets),
+            ..Work::default()
+        };
+        let mut engine = Engine::over(machine, None, settings, of_graph, vec![offsets, targets])?;
+        let rows = Work { pairs: machine.address(&pairs), ..engine.work.backwards() };
+        engine.launch(Kernel::CountPairs, &rows)?;
+        engine.scan(&rows, rows.in_offsets, states + 1)?;
+        engine.launch(Kernel::ScatterPairs, &rows)?;
+        drop(pairs);
+        engine.components()?;
+        engine.begin()?;
+        let work = Work { kinds: machine.address(&kinds), ..engine.work };
+        engine.launch(Kernel::MarkComponents, &work)?;
+        Ok(Self { engine, work, kinds })
+    }
+
+    /// Where the machine has the labels of states: the smallest of their components.
+    pub fn labels_at(&self) -> u64 {
+        self.work.label
+    }
+
+    /// Where it has the kinds of states.
+    pub fn kinds_at(&self) -> u64 {
+        self.work.kinds
+    }
+
+    #[cfg(test)]
+    pub fn labels(&self) -> Result<Vec<u32>> {
+        self.engine.labels()
+    }
+
+    #[cfg(test)]
+    pub fn kinds(&self) -> Result<Vec<u32>> {
+        self.engine.read_all(&self.kinds, self.work.states)
+    }
+
+    /// A shortest path of one step or more within a component: all its states but the first; `None` if there is none.
+    pub fn shortest(&mut self, from: u32, goal: Goal) -> Result<Option<Vec<u32>>> {
+        let work = Work { from: from.into(), bit: (goal == Goal::Target).into(), ..self.work };
+        let machine = self.engine.machine;
+        machine.fill(&self.engine.buffers.first, 4 * work.states, 0xff)?;
+        // The first level is that after the step 0, in the other one of the two queues.
+        self.engine.begin()?;
+        let count = offset_of!(Progress, levels) + size_of::<Level>() + offset_of!(Level, count);
+        let queue = self.engine.work.queue[1] - self.engine.work.queue[0];
+        machine.write(&self.engine.buffers.queues, queue, bytes_of(&from))?;
+        machine.write(&self.engine.buffers.progress, count as u64, bytes_of(&1u64))?;
+        machine.write(&self.engine.buffers.progress, offset_of!(Progress, pivot) as u64, bytes_of(&u64::MAX))?;
+        self.engine.run_levels(Kernel::FindPath, &work)?;
+        if self.engine.progress()?.pivot == u64::MAX {
+            return Ok(None);
+        }
+        self.engine.launch(Kernel::FollowPath, &work)?;
+        let length = self.engine.progress()?.live;
+        ensure!(length <= work.states, "a path of {length} steps in {} states: please report this as a bug", work.states);
+        let mut path: Vec<u32> = self.engine.read_all(&self.engine.buffers.second, length)?;
+        path.reverse();
+        path.last().context("a path has a step")?;
+        Ok(Some(path))
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads graphs from files, packed or not.
+
+use crate::graph::{self, Graph, MOST_STATES};
+use crate::{npz, tra};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
+use warpset_support::aut_text::{self, Header, Limits, Taker};
+use warpset_support::memory::Room;
+use warpset_support::output::Identity;
+
+/// How packed files begin.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What a graph is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// PRISM's explicit text.
+    Tra,
+    /// The text of CADP and mCRL2.
+    Aut,
+    /// Arrays of NumPy.
+    Npz,
+}
+
+impl Format {
+    /// By the extension of a file's name, before that of a packed one.
+    fn of(path: &Path) -> Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some("tra") => Ok(Self::Tra),
+            Some("aut") => Ok(Self::Aut),
+            Some("npz") => Ok(Self::Npz),
+            _ => bail!("{}: a .tra, .aut or .npz file is needed, or --format", path.display()),
+        }
+    }
+}
+
+/// A graph and where it is from.
+pub struct Input {
+    pub graph: Graph,
+    pub name: String,
+    /// Of a file.
+    pub identity: Option<Identity>,
+}
+
+/// Reads a graph; `-` is standard input.
+///
+/// # Errors
+///
+/// What is wrong, with the file's name and, of a text, the line; there is no memory for it, with the numbers.
+pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
+    if path == Path::new("-") {
+        let name = "standard input".to_string();
+        let graph = match format {
+            Some(Format::Npz) => bail!("an .npz file is read in any order: it cannot be standard input"),
+            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, room)?,
+            None => bail!("of standard input --format says what it is: tra or aut"),
+        };
+        return Ok(Input { graph, name, identity: None });
+    }
+    let name = path.display().to_string();
+    let format = format.map_or_else(|| Format::of(path), Ok)?;
+    let open = || {
+        // Before it is opened: opening a device may do something.
+        let metadata = std::fs::metadata(path)?;
+        ensure!(!metadata.is_dir(), "it is a directory");
+        ensure!(metadata.is_file() || format != Format::Npz, "an .npz file is read in any order: it must be a regular file");
+        Ok(File::open(path)?)
+    };
+    let mut file = open().with_context(|| format!("{name} cannot be read"))?;
+    let identity = same_file::Handle::from_file(file.try_clone()?).ok();
+    let graph = match format {
+        Format::Npz => {
+            let mut start = Vec::new();
+            file.by_ref().take(2).read_to_end(&mut start)?;
+            file.rewind()?;
+            ensure!(start != GZIP_MAGIC, "{name}: it is packed by gzip; .npz files have a packing of their own");
+            npz::read(BufReader::with_capacity(1 << 20, file), room).context(name.clone())?
+        }
+        format => text(&name, format, unpacked(file)?, room)?,
+    };
+    Ok(Input { graph, name, identity })
+}
+
+fn text(name: &str, format: Format, reader: impl Read, room: Room) -> Result<Graph> {
+    match format {
+        Format::Tra => tra::read(name, reader, room),
+        _ => aut(name, reader, room),
+    }
+}
+
+/// What is in a text that may be packed.
+fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
+    let mut start = Vec::new();
+    reader.by_ref().take(2).read_to_end(&mut start)?;
+    let is_packed = start == GZIP_MAGIC;
+    let whole = std::io::Cursor::new(start).chain(reader);
+    Ok(if is_packed { Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, whole))) } else { Box::new(whole) })
+}
+
+/// Reads a transition system.
+fn aut(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
+    let limits = Limits { states: MOST_STATES, transitions: u64::MAX };
+    let mut transitions = Transitions { room, sources: Vec::new(), targets: Vec::new() };
+    let Header { states, .. } = aut_text::read(name, reader, limits, &mut transitions)?;
+    let Transitions { sources, targets, .. } = transitions;
+    Graph::of_transitions(states, &sources, &targets).context(name.to_string())
+}
+
+struct Transitions {
+    room: Room,
+    sources: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Taker for Transitions {
+    fn header(&mut self, Header { states, transitions, .. }: Header) -> Result<()> {
+        let bytes = graph::bytes(states, transitions, None).saturating_add(transitions.saturating_mul(8));
+        self.room.ensure(&format!("{states} states and {transitions} transitions"), bytes)
+    }
+
+    fn transition(&mut self, source: u64, _: &[u8], target: u64) -> Result<()> {
+        self.sources.push(source as u32);
+        self.targets.push(target as u32);
+        Ok(())
+    }
+}

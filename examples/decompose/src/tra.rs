@@ -1,0 +1,170 @@
+//! PRISM's explicit text of Markov decision processes and Markov chains.
+//!
+//! ```text
+//! <states> <choices> <transitions>
+//! <source> <choice> <target> <probability> [<action>]
+//! ```
+//!
+//! A chain has neither the number of choices nor their column: each of its states has one choice.
+
+use crate::graph::{self, Graph, MOST_STATES};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::io::Read;
+use warpset_support::lines::{excerpt, for_each, number};
+use warpset_support::memory::Room;
+
+/// Reads a text to its end.
+///
+/// # Errors
+///
+/// What is wrong, with the file's name and the line; there is no memory for it, with the numbers.
+pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
+    let mut rows: Option<Rows> = None;
+    let lines = for_each(name, reader, |line, _| {
+        let Some(rows) = &mut rows else {
+            let header = Header::of(line)?;
+            let Header { states, choices, transitions } = header;
+            let bytes = graph::bytes(states, transitions, Some(choices.unwrap_or(states)));
+            room.ensure(&format!("{states} states and {transitions} transitions"), bytes)?;
+            rows = Some(Rows { header, lines: 0, last: None, of_states: vec![0], offsets: vec![0], targets: Vec::new() });
+            return Ok(());
+        };
+        rows.add(line)
+    })?;
+    let Some(rows) = rows else {
+        bail!("{name}:1: the text ends here: <states> <choices> <transitions> was expected");
+    };
+    rows.finish().map_err(|error| anyhow!("{name}:{}: {error:#}", lines + 1))
+}
+
+#[derive(Clone, Copy)]
+struct Header {
+    states: u64,
+    /// Of a decision process.
+    choices: Option<u64>,
+    transitions: u64,
+}
+
+impl Header {
+    fn of(line: &[u8]) -> Result<Self> {
+        let numbers: Option<Vec<u64>> = fields(line).map(number).collect();
+        let header = match numbers.as_deref() {
+            Some(&[states, choices, transitions]) => Self { states, choices: Some(choices), transitions },
+            Some(&[states, transitions]) => Self { states, choices: None, transitions },
+            _ => bail!(
+                "`{}` is no first line: <states> <choices> <transitions> was expected, numbers of at most 19 digits",
+                excerpt(line)
+            ),
+        };
+        let Self { states, choices, transitions } = header;
+        ensure!((1..=MOST_STATES).contains(&states), "{states} states: 1 to {MOST_STATES} are possible");
+        if let Some(choices) = choices {
+            ensure!(choices <= transitions, "{choices} choices of {transitions} transitions: each has one or more");
+        }
+        Ok(header)
+    }
+}
+
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
+/// What was read so far.
+struct Rows {
+    header: Header,
+    /// Transitions, those of probability 0 counted.
+    lines: u64,
+    /// The state and the choice of the last one.
+    last: Option<(u64, u64)>,
+    of_states: Vec<u64>,
+    offsets: Vec<u64>,
+    targets: Vec<u32>,
+}
+
+impl Rows {
+    fn add(&mut self, line: &[u8]) -> Result<()> {
+        let Header { states, choices, transitions } = self.header;
+        ensure!(self.lines < transitions, "one transition more than the {transitions} that the first line announces");
+        self.lines += 1;
+        let mut parts = fields(line);
+        let mut next = |what: &str| parts.next().with_context(|| format!("the line ends where {what} was expected"));
+        let mut whole = |what: &str| {
+            let field = next(what)?;
+            number(field).with_context(|| format!("`{}`, where {what} was expected", excerpt(field)))
+        };
+        let source = whole("a state")?;
+        let choice = if choices.is_some() { whole("the number of a choice")? } else { 0 };
+        let target = whole("a state")?;
+        let probability = next("a probability")?;
+        let is_positive = is_positive(probability).with_context(|| {
+            format!("`{}`, where a probability was expected: a number like 0.5, or 1/2", excerpt(probability))
+        })?;
+        // An action may follow, in one word.
+        _ = parts.next();
+        if let Some(more) = parts.next() {
+            bail!("`{}` after the action, where the line was expected to end", excerpt(more));
+        }
+        for state in [source, target] {
+            ensure!(state < states, "the state {state}, where the first line announces {states}: 0 to {}", states - 1);
+        }
+        if self.last != Some((source, choice)) {
+            self.begin_choice(source, choice)?;
+        }
+        if is_positive {
+            self.targets.push(target as u32);
+        }
+        Ok(())
+    }
+
+    fn begin_choice(&mut self, source: u64, choice: u64) -> Result<()> {
+        let expected = match self.last {
+            Some((state, _)) if source < state => {
+                bail!("state {source} after state {state}: lines must be sorted by their states, then by their choices")
+            }
+            Some((state, choice)) if source == state => choice + 1,
+            _ => 0,
+        };
+        ensure!(
+            choice == expected,
+            "choice {choice} of state {source}, where {expected} was expected: they are counted from 0 on"
+        );
+        self.end_choice()?;
+        self.of_states.resize(source as usize + 1, self.offsets.len() as u64 - 1);
+        self.last = Some((source, choice));
+        Ok(())
+    }
+
+    fn end_choice(&mut self) -> Result<()> {
+        let Some((state, choice)) = self.last else { return Ok(()) };
+        let (begin, end) = (self.offsets[self.offsets.len() - 1], self.targets.len() as u64);
+        ensure!(begin < end, "choice {choice} of state {state} has ended, and no transition of it has a positive probability");
+        self.offsets.push(end);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Graph> {
+        let Header { states, choices, transitions } = self.header;
+        let lines = self.lines;
+        ensure!(lines == transitions, "the text ends here, after {lines} transitions: the first line announces {transitions}");
+        self.end_choice()?;
+        let found = self.offsets.len() as u64 - 1;
+        if let Some(choices) = choices {
+            ensure!(found == choices, "the text ends here, after {found} choices: the first line announces {choices}");
+        }
+        self.of_states.resize(states as usize + 1, found);
+        Graph::of_choices(self.of_states, self.offsets, self.targets)
+    }
+}
+
+/// Whether a probability is more than 0; `None` if it is none.
+fn is_positive(field: &[u8]) -> Option<bool> {
+    let text = std::str::from_utf8(field).ok()?;
+    let parse = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+    match text.split_once('/') {
+        None => Some(parse(text)? > 0.0),
+        Some((over, under)) => {
+            let (over, under) = (parse(over)?, parse(under)?);
+            (under > 0.0).then_some(over > 0.0)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Gives models the automata of properties: of a formula, of a file or of the model's own property process.
+
+use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
+use super::formula::{Formula, Names, parse};
+use super::hoa::{self, Named};
+use super::translate::translate;
+use crate::diagnostic::Diagnostic;
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::property::Move;
+use crate::ir::{Expression, Model, Property, Source, Span};
+use crate::language::Text;
+use crate::warnings::Warning;
+use anyhow::{Context, Result, ensure};
+
+/// Called with what of a text is not computed as it is written.
+pub type Warn<'a> = dyn FnMut(&Source, &[Warning]) + 'a;
+
+/// Gives the model the automaton of the runs that violate a formula.
+pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
+    let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
+    let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
+    if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
+        let message = format!("the formula has {} propositions, and {MOST_PROPOSITIONS} are possible", propositions.len());
+        return Err(Box::new(Diagnostic::new(first.span, message, "one too many").of(source)).into());
+    }
+    let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
+    let propositions: Vec<String> = spans.iter().map(|span| source.piece(*span).into()).collect();
+    let conditions = conditions(model, source, &propositions, &spans, warn)?;
+    let formula = formula.with(&|number| match conditions[number] {
+        Expression::Constant(value) => Formula::Constant(value != 0),
+        _ => Formula::Proposition(number),
+    });
+    let buchi = translate(&formula.not()).context("--ltl")?;
+    let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
+    set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
+}
+
+/// Gives the model the automaton that a text in the HOA format has.
+pub fn set_automaton(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
+    let named = hoa::read(source).map_err(|error| Box::new(error.of(source)))?;
+    let conditions = conditions(model, source, &named.propositions, &named.spans, warn)?;
+    set(model.model_mut(), named, &conditions)
+}
+
+/// Reads propositions, which stand in the source at `spans`, as conditions.
+pub fn conditions(
+    model: &Text,
+    source: &Source,
+    propositions: &[String],
+    spans: &[Span],
+    warn: &mut Warn,
+) -> Result<Vec<Expression>> {
+    let mut conditions = Vec::new();
+    for (text, span) in propositions.iter().zip(spans) {
+        // The condition alone, at its place: so errors say where it is. A text with escapes is shown by itself.
+        let is_written = source.piece(*span) == text;
+        let before = &source.text[..span.start as usize];
+        let blank = |c: char| if c == '\n' { "\n".into() } else { " ".repeat(c.len_utf8()) };
+        let before: String = if is_written { before.chars().map(blank).collect() } else { String::new() };
+        let alone = Source { name: source.name.clone(), text: before + text };
+        let shown = if is_written { source } else { &alone };
+        let (condition, of_condition) = model.condition(&alone).map_err(|mut error| {
+            error.source = shown.clone();
+            error
+        })?;
+        warn(shown, &of_condition);
+        conditions.push(condition);
+    }
+    Ok(conditions)
+}
+
+/// Gives the model an automaton with these conditions for its propositions. Returns the automaton.
+fn set(model: &mut Model, named: Named, conditions: &[Expression]) -> Result<Named> {
+    let buchi = &named.buchi;
+    let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
+    let moves = moves.map(|(from, label, to)| Move { from, to, guard: guard(label, conditions), span: Span::default() });
+    let moves = moves.filter(|of| of.guard != Some(Expression::Constant(0))).collect();
+    model.set_property("automaton".into(), named.states.clone(), buchi.initial, buchi.accepting.clone(), moves)?;
+    Ok(named)
+}
+
+/// `None` if it is true.
+fn guard(label: &Label, conditions: &[Expression]) -> Option<Expression> {
+    let literal = |number: usize, cube: &Cube| match (cube.positive >> number & 1, cube.negative >> number & 1) {
+        (1, _) => Some(conditions[number].clone()),
+        (_, 1) => Some(Expression::unary(Unary::Not, conditions[number].clone())),
+        _ => None,
+    };
+    let cube = |cube: &Cube| {
+        let literals = (0..conditions.len()).filter_map(|number| literal(number, cube)).collect();
+        balanced(literals, Binary::And).unwrap_or(Expression::Constant(1))
+    };
+    balanced(label.0.iter().map(cube).collect(), Binary::Or).filter(|guard| !matches!(guard, Expression::Constant(1)))
+}
+
+/// All of them with the operator between, no deeper than need be.
+fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> {
+    if parts.len() <= 1 {
+        return parts.pop();
+    }
+    let right = balanced(parts.split_off(parts.len() / 2), operator)?;
+    Some(Expression::binary(operator, balanced(parts, operator)?, right, Span::default()))
+}
+
+/// The model's own automaton: each guard is a proposition.
+pub fn of_process(model: &Model, property: &Property) -> Named {
+    let process = &model.processes[property.process];
+    let mut named =
+        Named { states: process.locations.iter().map(|location| location.name.clone()).collect(), ..Named::default() };
+    named.buchi = Buchi {
+        initial: process.initial,
+        accepting: property.accepting.clone(),
+        edges: vec![Vec::new(); process.locations.len()],
+    };
+    for of in &property.moves {
+        let cube = if of.is_unguarded() {
+            Cube::TRUE
+        } else {
+            let text = in_one_line(model.source.piece(of.span));
+            let known = named.propositions.iter().position(|known| *known == text);
+            Cube::of(
+                known.unwrap_or_else(|| {
+                    named.propositions.push(text);
+                    named.propositions.len() - 1
+                }) % MOST_PROPOSITIONS,
+                true,
+            )
+        };
+        named.buchi.edges[of.from].push((Label::of([cube]), of.to));
+    }
+    named
+}
+
+/// An error unless the guards of the model's own automaton, by themselves, mean what they mean there.
+pub fn ensure_is_said(model: &Text) -> Result<()> {
+    let of = model.model();
+    let property = of.property.as_ref().context("the model has a property")?;
+    for (guard, span) in property.moves.iter().filter_map(|of| Some((of.guard.as_ref()?, of.span))) {
+        let text = in_one_line(of.source.piece(span));
+        let alone = model.condition(&Source { name: String::new(), text: text.clone() });
+        ensure!(
+            matches!(alone, Ok((alone, _)) if alone.means(guard)),
+            "--emit-buchi: the guard `{text}` means something of process {} itself, which a file cannot say",
+            of.processes[property.process].name
+        );
+    }
+    Ok(())
+}
+
+/// The text without its comments and breaks.
+fn in_one_line(mut text: &str) -> String {
+    let mut kept = String::new();
+    loop {
+        let comments = [("//", "\n"), ("/*", "*/")].into_iter().filter_map(|(begin, end)| Some((text.find(begin)?, end)));
+        let Some((at, end)) = comments.min() else { break };
+        kept.extend([&text[..at], " "]);
+        text = text[at + 2..].split_once(end).map_or("", |(_, behind)| behind);
+    }
+    (kept + text).split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,221 @@
+//! Paths replayed by the interpreter, and how states and steps are shown: as text and as JSON.
+
+use crate::checks::{Checks, Violation};
+use crate::interpreter::{Fault, Interpreter, Scratch, Step};
+use crate::ir::network::RuleId;
+use crate::ir::{Action, Model, Process, Span, TransitionId};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// A path from the initial state, replayed by the interpreter.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// The states, one more than the steps.
+    pub states: Vec<Vec<u32>>,
+    /// `None`: only the automaton of a property moves.
+    pub steps: Vec<Option<Step>>,
+    pub violation: Violation,
+}
+/// The steps between states, by the interpreter, which must also find what is wrong with the last state.
+pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+    steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")
+}
+
+fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
+    ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
+    let mut scratch = Scratch::default();
+    let mut steps = Vec::new();
+    for (number, pair) in states.windows(2).enumerate() {
+        let mut taken = None;
+        let visit = |step, successor: &[u32]| {
+            if successor == pair[1] {
+                taken.get_or_insert(step);
+            }
+        };
+        // A fault in another step of the state is no concern of this path's.
+        let _ = all_steps(interpreter, &pair[0], &mut scratch, visit);
+        steps.push(taken.with_context(|| format!("step {} does not lead to its next state", number + 1))?);
+    }
+    let last = states.last().context("it is empty")?;
+    let expected = match &violation {
+        Violation::Deadlock => {
+            let mut successors = 0;
+            all_steps(interpreter, last, &mut scratch, |_, _| successors += 1).is_ok() && successors == 0
+        }
+        Violation::Condition(at) => interpreter.value(&checks.conditions[*at].must_hold, last) == Ok(0),
+        Violation::Fault(fault) => {
+            let of_condition = |at: usize| interpreter.value(&checks.conditions[at].must_hold, last).err();
+            let of_step = all_steps(interpreter, last, &mut scratch, |_, _| {}).err();
+            of_step.into_iter().chain((0..checks.conditions.len()).filter_map(of_condition)).any(|other| other == *fault)
+        }
+    };
+    ensure!(expected, "the interpreter finds nothing wrong with its last state");
+    Ok(Path { states, steps, violation })
+}
+
+/// The steps of a state, of a product or not.
+fn all_steps(
+    interpreter: &Interpreter,
+    state: &[u32],
+    scratch: &mut Scratch,
+    mut visit: impl FnMut(Option<Step>, &[u32]),
+) -> Result<(), Box<Fault>> {
+    match interpreter.model().property {
+        Some(_) => interpreter.product_steps(state, scratch, |step, successor| visit(step.system, successor)).map(drop),
+        None => interpreter.steps(state, scratch, |step, successor| visit(Some(step), successor)).map(drop),
+    }
+}
+
+impl Path {
+    /// For people: the initial state, then each step with what it changes, then what is wrong.
+    pub fn text(&self, model: &Model, checks: &Checks) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
+        let count = self.steps.len();
+        let steps = if count == 1 { "step" } else { "steps" };
+        line(format!("The shortest path has {count} {steps}{}:", lines_of(model)));
+        line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
+        for (number, step) in self.steps.iter().enumerate() {
+            let (from, to) = (&self.states[number], &self.states[number + 1]);
+            for (at, part) in step_lines(model, *step, from, to).into_iter().enumerate() {
+                line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
+            }
+        }
+        line(format!("There: {}", checks.describe(&self.violation, model)));
+        text
+    }
+
+    pub fn json(&self, model: &Model, checks: &Checks) -> Value {
+        let steps = self.steps.iter().enumerate();
+        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1]));
+        json!({
+            "model": model.source.name,
+            "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
+            "length": self.steps.len(),
+            "initial": state_json(model, &self.states[0]),
+            "steps": steps.collect::<Vec<_>>(),
+            "final": state_json(model, self.states.last().expect("a path has a state")),
+        })
+    }
+}
+
+/// Name of the text that the lines of steps are in.
+pub fn lines_of(model: &Model) -> String {
+    // Steps of a network are in no text.
+    if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
+}
+
+/// The movers of a step and its changes, one line each. `None`: no step is possible.
+pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
+    let moves = step.map(|step| describe_step(model, step));
+    let changes = changes(model, from, to);
+    let changes = list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")));
+    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays here".into());
+    std::iter::once(moves).chain(Some(changes).filter(|changes| !changes.is_empty())).collect()
+}
+
+pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
+    let moves: Vec<Value> = step.into_iter().flat_map(|step| moves_json(model, step)).collect();
+    let changes = changes(model, from, to).into_iter();
+    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
+    json!({ "moves": moves, "changes": changes })
+}
+
+/// The leader, then the receiver.
+fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Iterator<Item = TransitionId> {
+    std::iter::once(leader).chain(receiver)
+}
+
+/// A step in words: its transitions; for a network, the label and the components that move.
+pub fn describe_step(model: &Model, step: Step) -> String {
+    match step {
+        Step::Transition { id, receiver } => {
+            transitions(id, receiver).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ")
+        }
+        Step::Rule(rule) => format!("{} ({})", model.rule_label(rule), list(participants(model, rule).map(String::from))),
+    }
+}
+
+fn moves_json(model: &Model, step: Step) -> Vec<Value> {
+    match step {
+        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| transition_json(model, id)).collect(),
+        Step::Rule(rule) => {
+            vec![json!({ "label": model.rule_label(rule), "components": participants(model, rule).collect::<Vec<_>>() })]
+        }
+    }
+}
+
+/// The components that a rule moves.
+fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
+    let network = model.network.iter();
+    network.flat_map(move |network| {
+        network.movers(rule).map(|component| &*model.variables[network.components[component].variable].name)
+    })
+}
+
+/// `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
+fn describe(model: &Model, id: TransitionId) -> String {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let Span { line, .. } = transition.span;
+    let on = match transition.action {
+        Action::Alone => String::new(),
+        Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),
+        Action::Receive { channel, .. } => format!(", receives on {}", model.channels[channel].name),
+    };
+    format!("{}: {from} -> {to} (line {line}{on})", process.name)
+}
+
+fn transition_json(model: &Model, id: TransitionId) -> Value {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let Span { line, column, .. } = transition.span;
+    let text = model.source.piece(transition.span).split_whitespace().collect::<Vec<_>>().join(" ");
+    json!({ "process": process.name, "from": from, "to": to, "line": line, "column": column, "text": text })
+}
+
+/// Names and values of all variables that a state holds.
+fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
+    let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
+    let values = written.flat_map(|variable| {
+        let (name, of) = (model.full_name(variable), &model.variables[variable]);
+        (0..of.initial.len()).map(move |element| {
+            let name = if of.is_array { format!("{name}[{element}]") } else { name.clone() };
+            (name, model.value(state, variable, element))
+        })
+    });
+    values.collect()
+}
+
+/// The location of each process.
+fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m str, &'m str)> {
+    let at = |(process, of): (usize, &'m Process)| (&*of.name, &*of.locations[model.location(state, process)].name);
+    model.processes.iter().enumerate().map(at)
+}
+
+pub fn state_json(model: &Model, state: &[u32]) -> Value {
+    let locations: Map<String, Value> = locations(model, state).map(|(process, at)| (process.into(), json!(at))).collect();
+    let variables: Map<String, Value> = variables(model, state).into_iter().map(|(name, value)| (name, json!(value))).collect();
+    json!({ "locations": locations, "variables": variables })
+}
+
+/// Where everybody is, and what is not 0.
+pub fn state_text(model: &Model, state: &[u32]) -> String {
+    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
+    let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
+    let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
+    if text.is_empty() { "everything is 0".into() } else { text }
+}
+
+/// Variables that differ between two states.
+fn changes(model: &Model, from: &[u32], to: &[u32]) -> Vec<(String, i32, i32)> {
+    let pairs = variables(model, from).into_iter().zip(variables(model, to));
+    pairs.filter(|((_, old), (_, new))| old != new).map(|((name, old), (_, new))| (name, old, new)).collect()
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}

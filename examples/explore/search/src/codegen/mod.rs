@@ -1,0 +1,186 @@
+//! From a model to C++: its next-state functions, for NVRTC and for the system's compiler alike.
+//!
+//! The steps of a state are numbered by *units* and *choices*. A unit has the steps of a process: those that it makes alone or as
+//! a sender. Choice c of a unit in a state is the c-th of what the process can try from where it is:
+//!
+//! ```text
+//! template <class State>
+//! bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)
+//! ```
+//!
+//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not,
+//! `to` is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the
+//! same choice in different states run the same code, but for where the process is: so the 32 states of a warp are best gone
+//! through together.
+//!
+//! Units from `first_component` on are components of a network (network.rs). Of those, choices are to be tried in their order,
+//! by one cursor for a state and a unit; and when `cursor.more()` is false, those after it are none. All tables are data, of
+//! which the cursor has the address: [`tables`].
+//!
+//! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a
+//! state.
+//!
+//! The text begins with state.cuh and is made of functions that have the names of the model in theirs; each choice tells the
+//! lines of the source that it comes from.
+
+mod expression;
+mod names;
+mod network;
+pub mod on_cpu;
+mod pairs;
+mod parts;
+mod property;
+mod shared;
+mod steps;
+#[cfg(test)]
+pub mod tests;
+
+use crate::ir::{Expression, Model};
+use expression::Scope;
+use names::Names;
+pub use network::tables;
+use shared::Shared;
+use std::fmt::Write;
+use steps::Context;
+
+/// An error with the numbers if a model is too large for a text of its steps.
+pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
+    steps::ensure_fits(model)?;
+    network::ensure_fits(model)
+}
+
+const PRELUDE: &str = include_str!("state.cuh");
+
+/// The next-state functions of a model, in namespace `explore`; and which of the conditions, to be checked in every state, is 0.
+pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
+    let names = Names::new(model);
+    let mut source = String::from(PRELUDE);
+    let (mut choices, mut pairs) = (Vec::new(), Vec::new());
+    writeln!(
+        source,
+        "\nnamespace explore {{\n\nconstexpr u32 state_words = {};\n\n}}  // namespace explore\n",
+        model.layout.words
+    )
+    .unwrap();
+    source.push_str(&network::text(model));
+    source.push_str("namespace explore {\n\n");
+    fields(model, &names, &mut source);
+    let shared = &Shared::of_guards(model);
+    for (number, condition) in shared.conditions.iter().enumerate() {
+        let scope = Scope { model, names: &names, transition: 0, state: "from", shared: None };
+        let text = scope.text(condition);
+        writeln!(
+            source,
+            "template <class State>\nEXPLORE_OUT_OF_LINE i32 shared_{number}(const State from) {{ return {text}; }}\n"
+        )
+        .unwrap();
+    }
+    let context = Context { model, names: &names, shared };
+    for process in 0..model.processes.len() {
+        let (text, most) = steps::of_process(context, process, &mut pairs);
+        choices.push(most);
+        source.push_str(&text);
+    }
+    source.push_str(&pairs::text(context, &pairs));
+    dispatch(model, &names, &choices, &mut source);
+    violations(model, &names, conditions, &mut source);
+    source.push_str(&property::text(model, &names, model.transitions.len() + conditions.len()));
+    source.push_str("}  // namespace explore\n");
+    source
+}
+
+/// How locations and variables are read and written.
+fn fields(model: &Model, names: &Names, to: &mut String) {
+    let reader = "template <class State> EXPLORE_FN i32";
+    let writer = "template <class State> EXPLORE_FN void";
+    for (id, (process, field)) in model.processes.iter().zip(&model.layout.locations).enumerate() {
+        let (name, bit, bits) = (names.process(id), field.bit, field.bits);
+        let locations = process.locations.iter().enumerate().map(|(at, location)| format!("{at} {}", location.name));
+        writeln!(to, "// Where {} is: {}.", process.name, locations.collect::<Vec<_>>().join(", ")).unwrap();
+        if bits == 0 {
+            writeln!(to, "{reader} at_{name}(const State&) {{ return 0; }}").unwrap();
+            writeln!(to, "{writer} move_{name}(State&, i32) {{}}").unwrap();
+        } else {
+            writeln!(to, "{reader} at_{name}(const State& state) {{ return get<{bit}, {bits}, false>(state); }}").unwrap();
+            writeln!(to, "{writer} move_{name}(State& state, i32 to) {{ set<{bit}, {bits}>(state, to); }}").unwrap();
+        }
+    }
+    for (id, (variable, field)) in model.variables.iter().zip(&model.layout.variables).enumerate() {
+        let (name, elements) = (names.variable(id), variable.initial.len());
+        match field {
+            None if variable.is_array => {
+                let values: Vec<_> = variable.initial.iter().map(i32::to_string).collect();
+                writeln!(to, "EXPLORE_DATA i32 values_{name}[] = {{{}}};", values.join(", ")).unwrap();
+                writeln!(to, "{reader} get_{name}(const State&, i32 index) {{ return values_{name}[index]; }}").unwrap();
+            }
+            None => writeln!(to, "{reader} get_{name}(const State&) {{ return {}; }}", variable.initial[0]).unwrap(),
+            Some(field) => {
+                let (bit, bits, signed) = (field.bit, field.bits, field.signed);
+                if variable.is_array {
+                    let get = format!("get_element<{bit}, {bits}, {signed}, {elements}>(state, index)");
+                    let set = format!("set_element<{bit}, {bits}, {elements}>(state, index, value)");
+                    writeln!(to, "{reader} get_{name}(const State& state, i32 index) {{ return {get}; }}").unwrap();
+                    writeln!(to, "{writer} set_{name}(State& state, i32 index, i32 value) {{ {set}; }}").unwrap();
+                } else {
+                    writeln!(to, "{reader} get_{name}(const State& state) {{ return get<{bit}, {bits}, {signed}>(state); }}")
+                        .unwrap();
+                    let set = format!("set<{bit}, {bits}>(state, value)");
+                    writeln!(to, "{writer} set_{name}(State& state, i32 value) {{ {set}; }}").unwrap();
+                }
+            }
+        }
+    }
+    to.push('\n');
+    if model.has_committed_locations() {
+        let committed = model.processes.iter().enumerate().flat_map(|(process, text)| {
+            let places = text.locations.iter().enumerate().filter(|(_, location)| location.committed);
+            places.map(move |(location, _)| format!("at_{}(state) == {location}", names.process(process)))
+        });
+        let any = committed.collect::<Vec<_>>().join(" || ");
+        writeln!(to, "template <class State> EXPLORE_FN bool any_committed(const State& state) {{ return {any}; }}\n").unwrap();
+    }
+}
+
+/// `step` and `choices`.
+fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
+    let of_components = model.network.iter().flat_map(|network| network.most_steps_led());
+    let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).collect();
+    let first_component = model.processes.len();
+    writeln!(to, "constexpr u32 units = {}, first_component = {first_component};\n", choices.len()).unwrap();
+    to.push_str("EXPLORE_FN u32 choices(u32 unit)\n{\n    switch (unit) {\n");
+    for (unit, count) in choices.iter().enumerate() {
+        writeln!(to, "    case {unit}: return {count};").unwrap();
+    }
+    to.push_str("    default: return 0;\n    }\n}\n\ntemplate <class State>\n");
+    to.push_str("EXPLORE_FN bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)\n{\n");
+    if model.network.is_some() {
+        to.push_str("    if (unit >= first_component) {\n        if (choice == 0) cursor.begin(unit - first_component, from);\n");
+        to.push_str("        return cursor.next(from, to);\n    }\n");
+    }
+    to.push_str("    (void)cursor, (void)choice;\n    u32 result = no_step;\n    switch (unit) {\n");
+    for unit in (0..model.processes.len()).filter(|unit| choices[*unit] > 0) {
+        writeln!(to, "    case {unit}: result = steps_of_{}(choice, from, to, notes); break;", names.process(unit)).unwrap();
+    }
+    to.push_str("    }\n    if (result < first_pair) return result == a_step;\n");
+    to.push_str("    return take_pair(result - first_pair, from, to, notes);\n}\n\n");
+}
+
+/// `violated`
+fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut String) {
+    let none = conditions.len();
+    writeln!(
+        to,
+        "// The first condition that fails in a state, or {none}. Faults are laid to \"transition\" {} + its number.",
+        model.transitions.len()
+    )
+    .unwrap();
+    writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
+    // All are evaluated: a fault in one counts, whatever another is.
+    writeln!(to, "EXPLORE_FN u32 violated(const u32* tables, const State& from, Notes& notes)\n{{\n    u32 first = {none};")
+        .unwrap();
+    for (id, condition) in conditions.iter().enumerate() {
+        let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from", shared: None };
+        writeln!(to, "    if (!{} && first == {none}) first = {id};", scope.text(condition)).unwrap();
+    }
+    to.push_str("    (void)tables, (void)from, (void)notes;\n    return first;\n}\n\n");
+}

@@ -1,0 +1,380 @@
+//! Breadth-first exploration, level by level, over a table of the library.
+//!
+//! The states of a level are taken in rounds, and each round in pieces, one a thread at a time: a thread finds the successors of
+//! a piece, offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one
+//! thread, and between rounds; successors that found it full meanwhile are offered again then.
+
+mod round;
+
+use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within, if_it_fits, put_initial};
+use crate::parents::Parents;
+use crate::successors::Successors;
+use anyhow::{Result, bail, ensure};
+use rayon::prelude::*;
+use round::{Findings, PIECE, found_by};
+use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
+
+/// States a round, at most: how often progress is shown and limits are looked at.
+const ROUND: usize = 1 << 18;
+
+/// Called, by any thread, with vectors that are offered to a table.
+pub type Recorder<'a> = dyn Fn(&[u32]) + Sync + 'a;
+
+/// An exploration: what is explored, into what, and how far.
+pub struct Engine<'a, S, X> {
+    pub table: &'a VectorTable<S>,
+    pub source: &'a X,
+    pub limits: Limits,
+    /// Called with the vectors of each batch before they are offered to the table.
+    pub recorder: Option<&'a Recorder<'a>>,
+    /// Called between rounds. If it gives false, the exploration ends.
+    pub observer: &'a Observer<'a>,
+}
+
+/// States of one level, with their references where these are used.
+#[derive(Default)]
+struct Level {
+    words: Vec<u32>,
+    references: Vec<Reference>,
+    /// Rows that they were found from, until that is noted.
+    parents: Vec<u64>,
+}
+
+/// Counts, what was found, the level and what is there of the next one.
+type Begun = (Counts, Option<Found>, Level, Level);
+
+/// Where a search begins.
+pub enum Begin<'b> {
+    /// In the initial state, with an empty table.
+    Initial(&'b [u32]),
+    /// Where another one was.
+    Resumed(Resumed),
+}
+
+impl<S: Storage, X: Successors> Engine<'_, S, X> {
+    /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is
+    /// wanted: they are valid if the table has not grown.
+    pub fn run(&self, initial: &[u32], levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
+        self.search(Begin::Initial(initial), levels, None, None)
+    }
+
+    /// Explores from there on. Where the search is, is kept meanwhile in files, if it is to be. `parents` gets what each state
+    /// was found from, of an indexed table.
+    pub fn search(
+        &self,
+        begin: Begin,
+        mut levels: Option<&mut Vec<Vec<Reference>>>,
+        checkpoints: Option<&Checkpoints>,
+        mut parents: Option<&mut Parents>,
+    ) -> Result<Exploration> {
+        let wants_references = self.table.spec().is_tree() || levels.is_some() || parents.is_some();
+        let (mut kept_bytes, mut list_bytes) = (0, 0);
+        // What is begun already needs no count.
+        let mut is_begun = matches!(begin, Begin::Resumed(_));
+        let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
+            return Ok(Exploration::of_nothing());
+        };
+        let (mut workers, mut rejected, mut for_nodes) = (self.workers(), Level::default(), 0);
+        if let Some(parents) = &mut parents {
+            parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
+        }
+        // How many states of the level were expanded, which are its first ones; and whether nothing of what was offered is lost.
+        let (mut done, mut is_whole) = (0, true);
+        let end = 'levels: loop {
+            if let Some(levels) = &mut levels {
+                levels.push(level.references.clone());
+                kept_bytes += size_of_val(&*level.references) as u64;
+            }
+            if counts.levels == self.limits.levels {
+                break End::Levels;
+            }
+            let size = level.words.len() / self.source.width();
+            if !std::mem::take(&mut is_begun) {
+                counts.levels += 1;
+                counts.widest_level = counts.widest_level.max(size as u64);
+            }
+            counts.waiting = size as u64;
+            done = 0;
+            while done < size {
+                if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
+                    self.keep(checkpoints, counts, found.as_ref(), [&level, &next], done, &[]);
+                }
+                if counts.states >= self.limits.states {
+                    break 'levels End::States;
+                }
+                let lists = kept_bytes + level.bytes() + next.bytes();
+                let bytes = lists + bytes_of(&parents);
+                list_bytes = bytes.max(list_bytes);
+                // Rather without parents than not at all.
+                let fits = self.grow_for([&mut level, &mut next], bytes, wants_references)?
+                    || (gives_way(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
+                if !fits {
+                    break 'levels End::Memory;
+                }
+                let round = done..(done + self.round(&counts)?).min(size);
+                done = self.expand(&level, round.clone(), &mut workers, wants_references, parents.is_some())?;
+                let mut lists_fit = true;
+                let mut violations = Vec::new();
+                for Findings { new, rejected: full, for_nodes: lacking, transitions, deadlocks, overflows, violations: some } in
+                    found_by(&mut workers)
+                {
+                    for_nodes += *lacking;
+                    counts.states += (new.words.len() / self.source.width()) as u64;
+                    counts.transitions += *transitions;
+                    counts.deadlocks += *deadlocks;
+                    counts.overflows += *overflows;
+                    violations.append(some);
+                    if let Some(parents) = &mut parents {
+                        new.note(0, parents);
+                    }
+                    lists_fit = lists_fit && rejected.take(&[full]);
+                }
+                // In the order of the states, whichever thread had them.
+                violations.sort_by_key(|(piece, ..)| *piece);
+                for (_, state, violation) in violations {
+                    let other = Found { violation, state, level: counts.levels - 1 };
+                    if other.replaces(found.as_ref()) {
+                        found = Some(other);
+                    }
+                }
+                let new: Vec<&Level> = found_by(&mut workers).map(|found| &found.new).collect();
+                lists_fit = lists_fit && next.take(&new);
+                found_by(&mut workers).for_each(Findings::clear);
+                is_whole = lists_fit;
+                counts.waiting = (size - done) as u64;
+                let goes_on = (self.observer)(&counts);
+                // A search that has found what it ends with has ended by that, whatever else comes: it is none to go on with.
+                let violates = self.limits.end_with(found.as_ref());
+                let or_violation = |end| if violates { End::Violation } else { end };
+                // What has been counted and found is kept; what is rejected is lost.
+                if !lists_fit {
+                    break 'levels or_violation(End::Memory);
+                }
+                if !goes_on {
+                    break 'levels or_violation(End::Observer);
+                }
+                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
+                    break 'levels or_violation(End::Stopped(stop));
+                }
+                while !rejected.words.is_empty() {
+                    let lack = Lack::of((rejected.words.len() / self.source.width()) as u64, for_nodes);
+                    let lists = kept_bytes + level.bytes() + next.bytes();
+                    let bytes = lists + bytes_of(&parents);
+                    let fits = self.grow(lack, [&mut level, &mut next], bytes, wants_references)? == Growth::Done
+                        || (gives_way(&mut parents)
+                            && self.grow(lack, [&mut level, &mut next], lists, wants_references)? == Growth::Done);
+                    if !fits {
+                        break 'levels or_violation(End::Memory);
+                    }
+                    let before = next.words.len();
+                    (rejected, for_nodes) = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
+                    if let Some(parents) = &mut parents {
+                        next.note(before / self.source.width(), parents);
+                    }
+                    counts.states += ((next.words.len() - before) / self.source.width()) as u64;
+                }
+                if violates {
+                    break 'levels End::Violation;
+                }
+            }
+            if next.words.is_empty() {
+                break End::Complete;
+            }
+            // The memory of both is used again: new pages would cost more than what is written to them.
+            std::mem::swap(&mut level, &mut next);
+            next.clear();
+        };
+        let exploration = Exploration { counts, end, found, list_bytes };
+        if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
+            match is_whole {
+                true => self.keep(checkpoints, counts, exploration.found.as_ref(), [&level, &next], done, &rejected.words),
+                false => checkpoints.fail(&counts, "there was no memory for all states of its level"),
+            }
+        }
+        Ok(exploration)
+    }
+
+    /// `None` if there is no memory for the initial state.
+    fn begin(&self, begin: Begin, wants_references: bool) -> Result<Option<Begun>> {
+        let (mut level, mut next) = (Level::default(), Level::default());
+        match begin {
+            Begin::Initial(initial) => {
+                self.record(initial);
+                let Some(reference) = put_initial(self.table, initial, self.limits.bytes)? else { return Ok(None) };
+                level.words.extend_from_slice(initial);
+                level.references.extend(wants_references.then_some(reference));
+                Ok(Some((Counts { states: 1, ..Counts::default() }, None, level, next)))
+            }
+            Begin::Resumed(resumed) => {
+                (level.words, next.words) = (resumed.level, resumed.next);
+                if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
+                    bail!("there is no memory for the references of its states");
+                }
+                Ok(Some((resumed.counts, resumed.found, level, next)))
+            }
+        }
+    }
+
+    /// Writes a checkpoint: so many states of the level were expanded.
+    fn keep(
+        &self,
+        checkpoints: &Checkpoints,
+        counts: Counts,
+        found: Option<&Found>,
+        [level, next]: [&Level; 2],
+        done: usize,
+        offered: &[u32],
+    ) {
+        let level = &level.words[done * self.source.width()..];
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &[level], next: &next.words, offered });
+    }
+
+    /// Puts states of which nothing else is known but, if that is kept, what they were found from. New ones are added to `new`;
+    /// returned are those that found the table full, and how many of these lacked a node.
+    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<(Level, u64)> {
+        self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
+    }
+
+    /// The same of changes: of which stored states, and in which words. `results` is memory for what the table reports.
+    fn put_with(
+        &self,
+        states: &[u32],
+        changes: Option<(&[Reference], &[u32])>,
+        found_from: impl Fn(usize) -> Option<u64>,
+        wants_references: bool,
+        results: &mut Buffers,
+        new: &mut Level,
+    ) -> Result<(Level, u64)> {
+        let width = self.source.width();
+        let mut request = Request::new().outcomes(true).references(wants_references).into(results);
+        if let Some((parents, changed)) = changes {
+            request = request.parents(parents).changed(changed);
+        }
+        // Of those that are Full the table is not to make an error.
+        let for_nodes = self.table.find_or_put_many_with(states, request)?.tally.full_nodes;
+        let mut rejected = Level::default();
+        for (at, outcome) in results.outcomes().iter().enumerate() {
+            let state = &states[at * width..][..width];
+            match outcome {
+                Outcome::New => {
+                    new.words.extend_from_slice(state);
+                    new.references.extend(results.references().get(at).copied().flatten());
+                    new.parents.extend(found_from(at));
+                }
+                Outcome::Full => {
+                    rejected.words.extend_from_slice(state);
+                    rejected.parents.extend(found_from(at));
+                }
+                _ => {}
+            }
+        }
+        Ok((rejected, for_nodes))
+    }
+
+    fn record(&self, states: &[u32]) {
+        if let Some(recorder) = self.recorder {
+            recorder(states);
+        }
+    }
+
+    /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by
+    /// what they had until now.
+    fn round(&self, counts: &Counts) -> Result<usize> {
+        let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
+        let room = room.saturating_sub(counts.states);
+        let expanded = counts.states.saturating_sub(counts.waiting).max(1);
+        let successors = counts.transitions.div_ceil(expanded).max(1);
+        Ok(((room / successors) as usize).clamp(PIECE, ROUND))
+    }
+
+    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost.
+    /// `bytes` are those of all lists.
+    fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
+        if self.table.bytes() + bytes > self.limits.bytes {
+            return Ok(false);
+        }
+        if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
+            // If it must not, it may be filled until it rejects states.
+            return Ok(self.grow(Lack::Slots, waiting, bytes, wants_references)? != Growth::Stuck);
+        }
+        Ok(true)
+    }
+
+    /// Makes the table, or what it lacks of it, twice as large, if there is memory for that.
+    fn grow(&self, lack: Lack, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
+        if !grow_within(self.table, lack, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
+            return Ok(Growth::Refused);
+        }
+        // Those of an indexed table stay.
+        if wants_references && !self.table.spec().is_indexed() { self.locate(waiting) } else { Ok(Growth::Done) }
+    }
+
+    /// Finds the states of lists in a table that has grown, or was loaded.
+    fn locate(&self, lists: [&mut Level; 2]) -> Result<Growth> {
+        for level in lists {
+            let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
+            level.references = places.into_iter().flatten().collect();
+            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table has lost states as it grew");
+        }
+        Ok(Growth::Done)
+    }
+}
+
+fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
+    parents.as_ref().map_or(0, |parents| parents.bytes())
+}
+
+/// Whether what states were found from gives its memory to the search.
+fn gives_way(parents: &mut Option<&mut Parents>) -> bool {
+    parents.as_mut().is_some_and(|parents| parents.give_way())
+}
+
+impl Level {
+    /// Adds states of others. False if there is no memory for them.
+    fn take(&mut self, new: &[&Level]) -> bool {
+        let words: Vec<&[u32]> = new.iter().map(|level| &*level.words).collect();
+        let references: Vec<&[Reference]> = new.iter().map(|level| &*level.references).collect();
+        let parents: Vec<&[u64]> = new.iter().map(|level| &*level.parents).collect();
+        add_all(&mut self.words, &words) && add_all(&mut self.references, &references) && add_all(&mut self.parents, &parents)
+    }
+
+    /// Notes what the states from number `first` on were found from.
+    fn note(&mut self, first: usize, parents: &mut Parents) {
+        parents.add(self.references[first..].iter().copied().zip(self.parents.drain(..)));
+    }
+
+    fn clear(&mut self) {
+        self.words.clear();
+        self.references.clear();
+        self.parents.clear();
+    }
+
+    fn bytes(&self) -> u64 {
+        let references = self.references.capacity() * size_of::<Reference>() + self.parents.capacity() * size_of::<u64>();
+        (self.words.capacity() * 4 + references) as u64
+    }
+}
+
+/// Adds the values of several lists to one, by several threads. False, and nothing is added, if there is no memory for them.
+fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
+    let count = more.iter().map(|part| part.len()).sum();
+    if list.try_reserve(count).is_err() {
+        return false;
+    }
+    let mut room = list.spare_capacity_mut();
+    let mut copies = Vec::with_capacity(more.len());
+    for part in more {
+        let (to, rest) = room.split_at_mut(part.len());
+        copies.push((to, *part));
+        room = rest;
+    }
+    copies.into_par_iter().for_each(|(to, part)| to.iter_mut().zip(part).for_each(|(to, from)| _ = to.write(*from)));
+    // SAFETY: `count` values behind the last one were reserved, and have been written.
+    unsafe { list.set_len(list.len() + count) };
+    true
+}
+
+#[cfg(all(test, feature = "cpu"))]
+pub mod tests;

@@ -1,0 +1,165 @@
+//! A round: threads take pieces of a level's states, and each collects what it finds in memory of its own, which stays for the
+//! next round.
+
+use super::{Engine, Level};
+use crate::checks::Violation;
+use crate::successors::{Expansion, Successors, differences};
+use anyhow::Result;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use warpset::{Buffers, Reference, Storage};
+
+/// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
+pub const PIECE: usize = 512;
+
+/// The fewest: towards the end of a round pieces get smaller, so that all threads end together.
+const SMALLEST_PIECE: usize = 32;
+
+/// Successors a batch, at most, where the table is on the CPU: for more it would take other threads, which are busy here.
+const BATCH: usize = 4096;
+
+/// States of a piece where the table is on a GPU: a batch must be worth a transfer and a launch.
+const PIECE_FOR_GPU: usize = 1 << 15;
+
+/// A thread's memory, and what it has found in a round. On cache lines that are its own: it is written all the time.
+#[repr(align(128))]
+pub struct Worker<X: Successors> {
+    scratch: X::Scratch,
+    expansion: Expansion,
+    parents: Vec<Reference>,
+    changed: Vec<u32>,
+    results: Buffers,
+    found: Findings,
+}
+
+/// What was found in some states of a level.
+#[derive(Default)]
+pub struct Findings {
+    pub new: Level,
+    /// Successors that found the table full.
+    pub rejected: Level,
+    /// How many of these lacked a node.
+    pub for_nodes: u64,
+    pub transitions: u64,
+    pub deadlocks: u64,
+    pub overflows: u64,
+    /// The first of each piece that has one: the number of the piece's first state, the state, and what is wrong with it.
+    pub violations: Vec<(usize, Vec<u32>, Violation)>,
+}
+
+impl Findings {
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.new.clear();
+        self.rejected.clear();
+        self.violations.clear();
+        (self.transitions, self.deadlocks, self.overflows, self.for_nodes) = (0, 0, 0, 0);
+    }
+}
+
+impl<X: Successors> Default for Worker<X> {
+    fn default() -> Self {
+        Self {
+            scratch: X::Scratch::default(),
+            expansion: Expansion::default(),
+            parents: Vec::new(),
+            changed: Vec::new(),
+            results: Buffers::new(),
+            found: Findings::default(),
+        }
+    }
+}
+
+/// What each has found.
+pub fn found_by<X: Successors>(workers: &mut [Worker<X>]) -> impl Iterator<Item = &mut Findings> {
+    workers.iter_mut().map(|worker| &mut worker.found)
+}
+
+impl<S: Storage, X: Successors> Engine<'_, S, X> {
+    /// One for each thread.
+    pub(super) fn workers(&self) -> Vec<Worker<X>> {
+        (0..rayon::current_num_threads()).map(|_| Worker::default()).collect()
+    }
+
+    /// Expands some states of a level: all, unless it is stopped. What is found is added to what the workers have found. Gives
+    /// the first state that was not expanded; all before it were.
+    pub(super) fn expand(
+        &self,
+        level: &Level,
+        states: Range<usize>,
+        workers: &mut [Worker<X>],
+        wants_references: bool,
+        keeps_parents: bool,
+    ) -> Result<usize> {
+        let (next, threads, is_gpu) = (AtomicUsize::new(states.start), workers.len(), self.table.device().is_gpu());
+        // Of the piece that begins with this state; none behind the last one.
+        let end_of = |start: usize| {
+            let left = states.end.checked_sub(start).filter(|left| *left > 0)?;
+            let size = if is_gpu { PIECE_FOR_GPU } else { (left / (4 * threads)).clamp(SMALLEST_PIECE, PIECE) };
+            Some(start + size.min(left))
+        };
+        let work = |worker: &mut Worker<X>| -> Result<()> {
+            // Looked at before a piece is taken: a piece that is taken is expanded.
+            while (self.limits.stop)().is_none() {
+                // Relaxed: only the uniqueness of the pieces matters; what is found in them is read after the threads are joined.
+                let Ok(start) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end_of) else { break };
+                let end = end_of(start).expect("it was taken");
+                self.piece(level, start..end, worker, wants_references, keeps_parents)?;
+            }
+            Ok(())
+        };
+        match end_of(states.start) {
+            Some(end) if end < states.end => workers.par_iter_mut().with_max_len(1).map(work).collect::<Result<()>>()?,
+            // To wake other threads would take longer.
+            _ => work(&mut workers[0])?,
+        }
+        Ok(next.into_inner())
+    }
+
+    fn piece(
+        &self,
+        level: &Level,
+        piece: Range<usize>,
+        worker: &mut Worker<X>,
+        wants_references: bool,
+        keeps_parents: bool,
+    ) -> Result<()> {
+        let width = self.source.width();
+        let states = &level.words[piece.start * width..piece.end * width];
+        let Worker { scratch, expansion, parents, changed, results, found } = worker;
+        expansion.clear();
+        self.source.expand(states, scratch, expansion);
+        self.record(&expansion.successors);
+        found.transitions += expansion.parents.len() as u64;
+        found.deadlocks += expansion.deadlocks;
+        found.overflows += expansion.overflows;
+        if let Some((at, violation)) = expansion.violation.take() {
+            found.violations.push((piece.start, states[at * width..][..width].to_vec(), violation));
+        }
+        let is_tree = self.table.spec().is_tree();
+        let references = level.references.get(piece.clone()).unwrap_or_default();
+        if is_tree {
+            parents.clear();
+            parents.extend(expansion.parents.iter().map(|parent| references[*parent as usize]));
+            changed.clear();
+            for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
+                differences(successor, &states[*parent as usize * width..][..width], changed);
+            }
+        }
+        let count = expansion.parents.len();
+        let size = if self.table.device().is_gpu() { count.max(1) } else { BATCH };
+        for first in (0..count).step_by(size) {
+            let batch = first..(first + size).min(count);
+            let masks = width.div_ceil(32);
+            let changes = is_tree.then(|| (&parents[batch.clone()], &changed[batch.start * masks..batch.end * masks]));
+            let successors = &expansion.successors[batch.start * width..batch.end * width];
+            let found_from = |at: usize| keeps_parents.then(|| references[expansion.parents[batch.start + at] as usize].slot());
+            let (full, for_nodes) = self.put_with(successors, changes, found_from, wants_references, results, &mut found.new)?;
+            found.for_nodes += for_nodes;
+            found.rejected.words.extend(full.words);
+            found.rejected.parents.extend(full.parents);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! The engine of threads, with every table, against the plainest search; and models that other engines are tested with.
+
+use super::*;
+use crate::checks::{Checks, Role, Violation};
+use crate::interpreter::{Interpreter, Scratch};
+use crate::ir::{Layout, Range, Source};
+use crate::stopping::Stop;
+use crate::successors::Interpreted;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::HashSet;
+use warpset::{Bucket, CompactTree, Device, Indexed, Tree};
+use warpset_model::dve::{Dve, random};
+
+pub const NO_LIMITS: Limits = Limits::NONE;
+
+fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
+    let table = VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    engine.run(&dve.model.initial_state(), None).unwrap()
+}
+
+/// The plainest breadth-first search, until a fault or so many states.
+fn reference(dve: &Dve, most: usize) -> Option<Counts> {
+    let interpreter = Interpreter::new(&dve.model);
+    let mut level = vec![dve.model.initial_state()];
+    let mut seen: HashSet<Vec<u32>> = level.iter().cloned().collect();
+    let mut counts = Counts::default();
+    while !level.is_empty() {
+        counts.levels += 1;
+        counts.widest_level = counts.widest_level.max(level.len() as u64);
+        let mut next = Vec::new();
+        for state in &level {
+            let mut successors = 0;
+            let visit = |_, successor: &[u32]| {
+                successors += 1;
+                assert!(is_canonical(dve, successor), "{successor:?}");
+                if seen.insert(successor.to_vec()) {
+                    next.push(successor.to_vec());
+                }
+            };
+            counts.overflows += interpreter.steps(state, &mut Scratch::default(), visit).ok()?;
+            counts.transitions += successors;
+            counts.deadlocks += u64::from(successors == 0);
+        }
+        if seen.len() > most {
+            return None;
+        }
+        level = next;
+    }
+    Some(Counts { states: seen.len() as u64, ..counts })
+}
+
+/// The same model with states that have room for all values of the variables' types.
+fn widened(dve: &Dve) -> Dve {
+    let mut wide = dve.clone();
+    wide.model.variables.iter_mut().for_each(|variable| variable.values = Range::of_type(variable.ty));
+    wide.model.layout = Layout::new(&wide.model.processes, &wide.model.variables);
+    wide
+}
+
+/// Whether a state is made of legal values, and 0 bits otherwise.
+fn is_canonical(dve: &Dve, state: &[u32]) -> bool {
+    let model = &dve.model;
+    let mut same = vec![0; model.layout.words];
+    for (process, field) in model.layout.locations.iter().enumerate() {
+        let location = model.location(state, process);
+        assert!(location < model.processes[process].locations.len());
+        field.set(&mut same, 0, location as i32);
+    }
+    for (variable, field) in model.layout.variables.iter().enumerate() {
+        for element in 0..model.variables[variable].initial.len() {
+            let value = model.value(state, variable, element);
+            assert!(model.variables[variable].values.contains(value.into()));
+            if let Some(field) = field {
+                field.set(&mut same, element, value);
+            }
+        }
+    }
+    same == state
+}
+
+pub fn read(text: &str) -> Dve {
+    Dve::read(Source { name: "test".into(), text: text.into() }).unwrap()
+}
+
+/// Counts to 5 in a number of processes: 6^n states.
+pub fn counters(processes: usize) -> Dve {
+    let process =
+        |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
+    read(&((0..processes).map(process).collect::<String>() + "system async;"))
+}
+
+#[test]
+fn tables_grow_in_between() {
+    let dve = counters(6);
+    let expected = Counts {
+        states: 6u64.pow(6),
+        transitions: 6 * 5 * 6u64.pow(5),
+        deadlocks: 1,
+        levels: 31,
+        widest_level: 4332, // the middle coefficient of (1 + x + ... + x^5)^6
+        waiting: 0,
+        overflows: 0,
+    };
+    for slots in [1, 1000, 100_000] {
+        for exploration in [
+            explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, slots),
+            explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, slots),
+            explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, slots),
+            explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, slots),
+        ] {
+            assert_eq!((exploration.counts, exploration.end), (expected, End::Complete), "{slots} slots");
+        }
+    }
+}
+
+/// Five counters to 5, each in a word of its own.
+fn wide_counters() -> Dve {
+    let process = |n| format!("process P_{n} {{ int x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
+    widened(&read(&((0..5).map(process).collect::<String>() + "system async;")))
+}
+
+/// Where there are slots, and nodes are full, only nodes grow.
+#[test]
+fn nodes_grow_without_slots() {
+    fn grown<S: Storage>(builder: warpset::TableBuilder<S>) {
+        let dve = wide_counters();
+        let mut table = builder.capacity(100_000).build(&Device::cpu_with_threads(2)).unwrap();
+        let (slots, nodes) = (table.slots(), table.node_slots());
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &Checks::default() };
+        let initial = dve.model.initial_state();
+        let run = |table: &VectorTable<S>| {
+            let engine = Engine { table, source: &source, limits: NO_LIMITS, recorder: None, observer: &|_| true };
+            engine.run(&initial, None).unwrap()
+        };
+        let exploration = run(&table);
+        assert_eq!((exploration.counts.states, exploration.end), (6u64.pow(5), End::Complete));
+        // Compact roots of more nodes have more bits, which may take some more slots.
+        let is_compact = table.spec().key_and_slot_bits().is_some();
+        assert!(table.slots() == slots || (is_compact && table.slots() < 2 * slots), "{slots} slots, then {}", table.slots());
+        assert!(nodes < 50 && table.node_slots() > 4 * nodes, "{nodes} nodes, then {}", table.node_slots());
+        // There is no memory for more nodes, also where slots would have it.
+        table = VectorTable::<S>::builder(dve.model.layout.words).capacity(100_000).build(table.device()).unwrap();
+        let limits = Limits { bytes: table.bytes() + 1, ..NO_LIMITS };
+        assert!(!grow_within(&table, Lack::Nodes, [2], table.bytes(), limits.bytes).unwrap());
+    }
+    let words = wide_counters().model.layout.words;
+    assert!(words > 2, "{words} words");
+    grown(VectorTable::<Tree>::builder(words).nodes(20));
+    grown(VectorTable::<CompactTree>::builder(words).nodes(20));
+    let lacks = [(0, 0), (3, 0), (3, 2), (3, 3)].map(|(rejected, for_nodes)| Lack::of(rejected, for_nodes));
+    assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
+}
+
+/// The path to what was found, by parents that were kept, beside an exploration in a table that begins with so many slots.
+fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (Exploration, Vec<Vec<u32>>) {
+    let words = dve.model.layout.words;
+    let table = VectorTable::<Indexed>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let (mut parents, initial) = (Parents::default(), dve.model.initial_state());
+    let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
+    let found = exploration.found.clone().expect("something is found");
+    let path = parents.path(&table, &found).unwrap().expect("there is memory for parents");
+    assert!(parents.bytes() >= 4 * exploration.counts.states, "{} bytes", parents.bytes());
+    // Steps, from the initial state to what was found.
+    assert_eq!((&path[0], path.last()), (&initial, Some(&found.state)));
+    for pair in path.windows(2) {
+        let mut expansion = crate::successors::Expansion::default();
+        source.expand(&pair[0], &mut Default::default(), &mut expansion);
+        assert!(expansion.successors.chunks_exact(words).any(|successor| successor == pair[1]), "{pair:?}");
+    }
+    (exploration, path)
+}
+
+#[test]
+fn parents_lead_back_by_a_shortest_path() {
+    let dve = counters(6);
+    let everywhere = (0..6).map(|n| format!("P_{n}.x == 4")).collect::<Vec<_>>().join(" and ");
+    let goals = [("P_0.x == 1", 1), ("P_2.x == 5", 5), ("P_0.x + P_1.x + P_2.x == 15", 15), (&everywhere, 24)];
+    for (goal, steps) in goals {
+        let checks = with_goal(&dve, goal, Checks::default());
+        // Tables that are full at times, and grow.
+        for slots in [1, 1000, 100_000] {
+            for keep_going in [false, true] {
+                let (exploration, path) = path_by_parents(&dve, &checks, Limits { keep_going, ..NO_LIMITS }, slots);
+                assert_eq!(path.len(), steps + 1, "{goal}, {slots} slots");
+                assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
+            }
+        }
+    }
+}
+
+/// Where there is memory for the search, but not for parents, it goes on without them, unless they were asked for.
+#[test]
+fn parents_give_way_to_the_search() {
+    let dve = counters(5);
+    let (words, checks) = (dve.model.layout.words, Checks::default());
+    let explore = |bytes, are_wanted| {
+        let table = VectorTable::<Indexed>::builder(words).capacity(100).build(&Device::cpu_with_threads(2)).unwrap();
+        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let limits = Limits { bytes, ..NO_LIMITS };
+        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+        let (mut parents, initial) = (Parents::new(are_wanted), dve.model.initial_state());
+        let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
+        (exploration.end, exploration.counts.states, parents.bytes())
+    };
+    let all = 6u64.pow(5);
+    let least = (0..200).map(|step| 50_000 + step * 4_000).find(|bytes| explore(*bytes, false).0 == End::Complete).unwrap();
+    assert_eq!(explore(least, false), (End::Complete, all, 0), "{least} bytes");
+    assert_eq!(explore(least, true).0, End::Memory, "{least} bytes");
+    let (end, states, bytes) = explore(u64::MAX, false);
+    assert!((end, states) == (End::Complete, all) && bytes >= 4 * all && bytes < 6 * all, "{bytes} bytes");
+}
+
+#[test]
+fn limits_end_it_with_what_there_is() {
+    let dve = counters(6);
+    let limits = Limits { states: 1000, ..NO_LIMITS };
+    let exploration = explore::<Bucket>(&dve, &Checks::default(), limits, 100_000);
+    assert_eq!(exploration.end, End::States);
+    assert!((1000..46_656).contains(&exploration.counts.states));
+    // The table may not grow: every state that it has room for is found, none twice.
+    let limits = Limits { bytes: 60_000, ..NO_LIMITS };
+    for exploration in
+        [explore::<Bucket>(&dve, &Checks::default(), limits, 1000), explore::<Tree>(&dve, &Checks::default(), limits, 1000)]
+    {
+        assert_eq!(exploration.end, End::Memory);
+        assert!((900..20_000).contains(&exploration.counts.states), "{exploration:?}");
+    }
+}
+
+/// Checks whether a condition can be reached, besides others.
+pub fn with_goal(dve: &Dve, condition: &str, mut others: Checks) -> Checks {
+    let condition = dve.condition(&Source { name: String::new(), text: condition.into() }).unwrap().0;
+    others.add(Role::Goal, String::new(), condition);
+    others
+}
+
+/// What has a violation at level 7, of 216 states, and a deadlock at the end.
+pub fn three_counters_to_seven() -> (Dve, Checks) {
+    let dve = counters(3);
+    let checks = with_goal(&dve, "P_0.x + P_1.x + P_2.x == 7", Checks { deadlocks: true, ..Checks::default() });
+    (dve, checks)
+}
+
+/// What reaches its goal at level 1, and has a fault at level 3.
+pub fn a_goal_and_then_a_fault() -> (Dve, Checks) {
+    let dve = read(
+        "byte x, a[2]; process P { state s; init s; trans
+            s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+    );
+    let checks = with_goal(&dve, "x == 1", Checks::default());
+    (dve, checks)
+}
+
+#[test]
+fn the_first_violation_is_at_the_lowest_level() {
+    let (dve, checks) = three_counters_to_seven();
+    for keep_going in [false, true] {
+        let limits = Limits { keep_going, ..NO_LIMITS };
+        let exploration = explore::<Bucket>(&dve, &checks, limits, 1000);
+        let found = exploration.found.unwrap();
+        assert_eq!((found.level, found.violation), (7, Violation::Condition(0)));
+        assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
+        assert_eq!(exploration.counts.states == 216, keep_going);
+    }
+}
+
+#[test]
+fn a_fault_is_reported_whatever_was_found_before() {
+    let (dve, checks) = a_goal_and_then_a_fault();
+    let exploration = explore::<Bucket>(&dve, &checks, NO_LIMITS, 1000);
+    let found = exploration.found.unwrap();
+    assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
+    assert_eq!((found.level, exploration.end), (3, End::Violation));
+}
+
+#[test]
+fn it_stops_with_what_there_is_when_it_is_asked_to() {
+    let limits = Limits { stop: || Some(Stop::Interrupted), ..NO_LIMITS };
+    let dve = counters(3);
+    let exploration = explore::<Tree>(&dve, &Checks::default(), limits, 1000);
+    assert_eq!(exploration.end, End::Stopped(Stop::Interrupted));
+    assert_eq!((exploration.counts.states, exploration.counts.levels, exploration.counts.waiting), (1, 1, 1));
+    // Nor is a path looked for.
+    let checks = Checks::default();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
+    let found = Found { violation: Violation::Deadlock, state: dve.model.initial_state(), level: 3 };
+    let path = crate::path::walk_back(&table, &source, &dve.model.initial_state(), &found, limits);
+    let error = path.unwrap_err().downcast::<crate::program::Ended>().unwrap();
+    assert_eq!(error.code, crate::exit::INTERRUPTED);
+}
+
+#[test]
+fn states_wait_when_a_level_begins() {
+    let limits = Limits { states: 1, ..NO_LIMITS };
+    let exploration = explore::<Bucket>(&counters(3), &Checks::default(), limits, 1000);
+    assert_eq!((exploration.end, exploration.counts.waiting), (End::States, 1));
+}
+
+#[test]
+fn many_random_models_are_explored_to_their_end() {
+    let mut runner = TestRunner::deterministic();
+    let mut dve = || read(&random::model().new_tree(&mut runner).unwrap().current());
+    let ended: Vec<u64> = (0..200).filter_map(|_| reference(&dve(), 20_000)).map(|counts| counts.states).collect();
+    let of_use = ended.iter().filter(|states| **states >= 10).count();
+    assert!(of_use >= 50, "{of_use} of 200 have 10 states or more: the others are of little use for the test below");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_models_have_the_same_states_in_every_table(text in random::model()) {
+        let dve = read(&text);
+        // No value is lost in fields that are narrower than their types; nor would one without the table.
+        let Some(expected) = reference(&widened(&dve), 20_000) else { return Ok(()) };
+        prop_assert_eq!(reference(&dve, usize::MAX), Some(expected));
+        let of_bucket = explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, 64);
+        let of_tree = explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, 64);
+        prop_assert_eq!((of_bucket.counts, of_bucket.end), (expected, End::Complete));
+        prop_assert_eq!((of_tree.counts, of_tree.end), (expected, End::Complete));
+        let of_compact_tree = explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, 64);
+        prop_assert_eq!((of_compact_tree.counts, of_compact_tree.end), (expected, End::Complete));
+        let indexed = explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, 64);
+        prop_assert_eq!((indexed.counts, indexed.end), (expected, End::Complete));
+    }
+}

@@ -1,0 +1,55 @@
+//! What a search on a GPU is compiled from, begun while the GPU is opened.
+//!
+//! It is begun by a guess of what is compiled later. A wrong guess costs time of threads
+//! that would have waited.
+
+use crate::checks::Checks;
+use crate::codegen::ensure_fits;
+use crate::ir::Model;
+use crate::table_kind::TableKind;
+use warpset::gpu::Ahead;
+use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable};
+
+/// The search that is expected.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// The number of the GPU; `None` for the best one.
+    pub gpu: Option<usize>,
+    pub table: TableKind,
+    /// The model's functions run on the GPU, not only the table's.
+    pub on_gpu: bool,
+    /// The kernel measures its time.
+    pub timed: bool,
+}
+
+/// Begins to compile the table's kernels and the model's. Errors are reported when the kernels are used.
+pub fn begin(expected: Expected, model: &Model, checks: &Checks) -> Option<Ahead> {
+    let mut ahead = Ahead::new();
+    let gpus = Device::gpus().ok()?;
+    let gpu = match expected.gpu {
+        Some(ordinal) => gpus.get(ordinal),
+        // Machines have GPUs of one kind, or this may be another one than is opened.
+        None => gpus.iter().max_by_key(|gpu| gpu.memory_bytes),
+    };
+    let capability = gpu?.compute_capability;
+    let text = (expected.on_gpu && ensure_fits(model).is_ok()).then(|| super::source(model, checks, expected.timed));
+    let words = model.layout.words;
+    match expected.table {
+        TableKind::Bucket => table(&mut ahead, VectorTable::<Bucket>::builder(words), capability, text),
+        TableKind::Tree => table(&mut ahead, VectorTable::<Tree>::builder(words), capability, text),
+        // What they are compiled for depends on their size, and that on memory that nobody can ask for yet.
+        _ => Ok(()),
+    }
+    .ok()?;
+    Some(ahead)
+}
+
+fn table<S: Storage>(
+    ahead: &mut Ahead,
+    builder: TableBuilder<S>,
+    capability: (u32, u32),
+    text: Option<String>,
+) -> warpset::Result<()> {
+    ahead.table(&builder, capability)?;
+    text.map_or(Ok(()), |text| ahead.source(&builder, capability, super::PROGRAM, &text))
+}

@@ -1,0 +1,186 @@
+//! Searches whose states are the rows of an indexed table.
+//!
+//! They lie in the order in which they are found. So levels are ranges of rows, and no list of references is kept beside the
+//! table. Beside each row is what its state was found from (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a
+//! path is there without another exploration.
+
+use super::unlisted::Unlisted;
+use super::{Engine, NONE, Offers, Progress, Search, room_for};
+use crate::exploration::Found;
+use crate::growth::{Growth, Lack, grow_within, if_it_fits};
+use anyhow::{Context, Result, ensure};
+use std::any::Any;
+use std::ops::Range;
+use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
+use warpset::{Indexed, Request, Storage, Values, VectorTable};
+
+/// What each row's state was found from: one more than the number of that row; 0 of a row without a state.
+pub(super) struct Parents {
+    low: Values<u32>,
+    /// The bits above, where there may be so many rows.
+    above: Option<Values<u8>>,
+    /// Where they are: addresses stay.
+    states: States,
+}
+
+/// `explore::States` in explore.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct States {
+    pub first: u64,
+    pub second: u64,
+}
+
+// SAFETY: `repr(C)` of two addresses without padding, as in explore.cu.
+unsafe impl DeviceRepr for States {}
+
+/// The table, if it is indexed.
+pub(super) fn indexed<S: Storage>(table: &VectorTable<S>) -> Option<&VectorTable<Indexed>> {
+    (table as &dyn Any).downcast_ref()
+}
+
+impl Parents {
+    /// None if there is no memory for them.
+    fn new(table: &VectorTable<Indexed>) -> Result<Option<Self>> {
+        let Some(low) = if_it_fits(table.by_reference())? else { return Ok(None) };
+        let mut parents = Self { low, above: None, states: States::default() };
+        Ok(parents.make_room(table)?.then_some(parents))
+    }
+
+    /// Makes room for all rows that the table can have now. False if there is no memory for it.
+    fn make_room(&mut self, table: &VectorTable<Indexed>) -> Result<bool> {
+        let low = self.low.device().map(|values| (values.address(), values.len()));
+        let Some((first, rows)) = if_it_fits(low)? else { return Ok(false) };
+        if rows > u32::MAX as usize && self.above.is_none() {
+            self.above = if_it_fits(table.by_reference())?;
+            if self.above.is_none() {
+                return Ok(false);
+            }
+        }
+        let above = self.above.as_mut().map_or(Ok(0), |values| values.device().map(|values| values.address()));
+        let Some(second) = if_it_fits(above)? else { return Ok(false) };
+        self.states = States { first, second };
+        // Nor would there be a view of the table without memory for all of its rows.
+        Ok(if_it_fits(table.kernel_argument())?.is_some())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.low.bytes() + self.above.as_ref().map_or(0, Values::bytes)
+    }
+
+    /// Rows that have been given; some of them may be holes.
+    fn rows(&self) -> Result<u64> {
+        Ok(self.low.len()?)
+    }
+
+    /// Where they are.
+    pub fn states(&self) -> States {
+        self.states
+    }
+}
+
+impl<S: Storage> Engine<'_, S> {
+    /// Puts the initial state. There are no parents if there is no memory for them.
+    pub(super) fn begin_by_rows(&self, table: &VectorTable<Indexed>) -> Result<Progress> {
+        let start = table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
+        ensure!(start.tally.new == 1, super::no_room(table));
+        let reference = start.references[0].context("a state that was put has a place")?;
+        let mut parents = Parents::new(table)?;
+        if let Some(Parents { low, .. }) = &mut parents {
+            // Its own: there is none before it, and 0 would be a hole. Copied, as no kernel is worth compiling for that.
+            ensure!(reference.slot() == 0, "the table is empty, and does not begin with row 0: please report this as a bug");
+            self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
+        }
+        let [first, last] = [reference.slot(), reference.slot() + 1];
+        let search = Search { first, next: first, last, ..Search::of_initial_state() };
+        // Without parents no kernel is launched; the state is counted as where there is no memory for an order.
+        let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
+        let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
+        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
+        let order = self.stream.null()?;
+        Ok(Progress { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
+    }
+
+    /// Makes the table larger. Its rows stay where they are, with what is beside them. If states found it full, the level is done
+    /// again: its successors that are stored are behind it.
+    pub(super) fn grow_by_rows(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+        let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
+        // Of what is beside the index only this is in proportion to it.
+        if !grow_within(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
+            return Ok(Growth::Refused);
+        }
+        if !parents.make_room(table)? {
+            return Ok(Growth::Stuck);
+        }
+        let mut search = Search { next: search.first, found: NONE, faulty: NONE, ..*search };
+        if offers.full != 0 {
+            [search.transitions, search.deadlocks, search.overflows] = search.before;
+        }
+        let offers = Offers { full: 0, full_nodes: 0, ..*offers };
+        self.stream.memcpy_htod(&[search], &mut progress.search)?;
+        self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
+        Ok(Growth::Done)
+    }
+
+    /// The ranges of rows of the level and of what was found of the next one.
+    pub(super) fn lists_by_rows(&self, parents: &Parents, search: &Search) -> Result<[Range<u64>; 2]> {
+        Ok([search.first..search.last, search.last..parents.rows()?.max(search.last)])
+    }
+
+    /// References of the states in a range of rows: a part of the memory that comes with it. None if there is no memory for them.
+    pub(super) fn states_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<(CudaSlice<u64>, usize)>> {
+        let Some(mut references) = room_for::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
+        let mut count = self.stream.alloc_zeros::<u64>(1)?;
+        let list = self.kernel.module.load_function("list_states")?;
+        let (states, Range { start, end }) = (parents.states(), rows);
+        let mut launch = self.stream.launch_builder(&list);
+        launch.arg(&states).arg(&start).arg(&end).arg(&mut references).arg(&mut count);
+        // SAFETY:
+        // - the arguments are those of `list_states` in its order, each of the layout that it has in explore.cu;
+        // - the rows have been given, so there are parents beside them, which stay where they are;
+        // - `references` has room for as many as there are rows.
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
+        let count = self.read(&count)? as usize;
+        Ok(Some((references, count)))
+    }
+
+    /// The same on the host, of a few rows.
+    pub(super) fn states_in(&self, parents: &Parents, rows: Range<u64>) -> Result<Vec<u64>> {
+        let (references, count) = self.states_of_rows(parents, rows)?.context("there is no memory for a list of rows")?;
+        self.downloaded(&references, count)
+    }
+
+    fn downloaded(&self, references: &CudaSlice<u64>, count: usize) -> Result<Vec<u64>> {
+        Ok(if count == 0 { Vec::new() } else { self.stream.clone_dtoh(&references.slice(..count))? })
+    }
+
+    /// The words of the states in a range of rows; none if there is no memory for them. Without a kernel that could put: for that
+    /// there may be no memory.
+    pub(super) fn words_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<Vec<u32>>> {
+        let Some((references, count)) = self.states_of_rows(parents, rows)? else { return Ok(None) };
+        let rows = self.downloaded(&references, count)?;
+        let references: Vec<_> = rows.iter().filter_map(|row| self.table.reference(*row)).collect();
+        if_it_fits(self.table.get_many(&references))
+    }
+
+    /// The states of a path to what was found, by what each was found from.
+    pub(super) fn walk_to_parents(&self, parents: &Parents, found: &Found) -> Result<Vec<Vec<u32>>> {
+        let last = self.table.locate_many(&found.state)?[0].context("the state that was found is not stored")?;
+        let mut rows = self.stream.clone_htod(&vec![NONE; found.level as usize + 1])?;
+        self.stream.memcpy_htod(&[last.slot()], &mut rows.slice_mut(found.level as usize..))?;
+        let walk = self.kernel.module.load_function("walk_to_parents")?;
+        let states = parents.states();
+        let mut launch = self.stream.launch_builder(&walk);
+        launch.arg(&states).arg(&found.level).arg(&mut rows);
+        // SAFETY:
+        // - the arguments are those of `walk_to_parents` in its order, each of the layout that it has in explore.cu;
+        // - `rows` has an element more than `level`, whose last one is a row that is stored;
+        // - a state's parent is a row that is stored, too, so there is one beside it.
+        unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
+        let rows = self.stream.clone_dtoh(&rows)?;
+        let references: Option<Vec<_>> = rows.iter().map(|row| self.table.reference(*row)).collect();
+        let references = references.context("it is not known what a state was found from: please report this as a bug")?;
+        let words = self.table.get_many(&references)?;
+        Ok(words.chunks_exact(self.table.width()).map(<[u32]>::to_vec).collect())
+    }
+}

@@ -1,0 +1,142 @@
+//! Checkpoints of the engine on the GPU: written between two launches, at the beginning of a level; or in one that found the
+//! table full, which is done again then.
+
+use super::unlisted::{Unlisted, in_pieces};
+use super::{Engine, NONE, Offers, Progress, Search, room_for};
+use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
+use crate::exploration::{Counts, Found};
+use crate::growth::if_it_fits;
+use anyhow::{Context, Result, ensure};
+use std::ops::Range;
+use warpset::Storage;
+use warpset::cudarc::driver::CudaSlice;
+use warpset::gpu::DeviceBatch;
+
+/// Most and fewest states that are copied at a time; memory decides between them.
+const PIECES: [u64; 2] = [1 << 22, 1 << 5];
+
+/// States that are looked up at a time.
+const PIECE: usize = 1 << 22;
+
+impl<'a, S: Storage> Engine<'a, S> {
+    /// Where the search is to be kept, and where it goes on.
+    pub fn keep_in(&mut self, checkpoints: Option<&'a Checkpoints>, resumed: Option<Resumed>) {
+        (self.checkpoints, self.resumed) = (checkpoints, resumed);
+    }
+
+    /// Writes a checkpoint. That there is no memory for it is told, and no error.
+    pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &Progress, found: Option<&Found>) -> Result<()> {
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        // A level that is done again counts from before it; its successors that are stored are of the next one.
+        let [transitions, deadlocks, overflows] = match offers.full {
+            0 => [search.transitions, search.deadlocks, search.overflows],
+            _ => search.before,
+        };
+        let counts = Counts {
+            states: progress.dropped + progress.listed(&offers),
+            transitions,
+            deadlocks,
+            levels: search.levels,
+            widest_level: search.widest,
+            waiting: search.size,
+            overflows,
+        };
+        let lists = match &progress.parents {
+            Some(parents) => self.lists_by_rows(parents, &search)?,
+            // These are places in the order, or in what is known without one.
+            None => [search.first..search.last, search.last..offers.new_references.max(search.last)],
+        };
+        let [Some(level), Some(next)] =
+            [self.words(progress, &lists[0], search.first)?, self.words(progress, &lists[1], search.first)?]
+        else {
+            checkpoints.fail(&counts, "there is no memory for the states of its level");
+            return Ok(());
+        };
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &[&level], next: &next, offered: &[] });
+        Ok(())
+    }
+
+    /// The words of states by their places in the order; none if there is no memory for them. `first` is that of the level.
+    fn words(&self, progress: &Progress, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
+        if let Some(unlisted) = &progress.unlisted {
+            let read = |words: &CudaSlice<u32>, range| Ok(self.stream.clone_dtoh(&words.slice(range))?);
+            return unlisted.words(states, first, self.table.width(), read).map(Some);
+        }
+        in_pieces(states.clone(), PIECES, |piece| match &progress.parents {
+            Some(parents) => self.words_of_rows(parents, piece),
+            None => {
+                let references = progress.order.slice(piece.start as usize..piece.end as usize);
+                match self.kernel.states(self.table, &self.stream, &references)? {
+                    Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
+                    None => self.words_by_table(&self.stream.clone_dtoh(&references)?),
+                }
+            }
+        })
+    }
+
+    /// The words of states, by the memory that the table has for results; none if there is none.
+    fn words_by_table(&self, slots: &[u64]) -> Result<Option<Vec<u32>>> {
+        let references: Option<Vec<_>> = slots.iter().map(|slot| self.table.reference(*slot)).collect();
+        if_it_fits(self.table.get_many(&references.context("the order has a slot that is none: please report this as a bug")?))
+    }
+
+    /// Finds the states of a search in its table, which was loaded.
+    ///
+    /// Without memory for a list of them the search ends at once, and can be kept as it was.
+    pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<Progress> {
+        let width = self.table.width();
+        let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
+        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
+            Some(order) => (self.listed_again(order, resumed)?, None),
+            None => {
+                let mut words = std::mem::take(&mut resumed.level);
+                words.append(&mut resumed.next);
+                (self.stream.null()?, Some(Unlisted::Here(words)))
+            }
+        };
+        let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
+        let search = Search {
+            last: waiting as u64,
+            size: waiting as u64,
+            listed: waiting as u64,
+            tile: self.kernel.tile(waiting),
+            levels,
+            widest: widest_level,
+            transitions,
+            deadlocks,
+            overflows,
+            before: [transitions, deadlocks, overflows],
+            found: NONE,
+            faulty: NONE,
+            ..Search::default()
+        };
+        let listed = (waiting + next) as u64;
+        let offers = Offers { new_references: listed, ..Offers::default() };
+        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
+        Ok(Progress { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
+    }
+
+    /// The list with the references of the states of a search.
+    fn listed_again(&self, mut order: CudaSlice<u64>, resumed: &Resumed) -> Result<CudaSlice<u64>> {
+        let (width, mut at) = (self.table.width(), 0);
+        for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
+            let count = words.len() / width;
+            let states = self.stream.clone_htod(words)?;
+            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
+            let mut references = order.slice_mut(at..at + count);
+            let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
+            self.table.find_device(&self.stream, batch)?;
+            ensure!(self.read(&found)?.hits == count as u64, "states of its level are not in its table");
+            at += count;
+        }
+        Ok(order)
+    }
+}
+
+impl super::Kernel {
+    /// States that a block takes at a time of a level of so many, as at the ends of levels (explore.cu).
+    fn tile(&self, states: usize) -> u64 {
+        let (blocks, warps) = (self.launch.grid_dim.0 as usize, self.launch.block_dim.0 as usize / 32);
+        (32 * ((states / blocks + 32) / 32).min(warps)) as u64
+    }
+}

@@ -1,0 +1,234 @@
+//! A run that violates a property, found where the residue is: on the GPU. What it is, is said in `liveness::lasso`.
+//!
+//! 1. The members of the residue are numbered, and the steps between them listed: by the kernel of the passes (residue.cu), which
+//!    takes them once more. A list of pairs needs no second pass that would only count; it becomes rows by two passes over the
+//!    list, which are nothing beside looking states up.
+//! 2. The components of that graph are found as `decompose` finds them, and those marked that have an accepting state and a step.
+//! 3. The search has listed its states by levels: the first of them in such a component is one at the least depth. From there
+//!    back to the initial state the same kernel finds a predecessor in each level, all levels in one launch.
+//! 4. A path to an accepting state and a cycle through it are searches by levels in the rows (decompose/paths.cuh).
+//!
+//! All of it stays on the GPU: what goes to the host are the states of the run. Beside table, list and flags it takes 4 bytes a
+//! slot, and of a member about 60 bytes and 16 for each step. Without that much memory, or where the table has grown, so that the
+//! states before are no longer listed, threads look for the run (`liveness::lasso`).
+
+use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
+use super::{Engine, Kernel, NONE, Progress, room_for};
+use crate::exploration::{End, Found, Limits};
+use crate::liveness::lasso::Run;
+use crate::liveness::residue::Automaton;
+use anyhow::{Context, Error, Result, bail, ensure};
+use warpset::Storage;
+use warpset::cudarc::driver::sys::CUresult;
+use warpset::cudarc::driver::{CudaSlice, DevicePtr, DriverError, LaunchConfig, PushKernelArg};
+use warpset_decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
+use warpset_decompose::gpu::Gpu;
+use warpset_decompose::machine::Machine;
+use warpset_decompose::paths::{self, Goal, HAS_CYCLE, Paths};
+
+/// As the program `decompose` has them for a GPU.
+const SETTINGS: Settings = Settings { few: FEW, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) };
+
+/// Steps beyond those that are expected for which there is room: few take no time.
+const SPARE_STEPS: u64 = 1 << 16;
+
+/// Nothing where there is no memory on the GPU.
+pub(super) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
+    let is_memory = |error: &Error| {
+        error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
+            Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            None => matches!(cause.downcast_ref(), Some(warpset::Error::OutOfMemory { .. })),
+        })
+    };
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_memory(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the search of the residue went on.
+struct Members<'m> {
+    paths: Paths<'m, 'static, Gpu>,
+    /// By slot.
+    numbers: CudaSlice<u32>,
+}
+
+impl<S: Storage> Engine<'_, S> {
+    /// A run through the residue of what the search has found. `None`: threads must look for it.
+    pub(super) fn lasso_on_gpu(
+        &self,
+        automaton: &Automaton,
+        progress: &Progress,
+        residue: &mut OnGpu,
+        limits: Limits,
+    ) -> Result<Option<Run>> {
+        let kernels = self.sweeps()?;
+        let Some(mut members) = self.members(&kernels, progress, residue, limits)? else { return Ok(None) };
+        let Some(starts) = self.starts(progress)? else { return Ok(None) };
+        let place = self.first_on_cycle(&kernels, progress, residue, &members)?;
+        let level = starts.partition_point(|start| *start <= place) - 1;
+        let slot = self.stream.clone_dtoh(&progress.order.slice(place as usize..place as usize + 1))?[0];
+        let reference = self.table.reference(slot).context("the GPU gives a slot that is none: please report this as a bug")?;
+        let entry = self.table.get_many(&[reference])?;
+        let is_accepting = automaton.is_accepting(&entry);
+        let number = self.stream.clone_dtoh(&members.numbers.slice(slot as usize..slot as usize + 1))?[0];
+        let to_accepting = match is_accepting {
+            true => Vec::new(),
+            false => members.paths.shortest(number, Goal::Target)?.context("its component has an accepting state")?,
+        };
+        let accepting = to_accepting.last().copied().unwrap_or(number);
+        let cycle = members.paths.shortest(accepting, Goal::Begin)?.context("its component is a cycle's")?;
+        let memory = residue.memory.as_mut().context("the residue is known")?;
+        let mut states = self.way_to(&kernels, progress, memory, entry, &starts[..=level], limits)?;
+        let begins = states.len() - 1 + to_accepting.len();
+        let numbers: Vec<u32> = to_accepting.into_iter().chain(cycle).collect();
+        let words = self.words_of_members(&kernels, residue, &numbers)?;
+        states.extend(words.chunks_exact(self.table.width()).map(<[u32]>::to_vec));
+        if let Some(memory) = &mut residue.memory {
+            memory.numbers = Some(members.numbers);
+        }
+        Ok(Some(Run { states, begins, movers: None }))
+    }
+
+    /// The states of a shortest path to what was found, if the states before are still listed.
+    pub(super) fn path_in_list(&self, progress: &Progress, found: &Found, limits: Limits) -> Result<Option<Vec<Vec<u32>>>> {
+        let (Some(starts), Some(_)) = (self.starts(progress)?, &self.model().property) else { return Ok(None) };
+        let Some(starts) = starts.get(..=found.level as usize) else { return Ok(None) };
+        let mut memory = self.memory_for_ways(&Automaton::of(self.model()))?;
+        self.way_to(&*self.sweeps()?, progress, &mut memory, found.state.clone(), starts, limits).map(Some)
+    }
+
+    /// Where levels begin in the list of states, and where the last one ends that was begun: if all states are listed.
+    fn starts(&self, progress: &Progress) -> Result<Option<Vec<u64>>> {
+        let Some(starts) = progress.starts.as_ref().filter(|_| progress.lists_all()) else { return Ok(None) };
+        let search = self.read(&progress.search)?;
+        let mut starts = self.stream.clone_dtoh(&starts.slice(..search.levels as usize))?;
+        // States that were found of a level that is not begun are behind it.
+        starts.push(search.last);
+        Ok(Some(starts))
+    }
+
+    /// Numbers the members, and makes a graph of the steps between them. `None` if there is no room for it.
+    fn members(&self, kernels: &Kernel, progress: &Progress, residue: &mut OnGpu, limits: Limits) -> Result<Option<Members<'_>>> {
+        let (states, count, slots) = (self.states(Some(progress))?, residue.inside, self.table.slots());
+        let (Some(machine), Some(memory), Some(order)) = (&self.decomposer, &mut residue.memory, states.order) else {
+            return Ok(None);
+        };
+        let taken = self.table.bytes() + order.num_bytes() as u64 + memory.bytes() + 4 * slots + 4 * count;
+        // As many as a state has of all, to begin with.
+        let all = self.read(&progress.search)?.transitions;
+        let mut room = (all.div_ceil(states.count) + 1) * count + SPARE_STEPS;
+        let is_too_much = |steps: u64| {
+            let bytes = taken + 8 * steps + paths::bytes(count, steps, machine.piece());
+            bytes > limits.bytes || !paths::is_possible(count, steps)
+        };
+        if is_too_much(0) {
+            return Ok(None);
+        }
+        let before = memory.numbers.take();
+        let numbers = before.map_or_else(|| room_for::<u32>(&self.stream, slots), |numbers| Ok(Some(numbers)))?;
+        let Some(numbers) = numbers else { return Ok(None) };
+        let Some(kinds) = room_for::<u8>(&self.stream, 4 * count)? else { return Ok(None) };
+        let numbers_at = numbers.device_ptr(&self.stream).0;
+        self.list_members(kernels, &states, memory, [numbers_at, machine.address(&kinds)])?;
+        let (steps, listed) = loop {
+            if is_too_much(room) {
+                return Ok(None);
+            }
+            let Some(steps) = room_for::<u8>(&self.stream, 8 * room)? else { return Ok(None) };
+            let sweep = Sweep { last: count, appended: count, ..Sweep::default() };
+            let trail = Trail { numbers: numbers_at, steps: machine.address(&steps), room, ..Trail::default() };
+            let queue = memory.queue.device_ptr(&self.stream).0;
+            // SAFETY: the queue has the members, and nothing is appended; `numbers` has theirs; there is so much room for steps.
+            let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, Task::ListSteps, trail, limits) }?;
+            let listed = finished(ended)?.listed;
+            if listed <= room {
+                break (steps, listed);
+            }
+            room = listed;
+        };
+        if paths::bytes(count, listed, machine.piece()) > machine.room()?.bytes {
+            return Ok(None);
+        }
+        let paths = unless_memory_ends(Paths::new(machine, count, (steps, listed), kinds, SETTINGS))?;
+        Ok(paths.map(|paths| Members { paths, numbers }))
+    }
+
+    /// The first place in the list of states with one that is in a component with an accepting cycle.
+    fn first_on_cycle(&self, kernels: &Kernel, progress: &Progress, residue: &OnGpu, members: &Members) -> Result<u64> {
+        let (states, memory) = (self.states(Some(progress))?, residue.memory.as_ref().context("the residue is known")?);
+        let (order, labels, kinds) = (states.address(&self.stream), members.paths.labels_at(), members.paths.kinds_at());
+        let mut first = self.stream.clone_htod(&[NONE])?;
+        let function = kernels.module.load_function("find_first")?;
+        let mut launch = self.stream.launch_builder(&function);
+        launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&members.numbers).arg(&labels).arg(&kinds);
+        launch.arg(&HAS_CYCLE).arg(&mut first);
+        // SAFETY: the arguments of `find_first` in its order: so many states are listed; there are flags of the slots of all, and
+        // numbers of the slots of all members; each number has a label, which is one, and a kind.
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
+        let place = self.read(&first)?;
+        ensure!(place < states.count, "no state that was found is on an accepting cycle: please report this as a bug");
+        Ok(place)
+    }
+
+    /// The states of a shortest path to one of the last of some levels. `starts`: where in the list of states these begin.
+    fn way_to(
+        &self,
+        kernels: &Kernel,
+        progress: &Progress,
+        memory: &mut Memory,
+        state: Vec<u32>,
+        starts: &[u64],
+        limits: Limits,
+    ) -> Result<Vec<Vec<u32>>> {
+        let (width, level) = (self.table.width(), starts.len() - 1);
+        let mut states = vec![self.model().initial_state(); level.min(1)];
+        if level > 1 {
+            let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
+            self.stream.memcpy_htod(&state, &mut path.slice_mut(level * width..))?;
+            let places = self.stream.clone_htod(&vec![NONE; level])?;
+            let starts_there = self.stream.clone_htod(starts)?;
+            let [starts_at, places_at] = [&starts_there, &places].map(|of| of.device_ptr(&self.stream).0);
+            let path_at = path.device_ptr(&self.stream).0;
+            let (first, last) = (starts[level - 1], starts[level]);
+            let sweep = Sweep { first, next: first, last, level: level as u64 - 1, ..Sweep::default() };
+            let trail = Trail { starts: starts_at, path: path_at, places: places_at, ..Trail::default() };
+            let queue = progress.order.device_ptr(&self.stream).0;
+            // SAFETY: the queue is all states, by levels that begin as `starts` says; nothing is appended; there are words of a
+            // state for each level, and a reference for each but the last, whose words are there.
+            let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, Task::GoBack, trail, limits) }?;
+            finished(ended)?;
+            let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
+            let lost = places[1..].iter().filter(|place| **place == NONE).count();
+            ensure!(lost == 0, "{lost} states have no predecessor in the level before their own: please report this as a bug");
+            states.extend(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec));
+        }
+        states.push(state);
+        Ok(states)
+    }
+
+    /// The words of members, one after another.
+    fn words_of_members(&self, kernels: &Kernel, residue: &OnGpu, numbers: &[u32]) -> Result<Vec<u32>> {
+        let memory = residue.memory.as_ref().context("the residue is known")?;
+        let (view, count) = (self.table.kernel_argument()?, numbers.len() as u64);
+        let numbers = self.stream.clone_htod(numbers)?;
+        let mut words = self.stream.alloc_zeros::<u32>(count as usize * self.table.width())?;
+        let function = kernels.module.load_function("read_members")?;
+        let mut launch = self.stream.launch_builder(&function);
+        launch.arg(&view).arg(&memory.queue).arg(&numbers).arg(&count).arg(&mut words);
+        // SAFETY: the arguments of `read_members` in its order: the queue has the members, there are so many numbers of some, and
+        // as many states' words; the view is valid: the table does not grow meanwhile.
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
+        Ok(self.stream.clone_dtoh(&words)?)
+    }
+}
+
+/// An error unless it went to its end.
+fn finished(ended: Result<Sweep, End>) -> Result<Sweep> {
+    match ended {
+        Ok(sweep) => Ok(sweep),
+        Err(End::Stopped(stop)) => Err(stop.error("while its loop was looked for").into()),
+        Err(end) => bail!("the search for its loop ends early ({end:?}): please report this as a bug"),
+    }
+}

@@ -1,0 +1,778 @@
+//! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model
+//! and the table.
+//!
+//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow.
+//! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
+//! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first. Of a product with
+//! a property the references of all levels are kept, unless its table grows, and the kernel is there (lasso.rs). In an indexed
+//! table none of that is needed (by_rows.rs).
+
+mod ahead;
+mod by_rows;
+mod checkpoint;
+mod cycles;
+mod lasso;
+mod rank;
+#[cfg(test)]
+mod simulated;
+mod table_alone;
+mod unlisted;
+
+pub use ahead::{Expected, begin as compile_ahead};
+pub use rank::OnGpu;
+
+use by_rows::{Parents, States};
+use unlisted::Unlisted;
+
+use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
+use crate::checks::Checks;
+use crate::codegen::{ensure_fits, generate, tables};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within};
+use crate::interpreter::Interpreter;
+use crate::ir::Model;
+use crate::liveness::check::Liveness;
+use crate::liveness::lasso::Run;
+use crate::liveness::possible::{Outcome, Possibilities, Possible};
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
+use crate::measurements::{Cycles, Measurements};
+use crate::path::explored_again;
+use crate::successors::{Expansion, Interpreted, Successors};
+use anyhow::{Context, Result, ensure};
+use std::sync::Arc;
+use std::time::Duration;
+use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
+use warpset::cudarc::driver::{
+    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, LaunchConfig,
+    PushKernelArg, ValidAsZeroBits,
+};
+use warpset::gpu::{Counts as Offers, DeviceBatch};
+use warpset::{Request, Spec, Storage, VectorTable};
+use warpset_decompose::gpu::Gpu;
+
+const KERNEL: &str = include_str!("explore.cu");
+
+/// What it is called in messages of the compiler.
+const PROGRAM: &str = "explore.cu";
+
+/// What the generated functions and the kernel want of their surroundings.
+const SURROUNDINGS: &str = "\
+#define EXPLORE_FN __device__ __forceinline__
+#define EXPLORE_OUT_OF_LINE __device__ __noinline__
+#define EXPLORE_PART __device__ __noinline__
+#define EXPLORE_DATA __device__ constexpr
+#if WARPSET_WIDTH <= 64
+#define EXPLORE_UNROLL _Pragma(\"unroll\")
+#else  // no registers hold such states, and unrolled loops take seconds to compile
+#define EXPLORE_UNROLL _Pragma(\"unroll 4\")
+#endif
+#define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
+#define EXPLORE_ROWS_A_THREAD 4
+#define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_RANKS
+#define EXPLORE_RANKS 0
+#endif
+#ifndef EXPLORE_BY_ROWS
+#define EXPLORE_BY_ROWS 0
+#endif
+#ifndef EXPLORE_REGISTERS
+#define EXPLORE_REGISTERS 6
+#endif
+";
+
+/// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost
+/// nothing.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// By how many times a table grows: the first for which there is memory.
+const GROW_BY: [u64; 3] = [8, 4, 2];
+
+/// Levels for whose beginnings there is room at first.
+const LEVELS: u64 = 1 << 12;
+
+const NONE: u64 = u64::MAX;
+
+/// `explore::Search` in explore.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Search {
+    first: u64,
+    last: u64,
+    next: u64,
+    tile: u64,
+    levels: u64,
+    widest: u64,
+    size: u64,
+    listed: u64,
+    transitions: u64,
+    deadlocks: u64,
+    overflows: u64,
+    found: u64,
+    found_level: u64,
+    faulty: u64,
+    going: u64,
+    /// Transitions, deadlocks and overflows when the level began.
+    before: [u64; 3],
+    /// Of a rank: rows of its offers, reserved and written ones, and steps that a state has at most.
+    room: u64,
+    reserved: u64,
+    offered: u64,
+    most_steps: u64,
+    cycles: Cycles,
+    arrived: u32,
+    generation: u32,
+}
+
+/// `explore::Limits` in explore.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct KernelLimits {
+    states: u64,
+    levels: u64,
+    nanoseconds: u64,
+    deadlocks: u32,
+    keep_going: u32,
+}
+
+// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
+unsafe impl DeviceRepr for Search {}
+// SAFETY: all zeros are numbers.
+unsafe impl ValidAsZeroBits for Search {}
+// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
+unsafe impl DeviceRepr for KernelLimits {}
+
+/// The text that is compiled to explore an indexed table, with parents beside its rows.
+pub fn source_by_rows(model: &Model, checks: &Checks, timed: bool) -> String {
+    format!("#define EXPLORE_BY_ROWS 1\n{}", text(model, checks, timed, false))
+}
+
+/// The text that is compiled to explore: for a table of the model's states, and any GPU.
+pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
+    let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+    text(model, checks, timed, false) + &with_cycles
+}
+
+/// The text that is compiled to go back from a state to the initial one.
+pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
+    text(model, checks, false, true)
+}
+
+/// The text that is compiled for one rank of several.
+pub fn source_of_rank(model: &Model, checks: &Checks) -> String {
+    format!("#define EXPLORE_RANKS 1\n{}", text(model, checks, false, false))
+}
+
+fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
+    let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+    let generated = generate(model, &conditions);
+    let walks_back = u8::from(walks_back);
+    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
+}
+
+/// What is wrong if the initial state is not new to a table.
+fn no_room<S: Storage>(table: &VectorTable<S>) -> String {
+    let (slots, is_tree) = (table.slots(), table.spec().is_tree());
+    let nodes = if is_tree { ", or too few nodes for it: --nodes chooses more" } else { "" };
+    format!("the table of {slots} slots is not empty, or has no room for one state{nodes}")
+}
+
+/// An engine for one model and one table.
+pub struct Engine<'a, S: Storage> {
+    table: &'a VectorTable<S>,
+    /// Says what is wrong with a state that the kernel has found.
+    interpreted: &'a Interpreted<'a>,
+    /// What is compiled.
+    text: String,
+    timed: bool,
+    /// Whether states are the rows of an indexed table, with parents beside them.
+    by_rows: bool,
+    /// Of the model's network; one word if there is none.
+    tables: CudaSlice<u32>,
+    kernel: Kernel,
+    stream: Arc<CudaStream>,
+    /// The automaton of a product that is to be searched for accepting cycles on the way, and what such a search has found.
+    automaton: Option<&'a Automaton>,
+    found: Option<cycles::OnGpu>,
+    /// What such a search works on, until the next one.
+    cycle_memory: Option<cycles::Memory>,
+    /// The last residue, if it has a cycle, until a run is looked for.
+    residue: Option<cycles::OnGpu>,
+    /// Finds the components of residues, if some may be wanted.
+    decomposer: Option<Gpu>,
+    /// Of a product, the kernel of that search and what comes with it.
+    sweeps: Option<Arc<Kernel>>,
+    /// The last exploration, until its path is looked for.
+    last: Option<(Progress, Exploration)>,
+    /// Where the search is kept, and where it goes on.
+    checkpoints: Option<&'a Checkpoints>,
+    resumed: Option<Resumed>,
+}
+
+/// The text, compiled for tables of one spec.
+struct Kernel {
+    module: Arc<CudaModule>,
+    function: CudaFunction,
+    read_states: CudaFunction,
+    launch: LaunchConfig,
+    spec: Spec,
+}
+
+/// Where the search is, in device memory.
+struct Progress {
+    /// References of the states found, by levels.
+    order: CudaSlice<u64>,
+    /// In place of that, of a table whose rows are in order.
+    parents: Option<Parents>,
+    /// The states from this level on, where there is no memory for an order.
+    unlisted: Option<Unlisted<CudaSlice<u32>>>,
+    /// Where in `order` levels begin, if it has all of them since the first one.
+    starts: Option<CudaSlice<u64>>,
+    offers: CudaSlice<Offers>,
+    search: CudaSlice<Search>,
+    /// States found that are no longer in `order`.
+    dropped: u64,
+}
+
+impl Progress {
+    /// Whether `order` has all states that the table holds.
+    fn lists_all(&self) -> bool {
+        self.dropped == 0 && self.order.num_bytes() > 0
+    }
+}
+
+impl<S: Storage> Explorer for Engine<'_, S> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        let (mut progress, found) = match self.resumed.take() {
+            Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
+            None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
+                Some(table) => (self.begin_by_rows(table)?, None),
+                None => (self.begin(Some(LEVELS))?, None),
+            },
+        };
+        let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
+        if let Some(checkpoints) = self.checkpoints.filter(|_| can_go_on(&exploration)) {
+            self.keep(checkpoints, &progress, exploration.found.as_ref())?;
+        }
+        self.last = Some((progress, exploration.clone()));
+        Ok(exploration)
+    }
+
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        if let Some(progress) = self.last.as_ref().map(|(progress, _)| progress) {
+            if let Some(parents) = &progress.parents {
+                return self.walk_to_parents(parents, found);
+            }
+            if let Some(states) = self.path_in_list(progress, found, limits)? {
+                return Ok(states);
+            }
+        }
+        self.last = None; // its memory is wanted
+        let initial = self.model().initial_state();
+        let mut path = vec![initial; found.level.min(1) as usize];
+        if found.level > 1 {
+            let progress = self.levels(found.level, limits)?;
+            path.extend(self.walk_back(&progress, found)?);
+        }
+        path.push(found.state.clone());
+        Ok(path)
+    }
+}
+
+impl<S: Storage> Liveness for Engine<'_, S> {
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        let residue = match self.found.take() {
+            Some(found) => found,
+            None => {
+                let progress = self.last.as_ref().map(|(progress, _)| progress);
+                let memory = self.cycle_memory.take();
+                let residue = self.residue_on_gpu(progress, memory, automaton, limits, u64::MAX)?;
+                // The list of states has memory that is wanted more for this.
+                match residue.has_ended_for_memory() && self.last.take().is_some() {
+                    true => self.residue_on_gpu(None, None, automaton, limits, u64::MAX)?,
+                    false => residue,
+                }
+            }
+        };
+        let told = residue.told();
+        self.residue = Some(residue).filter(cycles::OnGpu::has_cycle);
+        if self.residue.is_none() {
+            self.last = None; // for others
+        }
+        Ok(told)
+    }
+
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Result<Run>>> {
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        let residue = match self.residue.take() {
+            Some(mut on_gpu) => {
+                if let (None, Some(progress)) = (fair, progress)
+                    && let Some(run) = self.lasso_on_gpu(automaton, progress, &mut on_gpu, limits)?
+                {
+                    // It goes when the engine does: to give it back takes time, too.
+                    self.cycle_memory = on_gpu.memory;
+                    return Ok(Some(Ok(run)));
+                }
+                self.download(progress, on_gpu)?
+            }
+            None => residue,
+        };
+        self.last = None; // its memory is wanted
+        self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        self.accepting_on_gpu(progress, automaton).map(Some)
+    }
+}
+
+impl<S: Storage> Possibilities for Engine<'_, S> {
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        self.last = None; // its memory is wanted
+        possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
+    }
+}
+
+impl<'a, S: Storage> Engine<'a, S> {
+    /// What the last exploration took the device's time for, if that was measured.
+    pub fn measurements(&mut self) -> Result<Option<Measurements>> {
+        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let table_alone = match exploration.end {
+            End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
+            _ => Err("not all states were found".into()),
+        };
+        Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
+    }
+
+    /// Compiles the kernel. `resumes`: for a search that goes on, of which it is not known what its states were found from.
+    /// `most_bytes`: of the table and all that is beside it.
+    ///
+    /// # Errors
+    ///
+    /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
+    pub fn new(
+        table: &'a VectorTable<S>,
+        interpreted: &'a Interpreted<'a>,
+        timed: bool,
+        automaton: Option<&'a Automaton>,
+        resumes: bool,
+        most_bytes: u64,
+    ) -> Result<Self> {
+        let context = table.device().cuda_context().context("the table is not on a GPU")?;
+        ensure_fits(interpreted.interpreter.model())?;
+        let by_rows = by_rows::indexed(table).is_some() && !resumes;
+        let source = if by_rows { source_by_rows } else { source };
+        let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
+        let stream = context.new_stream()?;
+        // NVRTC takes its time for either text.
+        let (kernel, decomposer) = std::thread::scope(|scope| {
+            let decomposer = automaton.map(|_| scope.spawn(|| Gpu::on(table.device(), stream.clone(), None)));
+            let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
+            let decomposer = decomposer.map(|thread| thread.join().expect("it does not panic"));
+            // Without memory for it threads do the same.
+            let decomposer = decomposer.map(lasso::unless_memory_ends).transpose()?.flatten();
+            anyhow::Ok((kernel, decomposer))
+        })?;
+        let mut tables = tables(interpreted.interpreter.model());
+        tables.resize(tables.len().max(1), 0);
+        let tables = stream.clone_htod(&tables)?;
+        let property = interpreted.interpreter.model().property.as_ref().filter(|_| !by_rows);
+        let sweeps = property.map(|_| cycles::kernels(&kernel, &stream)).transpose()?;
+        let in_advance = |automaton| cycles::memory_in_advance(table, automaton, most_bytes, &stream);
+        let cycle_memory = automaton.map(in_advance).transpose()?;
+        Ok(Self {
+            table,
+            interpreted,
+            text,
+            timed,
+            by_rows,
+            tables,
+            kernel,
+            stream,
+            automaton,
+            found: None,
+            cycle_memory: cycle_memory.flatten(),
+            residue: None,
+            decomposer,
+            sweeps,
+            last: None,
+            checkpoints: None,
+            resumed: None,
+        })
+    }
+
+    /// The search for accepting cycles by threads, over the table on the GPU.
+    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> CycleSearch<'b, S, Interpreted<'a>>
+    where
+        'a: 'b,
+    {
+        CycleSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
+    }
+
+    fn model(&self) -> &'a Model {
+        self.interpreted.interpreter.model()
+    }
+
+    /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
+    fn search(
+        &mut self,
+        progress: &mut Progress,
+        limits: Limits,
+        observer: &Observer,
+        mut found: Option<Found>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
+        let mut may_grow = true;
+        let mut watch = Watch::default();
+        let watched = self.automaton.filter(|_| !limits.keep_going);
+        let mut list_bytes = 0;
+        loop {
+            let bytes = progress.bytes();
+            list_bytes = bytes.max(list_bytes);
+            // There may be too little memory from the start.
+            let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
+            let besides = self.cycle_memory.as_ref().map_or(0, cycles::Memory::all_bytes);
+            if self.table.bytes() + bytes + besides > limits.bytes {
+                self.cycle_memory = None;
+            }
+            let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
+            let watched_at = watched.map_or(u64::MAX, |_| watch.next_at().saturating_sub(progress.dropped));
+            if fits {
+                self.launch(progress, limits, enough.min(watched_at))?;
+            }
+            let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+            let listed = progress.listed(&offers);
+            let states = progress.dropped + listed;
+            let counts = Counts {
+                states,
+                transitions: search.transitions,
+                deadlocks: search.deadlocks,
+                levels: search.levels,
+                widest_level: search.widest,
+                waiting: search.size,
+                overflows: search.overflows,
+            };
+            let mut goes_on = observer(&counts);
+            if let Some(automaton) = watched.filter(|_| goes_on && watch.is_due(states)) {
+                self.found = self.cycle_on_the_way(progress, automaton, limits)?;
+                goes_on = self.found.is_none();
+            }
+            if search.faulty != NONE {
+                // It ends the search in its level; what else was found may be of any level of the launch.
+                let fault = self.look_at(search.faulty, search.levels - 1)?;
+                found = if fault.replaces(found.as_ref()) { Some(fault) } else { found };
+            } else if search.found != NONE && found.is_none() {
+                found = Some(self.look_at(search.found, search.found_level)?);
+            }
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
+            if search.faulty != NONE || limits.end_with(found.as_ref()) {
+                return done(End::Violation, found);
+            }
+            if !fits {
+                return done(End::Memory, found);
+            }
+            if offers.full == 0 && search.size == 0 {
+                return done(End::Complete, found);
+            }
+            if offers.full == 0 && search.levels >= limits.levels {
+                return done(End::Levels, found);
+            }
+            if offers.full == 0 && states >= limits.states {
+                return done(End::States, found);
+            }
+            if !goes_on {
+                return done(End::Observer, found);
+            }
+            if let Some(stop) = (limits.stop)() {
+                return done(End::Stopped(stop), found);
+            }
+            // A level that is not done is done again in a larger table first.
+            if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {
+                self.keep(checkpoints, progress, found.as_ref())?;
+            }
+            if search.levels + 1 >= progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64) {
+                self.make_room_for_levels(progress)?;
+            }
+            if offers.full != 0 || listed >= enough {
+                self.cycle_memory = None; // its memory is wanted
+                match self.grow(progress, &search, &offers, limits.bytes)? {
+                    Growth::Done if self.table.spec() == self.kernel.spec => {}
+                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
+                    // Then it is filled until it rejects states.
+                    Growth::Refused if offers.full == 0 => may_grow = false,
+                    Growth::Refused | Growth::Stuck => return done(End::Memory, found),
+                }
+            }
+        }
+    }
+
+    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings
+    /// are wanted.
+    fn begin(&self, levels: Option<u64>) -> Result<Progress> {
+        let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
+        ensure!(start.tally.new == 1, no_room(self.table));
+        let reference = start.references[0].context("a state that was put has a place")?;
+        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
+            Some(mut order) => {
+                self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
+                (order, None)
+            }
+            None => (self.stream.null()?, Some(Unlisted::Here(self.model().initial_state()))),
+        };
+        let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
+        let search = Search::of_initial_state();
+        let offers = Offers { new_references: 1, ..Offers::default() };
+        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
+        Ok(Progress { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
+    }
+
+    /// Room for the beginnings of more levels.
+    fn make_room_for_levels(&self, progress: &mut Progress) -> Result<()> {
+        if let Some(starts) = &progress.starts {
+            let mut more = self.stream.alloc_zeros(4 * starts.len())?;
+            self.stream.memcpy_dtod(starts, &mut more.slice_mut(..starts.len()))?;
+            progress.starts = Some(more);
+        }
+        Ok(())
+    }
+
+    /// One launch: until it has nothing to do, so many states are in `order`, something is found, or `GLANCE` has passed.
+    fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
+        let room = progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64);
+        let limits = KernelLimits {
+            states: enough.min(limits.states.saturating_sub(progress.dropped)),
+            levels: limits.levels.min(room),
+            nanoseconds: GLANCE.as_nanos() as u64,
+            deadlocks: self.interpreted.checks.deadlocks.into(),
+            keep_going: limits.keep_going.into(),
+        };
+        let view = self.table.kernel_argument()?;
+        let Progress { order, parents, starts, offers, search, .. } = progress;
+        let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
+        let order = order.device_ptr_mut(&self.stream);
+        let states = match parents {
+            Some(parents) => parents.states(),
+            None => States { first: order.0, second: starts.as_ref().map_or(0, |(address, _)| *address) },
+        };
+        let mut launch = self.stream.launch_builder(&self.kernel.function);
+        launch.arg(&view).arg(&self.tables).arg(&states).arg(offers).arg(search).arg(&limits);
+        // SAFETY:
+        // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
+        // - `tables` are those of the model that was compiled, and nobody writes them;
+        // - `order` has room for as many states as the table has slots, and each is appended once; `starts` is null, or has room
+        //   for as many levels as are begun (`levels`); in their place there are parents for all rows that the table can have;
+        // - the view is valid: the table grows only after the stream has been waited for (`read`);
+        // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
+        unsafe { launch.launch_cooperative(self.kernel.launch) }?;
+        Ok(())
+    }
+
+    /// The one element of a buffer, when all work before is done.
+    fn read<T: DeviceRepr + Copy>(&self, buffer: &CudaSlice<T>) -> Result<T> {
+        Ok(self.stream.clone_dtoh(buffer)?[0])
+    }
+
+    /// Explores the levels before that one again, and keeps where each begins. Where the last of them ends is the last element.
+    fn levels(&mut self, level: u64, limits: Limits) -> Result<Progress> {
+        loop {
+            self.table.clear()?;
+            let slots = self.table.slots();
+            let mut progress = self.begin(Some(level + 1))?;
+            let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
+            explored_again(exploration.end)?;
+            // A table that was large enough before may be so by chance: places depend on the order of what is put.
+            if self.table.slots() == slots {
+                let end = self.read(&progress.search)?.last;
+                let starts = progress.starts.as_mut().context("the beginnings of levels are wanted")?;
+                self.stream.memcpy_htod(&[end], &mut starts.slice_mut(level as usize..))?;
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after
+    /// it.
+    fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
+        let text = source_of_walk(self.model(), self.interpreted.checks);
+        let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
+        let (width, level) = (self.table.width(), found.level as usize);
+        let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
+        self.stream.memcpy_htod(&found.state, &mut path.slice_mut(level * width..))?;
+        let mut places = self.stream.clone_htod(&vec![NONE; level])?;
+        let (view, starts) = (self.table.kernel_argument()?, progress.starts.as_ref());
+        let starts = starts.context("the beginnings of levels are wanted")?;
+        for level in (1..found.level).rev() {
+            let mut launch = self.stream.launch_builder(&function);
+            launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            // SAFETY:
+            // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
+            // - `tables` are those of the model that was compiled;
+            // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
+            // - `path` has room for the states of all levels, `places` for a reference of each but the last;
+            // - the view is valid: the table does not grow meanwhile.
+            unsafe { launch.launch(config) }?;
+        }
+        let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
+        let lost = places[1..].iter().filter(|place| **place == NONE).count();
+        ensure!(lost == 0, "{lost} states have no predecessor in the level before their own: please report this as a bug");
+        Ok(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
+    }
+
+    /// What is wrong with a state that the kernel has found.
+    fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
+        let reference = self.table.reference(reference).context("the GPU gives a slot that is none: please report this")?;
+        let state = self.table.get_many(&[reference])?;
+        let mut expansion = Expansion::default();
+        self.interpreted.expand(&state, &mut Default::default(), &mut expansion);
+        let (_, violation) =
+            expansion.violation.context("the GPU finds a violation where the interpreter does not: please report this")?;
+        Ok(Found { violation, state, level })
+    }
+
+    /// Makes the table larger, and begins a new order with the level and what was found of the next one. If states found the
+    /// table full, the level is done again: its successors that are stored are in that order.
+    ///
+    /// All of it on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
+    fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+        if progress.parents.is_some() {
+            return self.grow_by_rows(progress, search, offers, bytes);
+        }
+        let live = search.first as usize..offers.new_references as usize;
+        let count = live.len();
+        let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
+            return Ok(Growth::Refused);
+        };
+        // With the order, which has an element for each slot.
+        let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
+        if !grow_within(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
+            return Ok(Growth::Refused);
+        }
+        progress.order = self.stream.null()?; // the new one may want its memory
+        let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else {
+            progress.unlisted = Some(Unlisted::OnGpu(states));
+            return Ok(Growth::Stuck);
+        };
+        let mut found = self.stream.alloc_zeros::<Offers>(1)?;
+        let mut references = order.slice_mut(..count);
+        let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
+        self.table.find_device(&self.stream, batch)?;
+        ensure!(self.read(&found)?.hits == count as u64, "the table has lost states as it grew: please report this as a bug");
+        progress.order = order;
+        let last = search.last - search.first;
+        let mut search = Search { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
+        if offers.full != 0 {
+            [search.transitions, search.deadlocks, search.overflows] = search.before;
+        }
+        progress.dropped += offers.new_references - count as u64;
+        progress.starts = None; // of levels that are no longer there
+        let offers = Offers { full: 0, full_nodes: 0, new_references: count as u64, ..*offers };
+        self.stream.memcpy_htod(&[search], &mut progress.search)?;
+        self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
+        Ok(Growth::Done)
+    }
+}
+
+impl Progress {
+    /// Bytes beside the table; 0 if there was no memory for what is needed.
+    fn bytes(&self) -> u64 {
+        self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
+    }
+
+    /// States that were found, but for those that are no longer in `order`.
+    fn listed(&self, offers: &Offers) -> u64 {
+        if self.parents.is_some() { offers.hits } else { offers.new_references }
+    }
+}
+
+impl Search {
+    fn of_initial_state() -> Self {
+        let (found, faulty) = (NONE, NONE);
+        Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, faulty, ..Self::default() }
+    }
+}
+
+/// How many states in `order` are enough for a table to grow. It stores those that are no longer there, too.
+fn states_for(slots: u64, dropped: u64) -> u64 {
+    ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(dropped)
+}
+
+impl Kernel {
+    fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
+        Self::of(table.compile(PROGRAM, text)?, name, stream, table.spec())
+    }
+
+    /// One of the functions of a text that is compiled already.
+    fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
+        // Not all of what follows does so by itself, and each rank of several has a thread and a GPU of its own.
+        stream.context().bind_to_thread()?;
+        let (threads, shared) = describe(&module, stream)?;
+        let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
+        function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
+        let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
+        ensure!(
+            resident > 0,
+            "a multiprocessor has no room for a block of {threads} threads with {shared} bytes of shared memory"
+        );
+        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
+        let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
+        Ok(Self { module, function, read_states, launch, spec })
+    }
+    /// The words of states, one after another; none if there is no memory for them.
+    fn states<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        stream: &Arc<CudaStream>,
+        references: &CudaView<'_, u64>,
+    ) -> Result<Option<CudaSlice<u32>>> {
+        let count = references.len() as u64;
+        let Some(mut words) = room_for::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
+        let view = table.kernel_argument()?;
+        let mut launch = stream.launch_builder(&self.read_states);
+        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
+        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
+        // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
+        // `read`).
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
+        stream.synchronize()?;
+        Ok(Some(words))
+    }
+}
+
+/// Memory for so many numbers, each of which is written before it is read; none if there is no more.
+fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
+    // SAFETY: the caller's, who writes an element before it is read.
+    match unsafe { stream.alloc::<T>(count as usize) } {
+        Ok(memory) => Ok(Some(memory)),
+        Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Threads of a block, and the bytes of shared memory that it wants.
+fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, u32)> {
+    let describe = module.load_function("describe")?;
+    let (mut threads, mut shared) = (stream.alloc_zeros::<u32>(1)?, stream.alloc_zeros::<u32>(1)?);
+    let mut launch = stream.launch_builder(&describe);
+    launch.arg(&mut threads).arg(&mut shared);
+    // SAFETY: two addresses of a number each, which one thread writes.
+    unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
+    Ok((stream.clone_dtoh(&threads)?[0], stream.clone_dtoh(&shared)?[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::states_for;
+
+    #[test]
+    fn states_that_are_no_longer_in_order_fill_the_table_too() {
+        assert_eq!([0, 425, 850, 900].map(|dropped| states_for(1000, dropped)), [850, 425, 0, 0]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
+
+use super::fairness::is_fair;
+use super::lasso::{Lasso, Run, close, replay};
+use super::residue::{Automaton, Residue};
+use crate::checks::{Checks, Role, Violation};
+use crate::exploration::{End, Exploration, Explorer, Limits};
+use crate::interpreter::Interpreter;
+use crate::ir::expression::Binary;
+use crate::ir::property::Kind;
+use crate::ir::{Expression, Model, Property, Span};
+use crate::stopping::Stop;
+use anyhow::{Result, anyhow, ensure};
+use std::time::{Duration, Instant};
+
+/// The product states of a model's property, and what decides about them.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The formula, or where the automaton is from.
+    pub text: String,
+    pub kind: Kind,
+    pub automaton: Automaton,
+    /// Only runs are asked about that are weakly fair to every process.
+    pub is_fair: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Holds,
+    Violated,
+    /// Something ended it before.
+    Unknown,
+}
+
+const EARLY: &str = "It was found before all states were: there may be a shorter one (--keep-going looks at all).";
+
+const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
+const FAIR_TO_COMPONENTS: &str = "It is weakly fair to every component: its loop goes on until each has moved, or was disabled.";
+
+/// A search of a product whose accepting cycles can be searched for afterwards.
+pub trait Liveness: Explorer {
+    /// Finds the residue of all states that were found: what may be on accepting cycles.
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
+
+    /// Finds a run through the residue: a weakly fair one if `fair` has an interpreter. `Ok(None)`: none exists; `Ok(Some(Err))`:
+    /// one exists but was not found.
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Result<Run>>>;
+
+    /// Number of the states found that are accepting; `None` if that is not counted.
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
+}
+
+/// What has come of it.
+pub struct Conclusion {
+    pub verdict: Verdict,
+    /// Of the states found, how many are accepting; `None` if they were not counted.
+    pub accepting: Option<u64>,
+    /// How often all states, or all that were left, have been expanded.
+    pub passes: u64,
+    /// Why the search for cycles ended before the verdict.
+    pub end: Option<End>,
+    /// The run that violates it; or why there is none to be shown.
+    pub lasso: Option<Result<Lasso>>,
+    /// To search for cycles.
+    pub search: Duration,
+    /// To find the run.
+    pub run: Duration,
+}
+
+impl Question {
+    /// About a model with a property.
+    pub fn of(model: &Model, text: String, is_fair: bool) -> Self {
+        let property = model.property.as_ref().expect("the model has a property");
+        let kind = property.kind(model.processes[property.process].initial);
+        Self { text, kind, automaton: Automaton::of(model), is_fair }
+    }
+
+    /// Whether an accepting state is enough. With fairness it were, too, but the run that is shown must be fair.
+    fn is_decided_by_states(&self) -> bool {
+        self.kind == Kind::Terminal && !self.is_fair
+    }
+
+    /// What is searched for accepting cycles while states are found: nothing, where an accepting state is enough.
+    pub fn to_watch(&self) -> Option<&Automaton> {
+        Some(&self.automaton).filter(|_| !self.is_decided_by_states() && !self.is_fair)
+    }
+
+    /// What is to be looked for in states: accepting ones, if each is a violation.
+    pub fn checks(&self, property: &Property) -> Checks {
+        let mut checks = Checks::default();
+        if self.is_decided_by_states() {
+            let at = |location: usize| Expression::At { process: property.process, location };
+            let accepting = (0..property.accepting.len()).filter(|location| property.accepting[*location]).map(at);
+            let either = |left, right| Expression::binary(Binary::Or, left, right, Span::default());
+            let accepting = accepting.reduce(either).unwrap_or(Expression::Constant(0));
+            checks.add(Role::Goal, self.text.clone(), accepting);
+        }
+        checks
+    }
+
+    /// The verdict, when the exploration has ended.
+    pub fn conclude(
+        &self,
+        explorer: &mut impl Liveness,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Result<Conclusion> {
+        let start = Instant::now();
+        let has_fault = matches!(exploration.found.as_ref().map(|found| &found.violation), Some(Violation::Fault(_)));
+        let mut conclusion = Conclusion {
+            verdict: Verdict::Unknown,
+            accepting: None,
+            passes: 1,
+            end: None,
+            lasso: None,
+            search: Duration::ZERO,
+            run: Duration::ZERO,
+        };
+        if has_fault {
+            return Ok(conclusion);
+        }
+        if self.is_decided_by_states() {
+            // They are counted before the table is used for the path.
+            conclusion.accepting = match (&exploration.found, exploration.end) {
+                (None, End::Complete) => Some(0),
+                (None, End::Stopped(Stop::Interrupted)) => None,
+                // There may be no memory for it.
+                _ => explorer.count_accepting(&self.automaton).unwrap_or(None),
+            };
+            conclusion.verdict = match (conclusion.accepting, exploration.end) {
+                _ if exploration.found.is_some() => Verdict::Violated,
+                // States are looked at when they are expanded: these were about to be.
+                (Some(1..), _) => Verdict::Violated,
+                (_, End::Complete) => Verdict::Holds,
+                _ => Verdict::Unknown,
+            };
+            conclusion.search = start.elapsed();
+            let start = Instant::now();
+            if exploration.found.is_none() && conclusion.verdict == Verdict::Violated {
+                conclusion.lasso = Some(Err(anyhow!("the search ended before a state that violates it was expanded")));
+                return Ok(conclusion);
+            }
+            conclusion.lasso = exploration.found.as_ref().map(|found| {
+                let mut states = explorer.path(found, limits)?;
+                let begins = close(interpreter, &self.automaton, &mut states)?;
+                replay(interpreter, &self.automaton, Run { states, begins, movers: None }, None)
+            });
+            conclusion.run = start.elapsed();
+            return Ok(conclusion);
+        }
+        let residue: Residue = explorer.residue(&self.automaton, limits)?;
+        conclusion.accepting = Some(residue.accepting);
+        conclusion.passes += residue.passes;
+        conclusion.end = residue.end;
+        conclusion.verdict = match exploration.end {
+            _ if residue.has_cycle() => Verdict::Violated,
+            End::Complete if residue.end.is_none() => Verdict::Holds,
+            _ => Verdict::Unknown,
+        };
+        conclusion.search = start.elapsed();
+        if residue.has_cycle() {
+            let start = Instant::now();
+            let why_longer = match exploration.end {
+                _ if self.is_fair && interpreter.model().network.is_some() => Some(FAIR_TO_COMPONENTS),
+                _ if self.is_fair => Some(FAIR),
+                End::Complete => None,
+                _ => Some(EARLY),
+            };
+            let fair = Some(interpreter).filter(|_| self.is_fair);
+            let run = explorer.lasso(&self.automaton, residue, fair, limits);
+            conclusion.run = start.elapsed();
+            match run {
+                Ok(Some(Err(error))) => conclusion.lasso = Some(Err(error)),
+                Ok(Some(Ok(run))) => {
+                    let lasso = replay(interpreter, &self.automaton, run, why_longer)?;
+                    ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
+                    conclusion.lasso = Some(Ok(lasso));
+                }
+                // There are cycles, but no fair one.
+                Ok(None) => {
+                    let is_all = exploration.end == End::Complete;
+                    conclusion.verdict = if is_all { Verdict::Holds } else { Verdict::Unknown };
+                }
+                Err(error) => {
+                    conclusion.lasso = Some(Err(error));
+                    // Whether one of the cycles is fair is not known.
+                    if self.is_fair {
+                        conclusion.verdict = Verdict::Unknown;
+                    }
+                }
+            }
+        }
+        Ok(conclusion)
+    }
+}

@@ -1,0 +1,209 @@
+//! What stays possible: questions about where states can still lead, not about single runs.
+//!
+//! - `--ef CONDITION`: from every state that can be reached, one can be reached in which the condition holds (AG EF of CTL).
+//! - `--livelock PROGRESS`: is there a part of the state space that is never left and has steps, but no state with progress?
+//!
+//! Both are about bottom components, those that are never left: the first holds exactly if each of these has such a state, the
+//! second finds one that has none and is no deadlock. The states and steps are taken into memory, once the exploration has found
+//! all (4 bytes a slot of the table, 12 a state, 4 a step), and decomposed by one thread (Tarjan). Then the nearest such state is
+//! searched for over the table.
+
+use super::check::Verdict;
+use super::residue::{Residue, large_piece, path_to_marked};
+use crate::checks::{Checks, Condition, Role, Violation};
+use crate::exploration::{End, Exploration, Explorer, Found, Limits};
+use crate::interpreter::Interpreter;
+use crate::ir::Expression;
+use crate::successors::{Expansion, Successors};
+use anyhow::{Context, Result, anyhow};
+use rayon::prelude::*;
+use std::sync::atomic::AtomicU16;
+use std::time::{Duration, Instant};
+use warpset::{Reference, Storage, VectorTable};
+use warpset_support::components::components;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Possible {
+    /// `Possible` or `Progress`.
+    pub role: Role,
+    /// The condition as it was written.
+    pub text: String,
+    /// With the one condition, for reports: explorations do not check it.
+    pub checks: Checks,
+}
+
+/// A search that can answer where its states lead.
+pub trait Possibilities: Explorer {
+    /// Answers the question, once the exploration has ended.
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome;
+}
+
+/// What has come of it.
+pub struct Outcome {
+    pub verdict: Verdict,
+    /// The nearest state from where it is not possible, or in which the condition has a fault, and the way there.
+    pub found: Option<Lost>,
+    /// The condition has a fault in some state.
+    pub has_fault: bool,
+    /// Why there is no verdict, or no way.
+    pub why: Option<anyhow::Error>,
+    pub search: Duration,
+}
+
+type Lost = (Found, Vec<Vec<u32>>);
+
+/// All states and steps.
+struct Graph {
+    members: Vec<Reference>,
+    starts: Vec<usize>,
+    targets: Vec<u32>,
+    holds: Vec<bool>,
+    /// Numbers of states in which the condition has a fault.
+    faulty: Vec<usize>,
+}
+
+impl Possible {
+    /// `role` is `Possible` or `Progress`.
+    pub fn new(role: Role, text: String, condition: Expression) -> Self {
+        let checks = Checks { deadlocks: false, conditions: vec![Condition { role, text: text.clone(), must_hold: condition }] };
+        Self { role, text, checks }
+    }
+
+    /// The answer, when the exploration has ended.
+    pub fn answer<S: Storage, X: Successors>(
+        &self,
+        table: &VectorTable<S>,
+        source: &X,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Outcome {
+        let start = Instant::now();
+        let mut outcome = Outcome { verdict: Verdict::Unknown, found: None, has_fault: false, why: None, search: Duration::ZERO };
+        if exploration.end == End::Complete {
+            outcome.why = self.search(table, source, interpreter, limits, &mut outcome).err();
+        }
+        outcome.search = start.elapsed();
+        outcome
+    }
+
+    /// An error may come after the verdict.
+    fn search<S: Storage, X: Successors>(
+        &self,
+        table: &VectorTable<S>,
+        source: &X,
+        interpreter: &Interpreter,
+        limits: Limits,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let graph = self.graph(table, source, interpreter, limits)?;
+        let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
+        let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
+        let initial = interpreter.model().initial_state();
+        if !graph.faulty.is_empty() {
+            outcome.has_fault = true;
+            graph.faulty.iter().for_each(|state| marks.set_on_cycle(graph.members[*state]));
+            drop(graph);
+            let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+            let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
+            let fault = fault.context("a fault of the condition is none: please report this as a bug")?;
+            outcome.found = Some(lost(Violation::Fault(fault), states));
+            return Ok(());
+        }
+        let successors = |state: usize| &graph.targets[graph.starts[state]..graph.starts[state + 1]];
+        let component = components(graph.members.len(), successors);
+        let count = component.iter().max().map_or(0, |most| *most as usize + 1);
+        let (mut holds, mut has_step, mut is_left) = (vec![false; count], vec![false; count], vec![false; count]);
+        let mut by_component: Vec<u32> = (0..graph.members.len() as u32).collect();
+        by_component.sort_unstable_by_key(|state| component[*state as usize]);
+        // Components have higher numbers than those that they lead to.
+        for state in by_component {
+            let of = component[state as usize] as usize;
+            holds[of] |= graph.holds[state as usize];
+            for next in successors(state as usize) {
+                let to = component[*next as usize] as usize;
+                has_step[of] |= to == of;
+                is_left[of] |= to != of;
+                holds[of] |= to != of && self.role == Role::Possible && holds[to];
+            }
+        }
+        let is_bad = |of: usize| !holds[of] && (self.role == Role::Possible || (has_step[of] && !is_left[of]));
+        let bad = (0..graph.members.len()).filter(|state| is_bad(component[*state] as usize));
+        if bad.map(|state| marks.set_on_cycle(graph.members[state])).count() == 0 {
+            outcome.verdict = Verdict::Holds;
+            return Ok(());
+        }
+        outcome.verdict = Verdict::Violated;
+        drop(graph);
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks)?;
+        outcome.found = Some(lost(Violation::Condition(0), states));
+        Ok(())
+    }
+
+    fn graph<S: Storage, X: Successors>(
+        &self,
+        table: &VectorTable<S>,
+        source: &X,
+        interpreter: &Interpreter,
+        limits: Limits,
+    ) -> Result<Graph> {
+        let no_memory = || anyhow!("there is no memory for all states and steps at once");
+        let (slots, states) = (table.slots(), table.len()?);
+        let bytes = table.bytes() + 6 * slots + 40 * states;
+        let mut numbers: Vec<u32> = Vec::new();
+        if bytes > limits.bytes || states >= u32::MAX.into() || numbers.try_reserve_exact(slots as usize).is_err() {
+            return Err(no_memory());
+        }
+        numbers.resize(slots as usize, u32::MAX);
+        let mut members = Vec::with_capacity(states as usize);
+        for row in table.iter() {
+            let (reference, _) = row?;
+            numbers[reference.slot() as usize] = members.len() as u32;
+            members.push(reference);
+        }
+        let (width, condition) = (source.width(), &self.checks.conditions[0].must_hold);
+        // Whether the condition holds; none where it has a fault.
+        type Part = (Vec<u32>, Vec<u32>, Vec<Option<bool>>);
+        let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Part> {
+            if let Some(stop) = (limits.stop)() {
+                return Err(stop.error("while the states were decomposed").into());
+            }
+            let states = table.get_many(references)?;
+            expansion.clear();
+            source.expand(&states, scratch, expansion);
+            let mut degrees = vec![0; references.len()];
+            expansion.parents.iter().for_each(|parent| degrees[*parent as usize] += 1);
+            let places = table.locate_many(&expansion.successors)?;
+            let number = |place: Option<Reference>| place.map(|place| numbers[place.slot() as usize]);
+            let targets: Option<Vec<u32>> = places.into_iter().map(number).collect();
+            let targets = targets.ok_or_else(|| anyhow!("a successor is not stored: please report this as a bug"))?;
+            let value = |state| interpreter.value(condition, state).ok().map(|value| value != 0);
+            Ok((degrees, targets, states.chunks_exact(width).map(value).collect()))
+        };
+        let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
+        let parts = parts?;
+        let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
+        let mut graph = Graph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new(), faulty: Vec::new() };
+        if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
+            return Err(no_memory());
+        }
+        for (degrees, targets, holds) in parts {
+            for degree in degrees {
+                graph.starts.push(graph.starts.last().expect("it begins with one") + degree as usize);
+            }
+            graph.targets.extend(targets);
+            for holds in holds {
+                if holds.is_none() {
+                    graph.faulty.push(graph.holds.len());
+                }
+                graph.holds.push(holds.unwrap_or(false));
+            }
+        }
+        Ok(graph)
+    }
+}
+
+fn lost(violation: Violation, states: Vec<Vec<u32>>) -> Lost {
+    (Found { violation, state: states[states.len() - 1].clone(), level: states.len() as u64 - 1 }, states)
+}

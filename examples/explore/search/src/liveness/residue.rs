@@ -1,0 +1,529 @@
+//! Is there an accepting cycle? By elimination: "one way catch them young".
+//!
+//! Of the states that the table holds, only those are looked at whose automaton is in a component with a move and an accepting
+//! location, and only steps within one component (`Property::accepting_components`): every accepting cycle lies there. Then,
+//! until nothing changes:
+//!
+//! 1. *Reset*: what is not reached from an accepting state is removed. On the way each state's predecessors are counted.
+//! 2. *Elimination*: what has no predecessor is removed, and the counts of its successors go down; again, until there is none.
+//!
+//! What is left, the *residue*, is empty exactly if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi, Yang 2001; for
+//! distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the
+//! reset removes nothing, and one elimination decides.
+//!
+//! Edges are not stored: a pass takes the successors of each state once more, and looks them up. A state takes two bytes, found
+//! by the number of its slot. The count in them has 13 bits. One that reaches its most stays there, which keeps too much and
+//! never too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no
+//! count was at its most.
+//!
+//! Successors that the table does not hold are no part of the graph, nor, to threads, are the steps of a state with a fault,
+//! which waits in the last level of what was found. So the same search can be made while the exploration is under way, of the
+//! part that was found until then: a cycle there is a cycle. It is made whenever the states have become four times as many
+//! (`Watch`), which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), on the way
+//! of one pass (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move
+//! when the table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
+
+use crate::exploration::{End, Limits};
+use crate::ir::{Field, Model};
+use crate::path::predecessor;
+use crate::stopping::Stop;
+use crate::successors::{Expansion, Successors};
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use warpset::{Reference, Storage, VectorTable};
+
+/// States that a thread takes at a time.
+const PIECE: usize = 512;
+
+/// The same where threads do nothing but this with a state.
+const LARGE_PIECE: usize = 4096;
+
+/// The same where the table is on a GPU.
+const PIECE_FOR_GPU: usize = 1 << 15;
+
+/// The state is in the residue.
+const IN: u16 = 1 << 15;
+/// It was reached since the last reset; afterwards, whether a search has visited it.
+const REACHED: u16 = 1 << 14;
+/// It is of an accepting cycle's component.
+const ON_CYCLE: u16 = 1 << 13;
+/// The count of its predecessors.
+const COUNT: u16 = ON_CYCLE - 1;
+
+/// Rounds of a search on the way, before it is left for later.
+pub const ROUNDS_ON_THE_WAY: u64 = 2;
+
+/// States that a thread takes at a time, or as many as are worth a transfer and a launch.
+fn piece<S: Storage>(table: &VectorTable<S>, on_cpu: usize) -> usize {
+    if table.device().is_gpu() { PIECE_FOR_GPU } else { on_cpu }
+}
+
+/// States that a thread takes at a time to find their steps.
+pub fn large_piece<S: Storage>(table: &VectorTable<S>) -> usize {
+    piece(table, LARGE_PIECE)
+}
+
+/// What of the automaton decides.
+#[derive(Clone, Debug)]
+pub struct Automaton {
+    field: Field,
+    pub accepting: Vec<bool>,
+    /// `Property::accepting_components`
+    pub components: Vec<u32>,
+    /// Whether each of these components has accepting locations only.
+    is_weak: bool,
+}
+
+impl Automaton {
+    /// Of a model with a property.
+    pub fn of(model: &Model) -> Self {
+        let property = model.property.as_ref().expect("the model has a property");
+        let components = property.accepting_components(model.processes[property.process].initial);
+        let accepting = property.accepting.clone();
+        let is_weak = components.iter().zip(&accepting).all(|(component, accepting)| *component == 0 || *accepting);
+        Self { field: model.layout.locations[property.process], accepting, components, is_weak }
+    }
+
+    /// Whether no more rounds are needed: none would remove anything.
+    pub fn decides(&self, round: Decision) -> bool {
+        round.after == round.before || (self.is_weak && !round.has_most)
+    }
+
+    /// By location: the number of its component, doubled, and 1 more if it is accepting.
+    #[cfg(feature = "cuda")]
+    pub fn about_locations(&self) -> Vec<u32> {
+        self.components.iter().zip(&self.accepting).map(|(component, accepting)| 2 * component + u32::from(*accepting)).collect()
+    }
+
+    pub fn is_accepting(&self, state: &[u32]) -> bool {
+        self.accepting[self.location(state)]
+    }
+
+    /// The number of the component of the state's location; 0 if no accepting cycle can be there.
+    pub fn component(&self, state: &[u32]) -> u32 {
+        self.components[self.location(state)]
+    }
+
+    pub fn location(&self, state: &[u32]) -> usize {
+        self.field.get(state, 0) as usize
+    }
+}
+
+/// A search over the states of a table.
+pub struct Search<'a, S, X> {
+    pub table: &'a VectorTable<S>,
+    pub source: &'a X,
+    pub automaton: &'a Automaton,
+    pub limits: Limits,
+    /// At how many a count of predecessors stays: fewer in tests.
+    pub most_count: u16,
+}
+
+/// What is left, or why that is not known.
+pub struct Residue {
+    /// Two bytes a slot of the table; none while what is left is on a GPU.
+    pub flags: Vec<AtomicU16>,
+    /// The states in it; none while they are on a GPU.
+    pub members: Vec<Reference>,
+    /// How many they are.
+    pub inside: u64,
+    /// States of the table whose location is accepting.
+    pub accepting: u64,
+    /// How often all states that were left have been expanded.
+    pub passes: u64,
+    /// `None`: the residue is known.
+    pub end: Option<End>,
+}
+
+/// The states at which a search of a part is made.
+pub struct Watch {
+    next: u64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { next: 1 << 14 }
+    }
+}
+
+impl Watch {
+    /// With how many states it is time.
+    #[cfg(feature = "cuda")]
+    pub fn next_at(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether it is time, with as many states.
+    pub fn is_due(&mut self, states: u64) -> bool {
+        let is_due = states >= self.next;
+        if is_due {
+            self.next = states.saturating_mul(4);
+        }
+        is_due
+    }
+}
+
+/// A part of a pass is stopped.
+enum Stopped {
+    By(Stop),
+    Memory,
+}
+
+/// The most that a count is by itself.
+pub const MOST_COUNT: u16 = COUNT;
+
+/// Whether a state with these flags is in the residue.
+fn is_inside(flags: u16) -> bool {
+    flags & IN != 0
+}
+
+/// The flags of a state with one predecessor more; one outside the residue stays as it is. A count of `most` stays for ever.
+/// The same is in gpu/residue.cuh.
+pub fn counted(before: u16, most: u16) -> u16 {
+    if before & IN == 0 {
+        return before;
+    }
+    let count = before & COUNT;
+    (before & !COUNT) | REACHED | if count < most { count + 1 } else { count }
+}
+
+/// The flags with one predecessor less: the last one takes the state out of the residue. The same is in gpu/residue.cuh.
+pub fn uncounted(before: u16, most: u16) -> u16 {
+    let count = before & COUNT;
+    if before & IN == 0 || count == 0 || count >= most {
+        return before;
+    }
+    if count == 1 { 0 } else { before - 1 }
+}
+
+/// What a round has come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision {
+    /// States in the residue before it.
+    pub before: u64,
+    /// And after it.
+    pub after: u64,
+    /// Whether the count of one of them is at its most.
+    pub has_most: bool,
+}
+
+impl Residue {
+    /// Whether it is known that there is an accepting cycle.
+    pub fn has_cycle(&self) -> bool {
+        self.end.is_none() && self.inside > 0
+    }
+
+    /// Puts all members in: the flags are zeros before.
+    #[cfg(feature = "cuda")]
+    pub fn put_in_members(&self) {
+        // Relaxed: as in `contains`.
+        self.members.par_iter().for_each(|of| self.flag(*of).store(IN, Ordering::Relaxed));
+    }
+
+    fn flag(&self, reference: Reference) -> &AtomicU16 {
+        &self.flags[reference.slot() as usize]
+    }
+
+    pub fn contains(&self, reference: Reference) -> bool {
+        // Relaxed, here and below: flags of different states are independent, and passes are separated by joining their threads.
+        is_inside(self.flag(reference).load(Ordering::Relaxed))
+    }
+
+    /// Marks the state as one of an accepting cycle's component.
+    pub fn set_on_cycle(&self, reference: Reference) {
+        self.flag(reference).fetch_or(ON_CYCLE, Ordering::Relaxed);
+    }
+
+    pub fn is_on_cycle(&self, reference: Reference) -> bool {
+        self.flag(reference).load(Ordering::Relaxed) & ON_CYCLE != 0
+    }
+
+    /// True for the first visit of the state only, once the residue is known and `forget` was called.
+    pub fn visit(&self, reference: Reference) -> bool {
+        self.flag(reference).fetch_or(REACHED, Ordering::Relaxed) & REACHED == 0
+    }
+
+    /// Leaves of all flags only who is in the residue.
+    pub fn forget(&self) {
+        self.flags.par_iter().filter(|flag| flag.load(Ordering::Relaxed) & !IN != 0).for_each(|flag| {
+            flag.fetch_and(IN, Ordering::Relaxed);
+        });
+    }
+
+    /// Counts a predecessor. True if the state is reached for the first time.
+    fn count(&self, reference: Reference, most: u16) -> bool {
+        let change = |before| Some(counted(before, most)).filter(|after| *after != before);
+        let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        changed.is_ok_and(|before| before & REACHED == 0)
+    }
+
+    /// Takes a predecessor away. True if that was the last one, and the state is out of the residue.
+    fn uncount(&self, reference: Reference, most: u16) -> bool {
+        let change = |before| Some(uncounted(before, most)).filter(|after| *after != before);
+        let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        changed.is_ok_and(|before| before & COUNT == 1)
+    }
+}
+
+impl<S: Storage, X: Successors> Search<'_, S, X> {
+    /// Finds the residue of what the table holds. That memory ends is no error.
+    ///
+    /// `most_rounds`: gives it up after so many, if it is not known by then.
+    pub fn run(&self, most_rounds: u64) -> Result<Residue> {
+        let mut residue = Residue { flags: Vec::new(), members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
+        let slots = self.table.slots() as usize;
+        if self.bytes(2 * slots as u64) > self.limits.bytes || residue.flags.try_reserve_exact(slots).is_err() {
+            residue.end = Some(End::Memory);
+            return Ok(residue);
+        }
+        (0..slots).into_par_iter().map(|_| AtomicU16::new(0)).collect_into_vec(&mut residue.flags);
+        let mut rounds = 0;
+        let mut accepting = match self.begin(&mut residue)? {
+            Ok(accepting) => accepting,
+            Err(stopped) => return Ok(residue.ended(stopped)),
+        };
+        residue.inside = residue.members.len() as u64;
+        while residue.inside > 0 {
+            if rounds == most_rounds {
+                residue.end = Some(End::Levels);
+                break;
+            }
+            let before = residue.inside;
+            match self.round(&mut residue, &accepting)? {
+                Ok(()) => {}
+                Err(stopped) => return Ok(residue.ended(stopped)),
+            }
+            rounds += 1;
+            // Relaxed: as in `contains`.
+            let is_most = |of: &Reference| residue.flag(*of).load(Ordering::Relaxed) & COUNT >= self.most_count;
+            let has_most = residue.members.par_iter().any(is_most);
+            let after = residue.members.len() as u64;
+            residue.inside = after;
+            if self.automaton.decides(Decision { before, after, has_most }) {
+                break;
+            }
+            accepting.retain(|reference| residue.contains(*reference));
+        }
+        Ok(residue)
+    }
+
+    /// Accepting states that the table holds.
+    pub fn count_accepting(&self) -> Result<u64> {
+        let mut accepting = 0;
+        for row in self.table.iter() {
+            accepting += u64::from(self.automaton.is_accepting(&row?.1));
+        }
+        Ok(accepting)
+    }
+
+    /// Bytes of the table and these.
+    fn bytes(&self, more: u64) -> u64 {
+        self.table.bytes().saturating_add(more)
+    }
+
+    /// Puts all states in that may be on accepting cycles. Gives the accepting ones of them.
+    fn begin(&self, residue: &mut Residue) -> Result<Result<Vec<Reference>, Stopped>> {
+        let mut accepting = Vec::new();
+        for (number, row) in self.table.iter().enumerate() {
+            let (reference, state) = row?;
+            if number % 65_536 == 0 {
+                if let Some(stop) = (self.limits.stop)() {
+                    return Ok(Err(Stopped::By(stop)));
+                }
+                // Lists grow by doubling, and a pass has two more.
+                let lists = 4 * size_of::<Reference>() * (residue.members.len() + accepting.len());
+                if self.bytes((2 * residue.flags.len() + lists) as u64) > self.limits.bytes {
+                    return Ok(Err(Stopped::Memory));
+                }
+            }
+            let is_accepting = self.automaton.is_accepting(&state);
+            residue.accepting += u64::from(is_accepting);
+            if self.automaton.component(&state) == 0 {
+                continue;
+            }
+            if residue.members.try_reserve(1).is_err() || accepting.try_reserve(1).is_err() {
+                return Ok(Err(Stopped::Memory));
+            }
+            residue.flag(reference).store(IN, Ordering::Relaxed);
+            residue.members.push(reference);
+            if is_accepting {
+                accepting.push(reference);
+            }
+        }
+        Ok(Ok(accepting))
+    }
+
+    /// Reset and elimination.
+    fn round(&self, residue: &mut Residue, accepting: &[Reference]) -> Result<Result<(), Stopped>> {
+        residue.forget();
+        for reference in accepting {
+            residue.visit(*reference);
+        }
+        residue.passes += 1;
+        let mut frontier = accepting.to_vec();
+        while !frontier.is_empty() {
+            let shared = &*residue;
+            match self.expand(&frontier, |_, to| shared.count(to, self.most_count))? {
+                Ok(next) => frontier = next,
+                Err(stopped) => return Ok(Err(stopped)),
+            }
+        }
+        let mut members = std::mem::take(&mut residue.members);
+        let is_reached = |of: &Reference| {
+            let flag = residue.flag(*of);
+            let is_reached = flag.load(Ordering::Relaxed) & REACHED != 0;
+            if !is_reached {
+                flag.store(0, Ordering::Relaxed);
+            }
+            is_reached
+        };
+        members.retain(is_reached);
+        residue.passes += 1;
+        let has_none = |of: &&Reference| residue.flag(**of).load(Ordering::Relaxed) & COUNT == 0;
+        let mut frontier: Vec<Reference> = members.par_iter().filter(has_none).copied().collect();
+        frontier.par_iter().for_each(|of| residue.flag(*of).store(0, Ordering::Relaxed));
+        while !frontier.is_empty() {
+            match self.expand(&frontier, |_, to| residue.uncount(to, self.most_count))? {
+                Ok(next) => frontier = next,
+                Err(stopped) => return Ok(Err(stopped)),
+            }
+        }
+        members.retain(|reference| residue.contains(*reference));
+        residue.members = members;
+        Ok(Ok(()))
+    }
+
+    /// Takes all steps from these states within their components. Gives the states for which `take` of a step is true.
+    fn expand(
+        &self,
+        states: &[Reference],
+        take: impl Fn(Reference, Reference) -> bool + Sync,
+    ) -> Result<Result<Vec<Reference>, Stopped>> {
+        let stopped = AtomicU64::new(0);
+        let expand = |workspace: &mut Workspace<X>, references: &[Reference]| -> Result<Vec<Reference>> {
+            if (self.limits.stop)().is_some() {
+                stopped.store(1, Ordering::Relaxed);
+                return Ok(Vec::new());
+            }
+            let mut taken = Vec::new();
+            self.steps(references, workspace, |from, to, _| {
+                if take(references[from], to) {
+                    taken.push(to);
+                }
+            })?;
+            Ok(taken)
+        };
+        let size = piece(self.table, PIECE);
+        let parts: Result<Vec<Vec<Reference>>> = states.par_chunks(size).map_init(Workspace::default, expand).collect();
+        let parts = parts?;
+        if stopped.into_inner() != 0 {
+            return Ok(Err(Stopped::By((self.limits.stop)().context("whoever has stopped it still does")?)));
+        }
+        let mut all = Vec::new();
+        if all.try_reserve_exact(parts.iter().map(Vec::len).sum()).is_err() {
+            return Ok(Err(Stopped::Memory));
+        }
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        Ok(Ok(all))
+    }
+
+    /// Calls `visit` with each step of these states within their components that the table holds: the state's number, where the
+    /// step leads, and the words of that.
+    pub fn steps(
+        &self,
+        references: &[Reference],
+        workspace: &mut Workspace<X>,
+        mut visit: impl FnMut(usize, Reference, &[u32]),
+    ) -> Result<()> {
+        let width = self.source.width();
+        let Workspace { scratch, expansion, inner, parents } = workspace;
+        let states = self.table.get_many(references)?;
+        expansion.clear();
+        self.source.expand_those_without_fault(&states, scratch, expansion);
+        inner.clear();
+        parents.clear();
+        for (successor, parent) in expansion.successors.chunks_exact(width).zip(&expansion.parents) {
+            let component = self.automaton.component(successor);
+            if component != 0 && component == self.automaton.component(&states[*parent as usize * width..][..width]) {
+                inner.extend_from_slice(successor);
+                parents.push(*parent);
+            }
+        }
+        let places = self.table.locate_many(inner)?;
+        for ((place, parent), words) in places.into_iter().zip(&*parents).zip(inner.chunks_exact(width)) {
+            if let Some(place) = place {
+                visit(*parent as usize, place, words);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Residue {
+    fn ended(mut self, stopped: Stopped) -> Self {
+        self.end = Some(match stopped {
+            Stopped::By(stop) => End::Stopped(stop),
+            Stopped::Memory => End::Memory,
+        });
+        self
+    }
+}
+
+/// Memory of a thread.
+pub struct Workspace<X: Successors> {
+    scratch: X::Scratch,
+    expansion: Expansion,
+    inner: Vec<u32>,
+    parents: Vec<u32>,
+}
+
+impl<X: Successors> Default for Workspace<X> {
+    fn default() -> Self {
+        Self { scratch: X::Scratch::default(), expansion: Expansion::default(), inner: Vec::new(), parents: Vec::new() }
+    }
+}
+
+/// The states of a shortest path to one that is marked as on a cycle, and which that is.
+pub fn path_to_marked<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    limits: Limits,
+    initial: &[u32],
+    residue: &Residue,
+) -> Result<(Vec<Vec<u32>>, Reference)> {
+    let width = source.width();
+    let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
+    residue.visit(first);
+    let mut levels = vec![vec![first]];
+    let mut kept = 0;
+    let entry = loop {
+        let level = levels.last().expect("it begins with one");
+        if let Some(entry) = level.iter().find(|of| residue.is_on_cycle(**of)) {
+            break *entry;
+        }
+        kept += (level.len() * size_of::<Reference>()) as u64;
+        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ended while the way there was looked for");
+        let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
+            if let Some(stop) = (limits.stop)() {
+                return Err(stop.error("while the way there was looked for").into());
+            }
+            expansion.clear();
+            source.expand_those_without_fault(&table.get_many(references)?, scratch, expansion);
+            let places = table.locate_many(&expansion.successors)?;
+            Ok(places.into_iter().flatten().filter(|place| residue.visit(*place)).collect())
+        };
+        let parts: Result<Vec<Vec<Reference>>> = level.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
+        let next = parts?.concat();
+        ensure!(!next.is_empty(), "the states on its loop are not reached again: please report this as a bug");
+        levels.push(next);
+    };
+    levels.pop();
+    let mut states: Vec<Vec<u32>> = table.get_many(&[entry])?.chunks_exact(width).map(<[u32]>::to_vec).collect();
+    for level in levels.iter().rev() {
+        let before = predecessor(table, source, level, &states[states.len() - 1], limits)?;
+        states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
+    }
+    states.reverse();
+    Ok((states, entry))
+}

@@ -1,0 +1,304 @@
+//! A search that numbers states in the order in which it meets them, and gives all transitions between the numbers.
+//!
+//! Threads find the successors of some states by the interpreter, which knows what steps are called; the table is offered them in
+//! one batch; then one thread gives numbers to those it has not met, in the order of their states and steps. So the numbers are
+//! the same with any number of threads, and those of a search by one thread, state after state. The table tells where a state is,
+//! an array by place its number: 4 bytes a slot, and the words of each state.
+//!
+//! Questions about the states are answered as by the engine of threads, over the same table.
+
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
+use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::liveness::check::Liveness;
+use crate::liveness::lasso::Run;
+use crate::liveness::possible::{Outcome, Possibilities, Possible};
+use crate::liveness::residue::{Automaton, Residue};
+use crate::successors::{Expansion, Interpreted};
+use crate::threads::Threads;
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use std::ops::Range;
+use warpset::{Reference, Request, Storage, VectorTable};
+
+/// States that a thread expands at a time.
+const PIECE: usize = 256;
+
+/// States whose successors are offered at once.
+const ROUND: usize = 1 << 14;
+
+/// States, at most: their numbers have 32 bits.
+const MOST_STATES: usize = u32::MAX as usize - 1;
+
+/// Entry of a slot without a numbered state.
+const NONE: u32 = u32::MAX;
+
+/// Gets a state space while it is found: all transitions of state 0, then those of state 1, and so on.
+pub trait StateSpace {
+    /// A transition. `None`: only the automaton of a property moves.
+    fn transition(&mut self, source: usize, target: u32, step: Option<Step>);
+
+    /// All transitions of the next state were given.
+    fn end_of_state(&mut self);
+
+    /// All states and transitions were given.
+    fn complete(&mut self, counts: &Counts);
+}
+
+/// The search, and what gets the state space.
+pub struct Numbering<'a, S: Storage, C> {
+    /// The engine that answers questions.
+    threads: Threads<'a, S, Interpreted<'a>>,
+    pub consumer: C,
+}
+
+impl<'a, S: Storage, C> Numbering<'a, S, C> {
+    /// A search into an empty table.
+    pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, consumer: C) -> Self {
+        let initial = interpreted.interpreter.model().initial_state();
+        Self { threads: Threads::new(table, interpreted, initial), consumer }
+    }
+}
+
+/// Successors of some states, with the steps to them; what else is found; and how many successors each state has.
+#[derive(Default)]
+struct Piece {
+    expansion: Expansion,
+    /// `None`: only the automaton of a property moves.
+    steps: Vec<Option<Step>>,
+}
+
+/// The states that have numbers.
+struct Numbered {
+    width: usize,
+    /// Words of all states, one after another.
+    words: Vec<u32>,
+    /// By slot of the table.
+    of_slots: Vec<u32>,
+}
+
+impl Numbered {
+    fn len(&self) -> usize {
+        self.words.len() / self.width
+    }
+
+    fn bytes(&self) -> u64 {
+        4 * (self.words.capacity() + self.of_slots.capacity()) as u64
+    }
+
+    /// The number of the state in a slot. None if there is no memory for it: an indexed table has some rows more than slots.
+    fn of_slot(&mut self, place: Reference) -> Option<&mut u32> {
+        let slot = place.slot() as usize;
+        if slot >= self.of_slots.len() {
+            self.of_slots.try_reserve(slot + 1 - self.of_slots.len()).ok()?;
+            self.of_slots.resize(slot + 1, NONE);
+        }
+        Some(&mut self.of_slots[slot])
+    }
+
+    /// Finds all states again, in a table that has grown. False if there is no memory for it.
+    fn locate<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
+        self.of_slots = Vec::new();
+        if self.of_slots.try_reserve_exact(table.slots() as usize).is_err() {
+            return Ok(false);
+        }
+        self.of_slots.resize(table.slots() as usize, NONE);
+        let words = std::mem::take(&mut self.words);
+        let found = self.locate_all(&words, table);
+        self.words = words;
+        found
+    }
+
+    fn locate_all<S: Storage>(&mut self, words: &[u32], table: &VectorTable<S>) -> Result<bool> {
+        for (piece, words) in words.chunks(ROUND * self.width).enumerate() {
+            let Some(places) = if_it_fits(table.locate_many(words))? else { return Ok(false) };
+            for (number, place) in places.into_iter().enumerate() {
+                let place = place.context("the table has lost a state as it grew: please report this as a bug")?;
+                let Some(of_slot) = self.of_slot(place) else { return Ok(false) };
+                *of_slot = (piece * ROUND + number) as u32;
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<S: Storage, C: StateSpace> Explorer for Numbering<'_, S, C> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        let exploration = self.search(limits, observer)?;
+        if exploration.end == End::Complete {
+            self.consumer.complete(&exploration.counts);
+        }
+        Ok(exploration)
+    }
+
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        self.threads.path(found, limits)
+    }
+}
+
+impl<S: Storage, C: StateSpace> Liveness for Numbering<'_, S, C> {
+    fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
+        self.threads.residue(automaton, limits)
+    }
+
+    fn lasso(
+        &mut self,
+        automaton: &Automaton,
+        residue: Residue,
+        fair: Option<&Interpreter>,
+        limits: Limits,
+    ) -> Result<Option<Result<Run>>> {
+        self.threads.lasso(automaton, residue, fair, limits)
+    }
+
+    fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>> {
+        self.threads.count_accepting(automaton)
+    }
+}
+
+impl<S: Storage, C: StateSpace> Possibilities for Numbering<'_, S, C> {
+    fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
+        self.threads.answer(possible, interpreter, exploration, limits)
+    }
+}
+
+impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
+    fn search(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        let (table, initial) = (self.threads.table, self.threads.initial.clone());
+        let width = table.width();
+        if put_initial(table, &initial, limits.bytes)?.is_none() {
+            return Ok(Exploration::of_nothing());
+        }
+        let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };
+        ensure!(numbered.locate(table)?, "there is no memory for the numbers of {} slots", table.slots());
+        let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };
+        let mut found: Option<Found> = None;
+        let mut list_bytes = 0;
+        // States before `done` are expanded, those before `level_end` are of this level.
+        let (mut done, mut level_end) = (0, 1);
+        let end = loop {
+            if done == level_end {
+                if level_end == numbered.len() {
+                    break End::Complete;
+                }
+                let size = (numbered.len() - level_end) as u64;
+                level_end = numbered.len();
+                counts.levels += 1;
+                counts.widest_level = counts.widest_level.max(size);
+            }
+            counts.waiting = (level_end - done) as u64;
+            let goes_on = observer(&counts);
+            list_bytes = list_bytes.max(numbered.bytes());
+            if let Some(stop) = (limits.stop)() {
+                break End::Stopped(stop);
+            }
+            if !goes_on {
+                break End::Observer;
+            }
+            if counts.states >= limits.states {
+                break End::States;
+            }
+            if table.bytes() + numbered.bytes() > limits.bytes {
+                break End::Memory;
+            }
+            let round = done..(done + ROUND).min(level_end);
+            let mut pieces = self.expand(&numbered.words[round.start * width..round.end * width]);
+            for (piece, first) in pieces.iter_mut().zip(round.clone().step_by(PIECE)) {
+                counts.transitions += piece.steps.len() as u64;
+                counts.deadlocks += piece.expansion.deadlocks;
+                counts.overflows += piece.expansion.overflows;
+                if let Some((state, violation)) = piece.expansion.violation.take() {
+                    let state = numbered.words[(first + state) * width..][..width].to_vec();
+                    let other = Found { violation, state, level: counts.levels - 1 };
+                    if other.replaces(found.as_ref()) {
+                        found = Some(other);
+                    }
+                }
+            }
+            let violates = limits.end_with(found.as_ref());
+            let Some(numbers) = self.number(&mut numbered, &pieces, limits)? else {
+                break if violates { End::Violation } else { End::Memory };
+            };
+            self.give(round.clone(), &pieces, numbers);
+            done = round.end;
+            counts.states = numbered.len() as u64;
+            counts.waiting = (level_end - done) as u64;
+            if violates {
+                break End::Violation;
+            }
+        };
+        Ok(Exploration { counts, end, found, list_bytes })
+    }
+
+    /// Expands the states, in pieces that keep their order.
+    fn expand(&self, states: &[u32]) -> Vec<Piece> {
+        let expand = |scratch: &mut Scratch, states: &[u32]| {
+            let mut piece = Piece::default();
+            let Piece { expansion, steps } = &mut piece;
+            self.threads.source.expand_with(states, scratch, expansion, |step| steps.push(step));
+            // The steps of a state with a fault are none.
+            piece.steps.truncate(piece.expansion.parents.len());
+            piece
+        };
+        states.par_chunks(PIECE * self.threads.table.width()).map_init(Scratch::default, expand).collect()
+    }
+
+    /// Numbers of the successors, those of new states in their order. `None` if there is no memory for them.
+    fn number(&self, numbered: &mut Numbered, pieces: &[Piece], limits: Limits) -> Result<Option<Vec<u32>>> {
+        let (table, width) = (self.threads.table, numbered.width);
+        let words: Vec<u32> = pieces.iter().flat_map(|piece| &piece.expansion.successors).copied().collect();
+        let count = words.len() / width;
+        let mut places = loop {
+            let most = numbered.len() as u64 + count as u64;
+            let mut lack = Lack::Slots;
+            if most as f64 <= table.slots() as f64 * GROW_AT_FILL {
+                let batch = table.find_or_put_many_with(&words, Request::new().references(true))?;
+                if batch.tally.full == 0 {
+                    break batch.references;
+                }
+                lack = Lack::of(batch.tally.full, batch.tally.full_nodes);
+            }
+            if 3 * table.bytes() + 4 * table.slots() + numbered.bytes() > limits.bytes
+                || !lack.relieve(table, 2)?
+                || !numbered.locate(table)?
+            {
+                return Ok(None);
+            }
+        };
+        let mut numbers = Vec::with_capacity(count);
+        for (place, state) in places.drain(..).zip(words.chunks_exact(width)) {
+            let place = place.context("a state that was put has a place")?;
+            let known = numbered.len();
+            let Some(number) = numbered.of_slot(place) else { return Ok(None) };
+            let is_new = *number == NONE;
+            if is_new {
+                ensure!(known < MOST_STATES, "more than {MOST_STATES} states cannot be numbered");
+                *number = known as u32;
+            }
+            numbers.push(*number);
+            if is_new {
+                if numbered.words.try_reserve(width).is_err() {
+                    return Ok(None);
+                }
+                numbered.words.extend_from_slice(state);
+            }
+        }
+        Ok(Some(numbers))
+    }
+
+    /// Gives the consumer the transitions of a range of states, in pieces; `numbers` are those of all their targets.
+    fn give(&mut self, states: Range<usize>, pieces: &[Piece], numbers: Vec<u32>) {
+        let mut numbers = numbers.into_iter();
+        for (Piece { expansion, steps }, first) in pieces.iter().zip(states.clone().step_by(PIECE)) {
+            let mut at = 0;
+            for state in first..states.end.min(first + PIECE) {
+                while at < steps.len() && first + expansion.parents[at] as usize == state {
+                    let target = numbers.next().expect("each successor has a number");
+                    self.consumer.transition(state, target, steps[at]);
+                    at += 1;
+                }
+                self.consumer.end_of_state();
+            }
+        }
+    }
+}

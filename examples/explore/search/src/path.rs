@@ -1,0 +1,102 @@
+//! The shortest path to a state in which something is wrong.
+//!
+//! In an indexed table an exploration may keep what each state was found from (parents.rs, gpu/by_rows.rs): 4 bytes a state, and
+//! the path is there. Else it stores nothing for paths.
+//!
+//! Once something is found, the levels before its own are explored again into the same table, cleared, and this time the
+//! references of each level are kept: 8 bytes a state. Then from the last state back: which state of the level before has this
+//! one as a successor? That expands every level at most once more, without putting anything. So a path takes about the time of
+//! the first pass, twice at most, and is found by what explores: threads here, or the GPU (gpu/mod.rs, explore.cu). Where states
+//! have no numbers that stay, parents stored from the beginning would cost every exploration 8 bytes a state and a write for
+//! each new one, and most explorations find nothing.
+
+use crate::engine::Engine;
+use crate::exploration::{Counts, End, Found, Limits};
+use crate::successors::{Expansion, Successors};
+use anyhow::{Context, Result, bail};
+use rayon::prelude::*;
+use warpset::{Reference, Storage, VectorTable};
+
+/// States of a level that a thread looks through at a time.
+const PIECE: usize = 4096;
+
+/// The states of a shortest path to what was found, by threads. Clears the table.
+pub fn walk_back<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    initial: &[u32],
+    found: &Found,
+    limits: Limits,
+) -> Result<Vec<Vec<u32>>> {
+    let mut states = vec![found.state.clone()];
+    if found.level > 0 {
+        for level in levels(table, source, initial, found.level, limits)?.iter().rev() {
+            let state = states.last().expect("it begins with one");
+            let before = predecessor(table, source, level, state, limits)?;
+            states.push(before.context("a state has no predecessor in the level before its own: please report this as a bug")?);
+        }
+    }
+    states.reverse();
+    Ok(states)
+}
+
+/// References of the states of the first levels, of so many.
+fn levels<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    initial: &[u32],
+    count: u64,
+    limits: Limits,
+) -> Result<Vec<Vec<Reference>>> {
+    loop {
+        table.clear()?;
+        let (mut levels, slots) = (Vec::new(), table.slots());
+        let limits = limits.of_levels(count - 1);
+        let observer = |_: &Counts| true;
+        let engine = Engine { table, source, limits, recorder: None, observer: &observer };
+        explored_again(engine.run(initial, Some(&mut levels))?.end)?;
+        // A table that was large enough before may be so by chance: places depend on the order of what is put.
+        if table.slots() == slots {
+            return Ok(levels);
+        }
+    }
+}
+
+/// An error unless the levels of a path were explored to the last.
+pub fn explored_again(end: End) -> Result<()> {
+    match end {
+        End::Levels => Ok(()),
+        End::Memory => {
+            bail!("memory ended while the levels before it were explored again, 8 bytes a state more than the first time")
+        }
+        End::Stopped(stop) => Err(stop.error("while the levels before it were explored again").into()),
+        end => bail!("the levels before it, explored again, end otherwise ({end:?}): please report this as a bug"),
+    }
+}
+
+/// A state among those with these references that has this successor.
+pub fn predecessor<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    level: &[Reference],
+    successor: &[u32],
+    limits: Limits,
+) -> Result<Option<Vec<u32>>> {
+    let width = source.width();
+    let search = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| {
+        if let Some(stop) = (limits.stop)() {
+            return Err(stop.error("on the way back along the path").into());
+        }
+        let states = table.get_many(references)?;
+        for state in states.chunks_exact(width) {
+            expansion.clear();
+            source.expand(state, scratch, expansion);
+            if expansion.successors.chunks_exact(width).any(|other| other == successor) {
+                return Ok(Some(state.to_vec()));
+            }
+        }
+        Ok(None)
+    };
+    let found = level.par_chunks(PIECE).map_init(Default::default, search).find_any(|found| !matches!(found, Ok(None)));
+    found.unwrap_or(Ok(None))
+}

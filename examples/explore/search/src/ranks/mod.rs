@@ -1,0 +1,107 @@
+//! A search over several ranks: the table is spread over them, and each rank expands the states that it owns.
+//!
+//! Each rank takes the steps of search.rs together with all others. A [`Worker`] expands its states: threads, or its GPU.
+//! Ranks are threads of this process, or one of them is this process and the others are processes like it. All ranks come to the
+//! same result.
+
+mod agreement;
+mod numbers;
+mod on_threads;
+mod search;
+mod worker;
+
+pub use numbers::Numbers;
+pub use on_threads::OnThreads;
+pub use search::{Table, Told};
+pub use worker::{Round, Worker};
+
+use crate::exploration::{Exploration, Explorer, Found, Limits, Observer};
+use crate::in_process::{OfAnother, first_error, on_all};
+use crate::successors::{Interpreted, Successors};
+use anyhow::Result;
+use search::Member;
+use warpset::{Device, Spec, Storage};
+
+/// Ranks with these tables, whose states are expanded by threads.
+pub fn on_threads_of<'a, S: Storage, X: Successors>(
+    tables: Vec<Table<S>>,
+    source: &'a X,
+    interpreted: &Interpreted<'_>,
+) -> Result<Ranks<S, OnThreads<'a, X>>> {
+    with_workers(tables, |_| Ok(OnThreads::new(source)), interpreted)
+}
+
+/// Ranks with these tables, and with workers that are made all at once.
+pub fn with_workers<S: Storage, W: Worker<S>>(
+    tables: Vec<Table<S>>,
+    worker: impl Fn(&Table<S>) -> Result<W> + Sync,
+    interpreted: &Interpreted<'_>,
+) -> Result<Ranks<S, W>> {
+    let initial = interpreted.interpreter.model().initial_state();
+    let made = on_all(tables, |mut table| {
+        // All hear of it before they begin.
+        let worker = worker(&table);
+        let [failures] = table.sum([u64::from(worker.is_err())])?;
+        let worker = worker?;
+        if failures > 0 { Err(OfAnother.into()) } else { Ok(Member::new(table, worker, initial.clone())) }
+    });
+    Ok(Ranks { members: first_error(made)? })
+}
+
+/// The ranks of this process.
+pub struct Ranks<S, W> {
+    members: Vec<Member<S, W>>,
+}
+
+impl<S: Storage, W: Worker<S>> Ranks<S, W> {
+    /// What all ranks of this process give together with those of others, which is the same for all of them.
+    fn agreed<T: Send>(&mut self, each: impl Fn(&mut Member<S, W>) -> Result<T> + Sync) -> Result<T> {
+        Ok(first_error(on_all(&mut self.members, each))?.swap_remove(0))
+    }
+
+    /// The numbers of all ranks.
+    pub fn numbers(&mut self) -> Result<Numbers> {
+        Ok(Numbers { devices: self.devices_text()?, ..self.agreed(Numbers::of)? })
+    }
+
+    /// The devices of the ranks of this process, and how many ranks others have, each on a device of its own.
+    pub fn devices(&self) -> Result<(Vec<&Device>, usize)> {
+        let mut own: Vec<&Device> = Vec::new();
+        for member in &self.members {
+            let device = member.table()?.local().device();
+            // Ranks on a CPU are all on the same.
+            if !own.iter().any(|other| !other.is_gpu() && !device.is_gpu() || *other == device) {
+                own.push(device);
+            }
+        }
+        Ok((own, self.members[0].table()?.ranks() - self.members.len()))
+    }
+
+    /// What the tables of all ranks are.
+    pub fn spec(&self) -> Result<Spec> {
+        Ok(self.members[0].table()?.local().spec())
+    }
+
+    fn devices_text(&self) -> Result<String> {
+        let (own, others) = self.devices()?;
+        let own = own.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
+        Ok(match others {
+            0 => own,
+            1 => format!("{own} + that of another process"),
+            _ => format!("{own} + those of {others} other processes"),
+        })
+    }
+}
+
+impl<S: Storage, W: Worker<S>> Explorer for Ranks<S, W> {
+    fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        self.agreed(|member| member.explore(limits, observer))
+    }
+
+    fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        self.agreed(|member| member.path(found, limits))
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests;

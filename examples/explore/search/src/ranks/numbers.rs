@@ -1,0 +1,51 @@
+//! What is told of the ranks when a search has ended: how evenly states are spread, and what crossed between them.
+
+use super::agreement::of_each;
+use super::search::Member;
+use super::worker::Worker;
+use anyhow::Result;
+use warpset::{Stats, Storage};
+
+/// The same on all ranks.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// States that each rank owns.
+    pub states: Vec<u64>,
+    /// The fill of the fullest table / the fill of all together.
+    pub balance: f64,
+    /// From any rank to any other.
+    pub bytes_exchanged: u64,
+    /// For other ranks, copies included that the host waits for: the sum over all ranks.
+    pub waited: f64,
+    /// Of all tables as of one; without the lengths of probe sequences.
+    pub stats: Stats,
+    /// Those that the ranks are on, as far as this process knows them.
+    pub devices: String,
+}
+
+impl Numbers {
+    /// Collective.
+    pub fn of<S: Storage, W: Worker<S>>(member: &mut Member<S, W>) -> Result<Self> {
+        let traffic = member.table()?.traffic();
+        let width = member.table()?.local().width();
+        let of_ranks = member.collect(|table| table.stats())?;
+        let waited = member.collect(|table| of_each(table, traffic.waited.as_nanos() as u64))?;
+        let [bytes_exchanged] = member.collect(|table| table.sum([traffic.bytes_sent]))?;
+        let mut stats = Stats::default();
+        (stats.slots, stats.stored, stats.bytes, stats.width) = (of_ranks.slots(), of_ranks.stored(), of_ranks.bytes(), width);
+        for rank in &of_ranks.ranks {
+            (stats.nodes, stats.node_slots) = (stats.nodes + rank.nodes, stats.node_slots + rank.node_slots);
+            stats.longest_probe = stats.longest_probe.max(rank.longest_probe);
+        }
+        let balance = if stats.stored == 0 { 1.0 } else { of_ranks.balance() };
+        let states = of_ranks.ranks.iter().map(|rank| rank.stored).collect();
+        Ok(Self {
+            states,
+            balance,
+            bytes_exchanged,
+            waited: waited.iter().sum::<u64>() as f64 * 1e-9,
+            stats,
+            devices: String::new(),
+        })
+    }
+}

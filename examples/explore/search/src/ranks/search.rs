@@ -1,0 +1,362 @@
+//! What one rank does of a search, while all others do the same.
+//!
+//! All ranks take the same steps: each expands a part of what it has of the level, offers the successors to all, and keeps what
+//! its own table has stored meanwhile for the next level. With what they offer they tell what they have counted, which is added
+//! up, and so decide alike: whether to go on, to grow, or to stop. So counts, levels, and what is found at which level are those
+//! of one rank. How large the next level is they know by what was new in this one: a level of one round costs one offer.
+//!
+//! Nobody waits for a rank that has failed: between two collective calls it keeps its error, and tells of it with the next sums.
+//! One that cannot even do that drops its table, which ends the connection for the others (`Member::with`).
+
+use super::agreement::{Stops, first_of, share};
+use super::worker::{Round, Worker};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::growth::{GROW_AT_FILL, if_it_fits};
+use crate::in_process::OfAnother;
+use crate::path::explored_again;
+use anyhow::{Context, Result};
+use warpset::cluster;
+use warpset::{Error, Storage, Words};
+
+pub type Table<S> = cluster::Table<Words, S>;
+
+/// A rank: its part of the set, and what expands the states that it owns.
+pub struct Member<S, W> {
+    /// None after an error that the others could not be told of.
+    table: Option<Table<S>>,
+    pub worker: W,
+    initial: Vec<u32>,
+}
+
+/// Numbers that all ranks tell with an offer; and their sums.
+pub type Told = [u64; 14];
+
+/// What all ranks say together between rounds.
+struct Sums {
+    remaining: u64,
+    list_bytes: u64,
+    table_bytes: u64,
+    slots: u64,
+    stop: Option<crate::stopping::Stop>,
+    /// Ranks whose lists find no memory.
+    stuck: u64,
+}
+
+/// How a rank is: what stops all of them, but for violations.
+#[derive(Default)]
+struct State {
+    failed: Option<anyhow::Error>,
+    is_stuck: bool,
+}
+
+impl<S: Storage, W: Worker<S>> Member<S, W> {
+    pub fn new(table: Table<S>, worker: W, initial: Vec<u32>) -> Self {
+        Self { table: Some(table), worker, initial }
+    }
+
+    pub fn table(&self) -> Result<&Table<S>> {
+        self.table.as_ref().context("an error has ended the connection of the ranks before")
+    }
+
+    /// Does something with the table, which is gone after an error or a panic: so the others hear of it.
+    fn with<T>(&mut self, work: impl FnOnce(&mut Table<S>, &mut W, &[u32]) -> Result<T>) -> Result<T> {
+        let mut table = self.table.take().context("an error has ended the connection of the ranks before")?;
+        let done = work(&mut table, &mut self.worker, &self.initial)?;
+        self.table = Some(table);
+        Ok(done)
+    }
+
+    /// Explores from the initial state; the same on all ranks, but for what the observer of rank 0 sees.
+    pub fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        self.with(|table, worker, initial| run(table, worker, initial, limits, observer, false))
+    }
+
+    /// The states of a shortest path to what was found; the same on all ranks. Clears the tables. The levels before are explored
+    /// again, and what the ranks store of them kept where it is; then it goes from the last state back, over all ranks.
+    pub fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
+        self.with(|table, worker, initial| {
+            let mut states = vec![found.state.clone()];
+            if found.level > 0 {
+                explore_levels(table, worker, initial, found.level, limits)?;
+                for level in (0..found.level as usize).rev() {
+                    let state = states.last().expect("it begins with one");
+                    states.push(predecessor(table, worker, level, state, limits)?);
+                }
+            }
+            states.reverse();
+            Ok(states)
+        })
+    }
+
+    /// What a call that all ranks make gives.
+    pub fn collect<T>(&mut self, collective: impl FnOnce(&mut Table<S>) -> warpset::Result<T>) -> Result<T> {
+        self.with(|table, _, _| Ok(collective(table)?))
+    }
+}
+
+/// Explores the first levels, of so many, again, until no table has grown meanwhile: growth makes references stale.
+fn explore_levels<S: Storage, W: Worker<S>>(
+    table: &mut Table<S>,
+    worker: &mut W,
+    initial: &[u32],
+    count: u64,
+    limits: Limits,
+) -> Result<()> {
+    loop {
+        table.clear()?;
+        let [slots] = table.sum([table.local().slots()])?;
+        let exploration = run(table, worker, initial, limits.of_levels(count - 1), &|_| true, true)?;
+        explored_again(exploration.end)?;
+        if [slots] == table.sum([table.local().slots()])? {
+            return Ok(());
+        }
+    }
+}
+
+/// A state of that level, of whichever rank, with this successor.
+fn predecessor<S: Storage, W: Worker<S>>(
+    table: &mut Table<S>,
+    worker: &mut W,
+    level: usize,
+    state: &[u32],
+    limits: Limits,
+) -> Result<Vec<u32>> {
+    let own = worker.predecessor(table, level, state, limits);
+    // That a rank was stopped is no failure: all hear why.
+    let stops = Stops::own(limits);
+    let failed = u64::from(own.is_err() && !stops.are_any());
+    let [interrupted, timed_out, nanoseconds, failures] = table.sum(stops.with([failed]))?;
+    if let Some(stop) = Stops::of([interrupted, timed_out, nanoseconds]) {
+        return Err(stop.error("on the way back along the path").into());
+    }
+    let own = own?;
+    if failures > 0 {
+        return Err(OfAnother.into());
+    }
+    let winner = first_of(table, own.is_some())?
+        .context("a state has no predecessor in the level before its own: please report this as a bug")?;
+    let mut before = own.filter(|_| winner == table.rank()).unwrap_or_default();
+    before.resize(state.len(), 0);
+    share(table, winner, &mut before)?;
+    Ok(before)
+}
+
+/// A search from the initial state, into empty tables. `keep`: the states of all levels are wanted afterwards.
+fn run<S: Storage, W: Worker<S>>(
+    table: &mut Table<S>,
+    worker: &mut W,
+    initial: &[u32],
+    limits: Limits,
+    observer: &Observer,
+    keep: bool,
+) -> Result<Exploration> {
+    let mut search = Search { limits, counts: Counts::default(), found: None, list_bytes: 0, state: State::default() };
+    worker.clear(keep);
+    let first = if table.rank() == 0 { initial } else { &[] };
+    let mut sums = loop {
+        let put = worker.put_first(table, first)?;
+        let sums = search.agree(table, worker)?;
+        search.counts.states += put.new;
+        if put.full == 0 {
+            break sums;
+        }
+        if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
+            search.agree(table, worker)?;
+            return Ok(Exploration::of_nothing());
+        }
+    };
+    worker.begin_level();
+    sums.remaining = search.counts.states;
+    let end = 'levels: loop {
+        let (mut has_begun, mut states_of_next) = (false, 0);
+        loop {
+            if table.rank() == 0 && has_begun {
+                // Ranks are told by nobody to end so.
+                observer(&search.counts);
+            }
+            if search.has_found_its_end() {
+                break 'levels End::Violation;
+            }
+            let counts = &mut search.counts;
+            if sums.stuck > 0 {
+                break 'levels End::Memory;
+            }
+            if !has_begun {
+                if sums.remaining == 0 {
+                    break 'levels End::Complete;
+                }
+                if counts.levels == limits.levels {
+                    break 'levels End::Levels;
+                }
+                has_begun = true;
+                counts.levels += 1;
+                counts.widest_level = counts.widest_level.max(sums.remaining);
+            }
+            counts.waiting = sums.remaining;
+            if sums.remaining == 0 {
+                break;
+            }
+            if counts.states >= limits.states {
+                break 'levels End::States;
+            }
+            if sums.table_bytes.saturating_add(sums.list_bytes) > limits.bytes {
+                break 'levels End::Memory;
+            }
+            if let Some(stop) = sums.stop {
+                break 'levels End::Stopped(stop);
+            }
+            if counts.states as f64 > sums.slots as f64 * GROW_AT_FILL {
+                // If they must not, they may be filled until they reject states.
+                search.grow(table, worker, &sums)?;
+            }
+            let mut round = search.expand(table, worker);
+            loop {
+                let own = search.own(table, worker, &round);
+                let (put, told) = worker.offer(table, own)?;
+                search.counts.states += put.new;
+                states_of_next += put.new;
+                sums = search.hear(table, worker, &std::mem::take(&mut round), told)?;
+                if put.full == 0 {
+                    break;
+                }
+                if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
+                    search.agree(table, worker)?;
+                    break 'levels if search.has_found_its_end() { End::Violation } else { End::Memory };
+                }
+            }
+        }
+        worker.begin_level();
+        // The rest is as it was told last.
+        sums = Sums { remaining: states_of_next, ..sums };
+    };
+    let Search { counts, found, list_bytes, .. } = search;
+    Ok(Exploration { counts, end, found, list_bytes })
+}
+
+/// What a rank knows of a search; the same on all but for `state`.
+struct Search {
+    limits: Limits,
+    counts: Counts,
+    found: Option<Found>,
+    list_bytes: u64,
+    state: State,
+}
+
+impl Search {
+    /// Adds up where the ranks are, where they offer nothing.
+    fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W) -> Result<Sums> {
+        let round = Round::default();
+        let told = table.sum(self.own(table, worker, &round))?;
+        self.hear(table, worker, &round, told)
+    }
+
+    /// What this rank tells of a round.
+    fn own<S: Storage, W: Worker<S>>(&self, table: &Table<S>, worker: &W, round: &Round) -> Told {
+        let own = [
+            worker.remaining(),
+            worker.list_bytes(),
+            table.local().bytes(),
+            table.local().slots(),
+            u64::from(round.found.is_some()),
+            u64::from(round.found.as_ref().is_some_and(Found::is_fault)),
+            round.transitions,
+            round.deadlocks,
+            round.overflows,
+            u64::from(self.state.failed.is_some()),
+            u64::from(self.state.is_stuck),
+        ];
+        Stops::own(self.limits).with(own)
+    }
+
+    /// Takes the sums of what all ranks have told of a round. What they have found, if anything, is told to all.
+    fn hear<S: Storage, W: Worker<S>>(
+        &mut self,
+        table: &mut Table<S>,
+        worker: &mut W,
+        round: &Round,
+        [
+            interrupted,
+            timed_out,
+            nanoseconds,
+            remaining,
+            list_bytes,
+            table_bytes,
+            slots,
+            violations,
+            faults,
+            transitions,
+            deadlocks,
+            overflows,
+            failures,
+            stuck,
+        ]: Told,
+    ) -> Result<Sums> {
+        if failures > 0 {
+            return Err(self.state.failed.take().unwrap_or_else(|| OfAnother.into()));
+        }
+        self.counts.transitions += transitions;
+        self.counts.deadlocks += deadlocks;
+        self.counts.overflows += overflows;
+        self.list_bytes = self.list_bytes.max(list_bytes);
+        let is_wanted = if faults > 0 { !self.found.as_ref().is_some_and(Found::is_fault) } else { self.found.is_none() };
+        if violations > 0 && is_wanted {
+            let own = round.found.as_ref().filter(|found| faults == 0 || found.is_fault());
+            self.found = Some(self.first_found(table, worker, own)?);
+        }
+        let stop = Stops::of([interrupted, timed_out, nanoseconds]);
+        Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
+    }
+
+    /// Whether there is nothing more to look for. What was found in a round counts, whatever was told after it: of a round whose
+    /// states find no room ranks hear more than once.
+    fn has_found_its_end(&self) -> bool {
+        self.limits.end_with(self.found.as_ref())
+    }
+
+    /// What the first of the ranks has found that have found something.
+    fn first_found<S: Storage, W: Worker<S>>(&self, table: &mut Table<S>, worker: &mut W, own: Option<&Found>) -> Result<Found> {
+        let winner = first_of(table, own.is_some())?.context("a violation was counted, and nobody has it")?;
+        let mut state = own.filter(|_| winner == table.rank()).map(|found| found.state.clone()).unwrap_or_default();
+        state.resize(table.local().width(), 0);
+        share(table, winner, &mut state)?;
+        let violation =
+            worker.look_at(&state).context("what another rank has found is none here: please report this as a bug")?;
+        Ok(Found { violation, state, level: self.counts.levels - 1 })
+    }
+
+    /// Expands some of the level; an error is told with the next sums.
+    fn expand<S: Storage, W: Worker<S>>(&mut self, table: &Table<S>, worker: &mut W) -> Round {
+        worker.expand(table, self.counts.levels - 1, self.limits).unwrap_or_else(|error| {
+            self.state.failed = Some(error);
+            Round::default()
+        })
+    }
+
+    /// Makes all tables twice as large, if there is memory for that on all ranks.
+    fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
+        if sums.table_bytes.saturating_mul(3).saturating_add(sums.list_bytes) > self.limits.bytes {
+            return Ok(false);
+        }
+        let ready = self.keep_error(worker.prepare_growth(table)).unwrap_or(false);
+        let [ready] = table.sum([u64::from(ready)])?;
+        let grown = match ready < table.ranks() as u64 {
+            true => false,
+            false => match table.reserve(2 * table.local().slots()) {
+                // What another rank says is that it has no memory. This one may have grown all the same.
+                Err(Error::Rank { .. }) => false,
+                other => if_it_fits(other)?.is_some(),
+            },
+        };
+        match self.keep_error(worker.finish_growth(table)) {
+            Some(true) => {}
+            Some(false) => self.state.is_stuck = true,
+            None => {}
+        }
+        Ok(grown)
+    }
+
+    /// An error that is this rank's alone is told with the next sums.
+    fn keep_error<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.state.failed = Some(error)).ok()
+    }
+}

@@ -1,0 +1,286 @@
+//! Several ranks on CPU threads against one without a cluster.
+
+use super::*;
+use crate::checks::{Checks, Violation};
+use crate::engine::Engine;
+use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
+use crate::exploration::End;
+use crate::in_process::devices_of;
+use crate::interpreter::Interpreter;
+use proptest::prelude::*;
+use std::time::Duration;
+use warpset::cluster::{Builder, Local};
+use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
+use warpset_model::dve::{Dve, random};
+
+/// Connected tables of so many ranks on these devices, each of so many slots.
+fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
+    let seats = devices_of(devices, ranks)?.into_iter().zip(Local::with_timeout(ranks, Duration::from_secs(600)));
+    let build = |(device, local)| Ok(Builder::new(builder.clone().capacity(slots)).build(&device, local)?);
+    first_error(on_all(seats, build))
+}
+
+/// By one rank without a cluster.
+fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
+    let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    engine.run(&dve.model.initial_state(), None).unwrap()
+}
+
+/// What so many ranks find, and the length of the path to it.
+fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, slots: u64) -> (Exploration, Option<usize>) {
+    let builder = VectorTable::<S>::builder(dve.model.layout.words);
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], ranks, slots.div_ceil(ranks as u64)).unwrap();
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let mut ranks = on_threads_of(tables, &source, &source).unwrap();
+    let exploration = ranks.explore(limits, &|_| true).unwrap();
+    let path = exploration.found.as_ref().map(|found| {
+        let states = ranks.path(found, NO_LIMITS).unwrap();
+        warpset_model::trace::replay(&source.interpreter, checks, states, found.violation.clone()).unwrap().steps.len()
+    });
+    (exploration, path)
+}
+
+#[test]
+fn tables_grow_in_between() {
+    let (dve, checks) = (counters(6), Checks::default());
+    let expected = alone(&dve, &checks, NO_LIMITS);
+    for (ranks, slots) in [(1, 1), (2, 100), (3, 5000), (5, 200_000)] {
+        for (exploration, _) in [
+            spread::<Bucket>(&dve, &checks, NO_LIMITS, ranks, slots),
+            spread::<Tree>(&dve, &checks, NO_LIMITS, ranks, slots),
+            spread::<CompactTree>(&dve, &checks, NO_LIMITS, ranks, slots),
+        ] {
+            let found = (exploration.counts, exploration.end);
+            assert_eq!(found, (expected.counts, End::Complete), "{ranks} ranks, {slots} slots");
+        }
+    }
+}
+
+#[test]
+fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
+    let (dve, checks) = three_counters_to_seven();
+    for ranks in [1, 2, 3, 5] {
+        for keep_going in [false, true] {
+            let limits = Limits { keep_going, ..NO_LIMITS };
+            // From one slot on, also while the path is looked for.
+            let (exploration, path) = spread::<Bucket>(&dve, &checks, limits, ranks, 1);
+            let found = exploration.found.unwrap();
+            assert_eq!((found.level, found.violation, path), (7, Violation::Condition(0), Some(7)), "{ranks} ranks");
+            assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
+            assert_eq!(exploration.counts.states == 216, keep_going);
+        }
+    }
+}
+
+#[test]
+fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
+    // The first state has 1200 successors. Those have one each, but for the first: it has a fault, after which the thread that
+    // has it offers nothing, but others do.
+    let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
+    let text = "int x; byte a[2]; process P { state s; init s; trans STEPS,
+        s -> s { guard x == 1; effect a[x + 1] = 1; }, s -> s { guard x > 1 && x <= 1200; effect x = x + 1200; }; } system async;";
+    let dve = read(&text.replace("STEPS", &steps.join(", ")));
+    let of_goal = with_goal(&dve, "x == 0", Checks::default());
+    for (checks, level, keep_going) in [(&of_goal, 0, false), (&Checks::default(), 1, true)] {
+        let mut lost = 0;
+        for ranks in [1, 2, 3] {
+            let find = |bytes| spread::<Bucket>(&dve, checks, Limits { keep_going, bytes, ..NO_LIMITS }, ranks, 1);
+            let (all, path) = find(u64::MAX);
+            let found = (all.end, all.counts.levels, path);
+            assert_eq!(found, (End::Violation, level + 1, Some(level as usize)), "{ranks} ranks, {all:?}");
+            // Also if the tables may not grow any more, which loses states.
+            for some in (4000..80_000).step_by(4000).map(|bytes| find(bytes).0).filter(|some| some.found.is_some()) {
+                assert_eq!(some.end, End::Violation, "{ranks} ranks, {some:?}");
+                lost += u64::from(some.counts.states < all.counts.states);
+            }
+        }
+        assert!(lost > 0, "no table was full at level {level}");
+    }
+}
+
+#[test]
+fn a_fault_is_reported_whatever_was_found_before() {
+    let (dve, checks) = a_goal_and_then_a_fault();
+    let (exploration, path) = spread::<Bucket>(&dve, &checks, NO_LIMITS, 3, 1000);
+    let found = exploration.found.unwrap();
+    assert!(matches!(found.violation, Violation::Fault(_)), "{found:?}");
+    assert_eq!((found.level, exploration.end, path), (3, End::Violation, Some(3)));
+}
+
+#[test]
+fn limits_end_it_on_all_ranks() {
+    use crate::stopping::Stop;
+    let (dve, checks) = (counters(6), Checks::default());
+    let end = |limits| spread::<Bucket>(&dve, &checks, limits, 3, 3000).0;
+    let of_states = end(Limits { states: 1000, ..NO_LIMITS });
+    assert_eq!(of_states.end, End::States);
+    assert!((1000..46_656).contains(&of_states.counts.states) && of_states.counts.waiting > 0, "{of_states:?}");
+    // Tables may not grow: every state that they have room for is found, none twice.
+    let of_memory = end(Limits { bytes: 100_000, ..NO_LIMITS });
+    assert_eq!(of_memory.end, End::Memory);
+    assert!((2000..20_000).contains(&of_memory.counts.states), "{of_memory:?}");
+    let stopped = end(Limits { stop: || Some(Stop::Interrupted), ..NO_LIMITS });
+    let counts = (stopped.counts.states, stopped.counts.levels, stopped.counts.waiting);
+    assert_eq!((stopped.end, counts), (End::Stopped(Stop::Interrupted), (1, 1, 1)));
+    let of_levels = end(Limits { levels: 3, ..NO_LIMITS });
+    assert_eq!((of_levels.end, of_levels.counts.levels), (End::Levels, 3));
+    assert_eq!(of_levels.counts, alone(&dve, &checks, Limits { levels: 3, ..NO_LIMITS }).counts);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_models_have_the_same_counts_on_any_number_of_ranks(text in random::model(), ranks in 1..6usize) {
+        let dve = read(&text);
+        let checks = Checks { deadlocks: true, ..Checks::default() };
+        let most = Limits { states: 20_000, ..NO_LIMITS };
+        let expected = alone(&dve, &checks, most);
+        // One that is not complete, or that has a fault, ends somewhere within a level.
+        if expected.end != End::Complete {
+            return Ok(());
+        }
+        for (exploration, path) in [
+            spread::<Bucket>(&dve, &checks, most, ranks, 64),
+            spread::<Tree>(&dve, &checks, most, ranks, 64),
+        ] {
+            prop_assert_eq!((exploration.counts, exploration.end), (expected.counts, End::Complete));
+            let level = expected.found.as_ref().map(|found| found.level as usize);
+            prop_assert_eq!((exploration.found.map(|found| found.level as usize), path), (level, level));
+        }
+    }
+}
+
+/// Only one of the ranks is told to stop, once: all end there.
+#[test]
+fn one_that_is_told_to_stop_stops_all() {
+    use crate::stopping::Stop;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    fn interrupted() -> Option<Stop> {
+        (ASKED.fetch_add(1, Ordering::Relaxed) == 20).then_some(Stop::Interrupted)
+    }
+    static ASKED_OF_TIME: AtomicU64 = AtomicU64::new(0);
+    fn timed_out() -> Option<Stop> {
+        (ASKED_OF_TIME.fetch_add(1, Ordering::Relaxed) == 31).then_some(Stop::Time(Duration::from_secs(7)))
+    }
+    let dve = counters(5);
+    for (stop, expected) in
+        [(interrupted as fn() -> Option<Stop>, Stop::Interrupted), (timed_out, Stop::Time(Duration::from_secs(7)))]
+    {
+        let (exploration, _) = spread::<Bucket>(&dve, &Checks::default(), Limits { stop, ..NO_LIMITS }, 3, 3000);
+        assert_eq!(exploration.end, End::Stopped(expected));
+        assert!(exploration.counts.levels > 1 && exploration.counts.waiting > 0, "{exploration:?}");
+    }
+}
+
+/// What goes wrong on one rank, in the round of that number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    Error,
+    Panic,
+    /// As of a list that has no memory after its table has grown.
+    Stuck,
+    /// As of states that have no memory before it grows.
+    Unready,
+}
+
+/// A rank on threads that has trouble.
+struct Troubled<'a, X> {
+    inner: OnThreads<'a, X>,
+    trouble: Option<Trouble>,
+    rounds: u64,
+}
+
+impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
+    fn clear(&mut self, keep: bool) {
+        Worker::<S>::clear(&mut self.inner, keep);
+    }
+    fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<warpset::Tally> {
+        self.inner.put_first(table, states)
+    }
+    fn begin_level(&mut self) {
+        Worker::<S>::begin_level(&mut self.inner);
+    }
+    fn remaining(&self) -> u64 {
+        Worker::<S>::remaining(&self.inner)
+    }
+    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round> {
+        self.rounds += 1;
+        match self.trouble.filter(|_| self.rounds == 4) {
+            Some(Trouble::Error) => anyhow::bail!("of round 4"),
+            Some(Trouble::Panic) => panic!("in round 4, on purpose"),
+            _ => self.inner.expand(table, level, limits),
+        }
+    }
+    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(warpset::Tally, Told)> {
+        self.inner.offer(table, own)
+    }
+    fn prepare_growth(&mut self, _: &Table<S>) -> Result<bool> {
+        Ok(self.trouble != Some(Trouble::Unready))
+    }
+    fn finish_growth(&mut self, _: &Table<S>) -> Result<bool> {
+        Ok(self.trouble != Some(Trouble::Stuck))
+    }
+    fn list_bytes(&self) -> u64 {
+        Worker::<S>::list_bytes(&self.inner)
+    }
+    fn look_at(&self, state: &[u32]) -> Option<Violation> {
+        Worker::<S>::look_at(&self.inner, state)
+    }
+    fn predecessor(&mut self, table: &Table<S>, level: usize, state: &[u32], limits: Limits) -> Result<Option<Vec<u32>>> {
+        self.inner.predecessor(table, level, state, limits)
+    }
+}
+
+/// Three ranks, of which the second has trouble.
+fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
+    let (dve, checks) = (counters(5), Checks::default());
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, slots).unwrap();
+    let worker = |table: &Table<Bucket>| {
+        let trouble = Some(trouble).filter(|_| table.rank() == 1);
+        Ok(Troubled { inner: OnThreads::new(&source), trouble, rounds: 0 })
+    };
+    with_workers(tables, worker, &source).unwrap().explore(NO_LIMITS, &|_| true)
+}
+
+#[test]
+fn an_error_of_one_rank_ends_all() {
+    let error = troubled(Trouble::Error, 10_000).unwrap_err();
+    assert_eq!(error.to_string(), "of round 4");
+    // It is gone without a word: nobody waits for it.
+    let panic = std::panic::catch_unwind(|| troubled(Trouble::Panic, 10_000).map(drop));
+    assert!(panic.is_err());
+}
+
+#[test]
+fn one_without_memory_ends_all_of_them() {
+    for trouble in [Trouble::Stuck, Trouble::Unready] {
+        let exploration = troubled(trouble, 64).unwrap();
+        assert_eq!(exploration.end, End::Memory);
+        assert!((64..7776).contains(&exploration.counts.states), "{exploration:?}");
+    }
+}
+
+#[test]
+fn ranks_that_cannot_be_made_are_an_error_on_all() {
+    let (dve, checks) = (counters(2), Checks::default());
+    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
+    let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, 64).unwrap();
+    let worker = |table: &Table<Bucket>| match table.rank() {
+        2 => anyhow::bail!("this one cannot"),
+        _ => Ok(OnThreads::new(&source)),
+    };
+    let made = with_workers(tables, worker, &source);
+    assert_eq!(made.map(drop).unwrap_err().to_string(), "this one cannot");
+    let two = [Device::cpu_with_threads(1), Device::cpu_with_threads(1)];
+    let builder = VectorTable::<Bucket>::builder(1);
+    let of = |ranks| self::tables(&builder, &two, ranks, 64);
+    assert!(of(3).map(drop).unwrap_err().to_string().contains("must be a multiple of 2"));
+    assert_eq!(of(4).unwrap().len(), 4);
+}

@@ -1,0 +1,109 @@
+//! Questions about runs: from the model's own property process, a formula or an automaton in a file.
+
+use crate::checks::Role;
+use crate::input;
+use crate::ir::{Source, Span};
+use crate::language::Text;
+use crate::liveness::check::Question;
+use crate::liveness::possible::Possible;
+use crate::options::Options;
+use crate::output::Output;
+use crate::program;
+use crate::warnings::{Warning, Warnings};
+use anyhow::{Context, Result, ensure};
+use std::io::IsTerminal;
+use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
+use warpset_model::ltl::hoa::Named;
+use warpset_model::ltl::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
+
+/// The question, and its automaton as it is written down.
+pub struct Asked {
+    pub question: Question,
+    automaton: Named,
+}
+
+/// Returns the question about runs and gives the model its automaton; `None` if nothing is asked of runs.
+pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
+    if options.no_property {
+        ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
+        model.model_mut().remove_property();
+    }
+    let mut warn =
+        |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), std::io::stderr().is_terminal());
+    let asked = if let Some(text) = &options.ltl {
+        let source = Source { name: "--ltl".into(), text: text.clone() };
+        Some((text.clone(), set_formula(model, &source, &mut warn)?))
+    } else if let Some(path) = &options.buchi {
+        let source = input::read_text(path).context("--buchi")?;
+        Some((format!("no run of {}", source.name), set_automaton(model, &source, &mut warn)?))
+    } else {
+        let model = model.model();
+        model.property.as_ref().map(|property| {
+            let name = &model.processes[property.process].name;
+            (format!("no run of process {name}"), of_process(model, property))
+        })
+    };
+    let Some((text, automaton)) = asked else {
+        ensure!(options.fair.is_none(), "--fair is about runs, and nothing is asked about these: --ltl or --buchi does");
+        return Ok(None);
+    };
+    let others =
+        [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
+    for (name, is_given) in others {
+        let how = if options.ltl.is_some() || options.buchi.is_some() {
+            ""
+        } else {
+            " (--no-property leaves the model's property out)"
+        };
+        ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
+    }
+    Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
+}
+
+/// The question about where states can lead, if there is one.
+pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
+    let (name, role, text) = match (&options.ef, &options.livelock) {
+        (Some(text), _) => ("--ef", Role::Possible, text),
+        (_, Some(text)) => ("--livelock", Role::Progress, text),
+        (None, None) => return Ok(None),
+    };
+    ensure!(
+        model.model().property.is_none(),
+        "{name}: the model has a property process, which asks otherwise (--no-property leaves it out)"
+    );
+    let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
+    ensure!(!others, "{name}: one thing is asked for at a time, without --deadlock, --invariant and --goal");
+    let source = Source { name: name.into(), text: text.clone() };
+    let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
+    let mut warn =
+        |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), std::io::stderr().is_terminal());
+    let condition = conditions(model, &source, std::slice::from_ref(text), &[span], &mut warn)?.remove(0);
+    Ok(Some(Possible::new(role, text.clone(), condition)))
+}
+
+impl Asked {
+    /// Writes the automaton.
+    pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
+        if options.ltl.is_none() && options.buchi.is_none() {
+            ensure_is_said(model)?;
+        }
+        let count = self.automaton.propositions.len();
+        ensure!(
+            count <= MOST_PROPOSITIONS,
+            "--emit-buchi: the property has {count} guards, and {MOST_PROPOSITIONS} are possible"
+        );
+        let path = options.emit_buchi.as_deref().context("a file was opened")?;
+        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
+        // A formula's automaton is that of its negation.
+        let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
+        file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
+        if options.json {
+            let done = serde_json::json!({
+                "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
+                "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0
+            });
+            program::print(&format!("{done}\n"))?;
+        }
+        Ok(0)
+    }
+}

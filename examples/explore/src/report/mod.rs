@@ -1,0 +1,434 @@
+//! The report of an exploration, as text and as JSON.
+
+pub mod runs;
+
+use crate::checkpoint::{Status, Written};
+use crate::checks::Checks;
+use crate::exit;
+use crate::exploration::{Counts, End, Exploration, Found};
+use crate::export::Exported;
+use crate::growth::bytes_to_grow;
+use crate::ir::Model;
+use crate::liveness::check::{Conclusion, Question, Verdict};
+use crate::liveness::possible::{Outcome, Possible};
+use crate::measurements::{Cycles, Measurements};
+use crate::output::Unwritten;
+use crate::program::Ended;
+use crate::ranks::Numbers;
+use crate::record::Recorded;
+use crate::stopping::Stop;
+use crate::warnings::Warnings;
+use anyhow::Result;
+use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use warpset::{Device, Spec, Stats};
+use warpset_model::trace::{Path, state_json, state_text};
+
+pub struct Report<'a> {
+    pub model: &'a Model,
+    pub checks: &'a Checks,
+    pub device: &'a Device,
+    pub spec: Spec,
+    pub stats: Stats,
+    pub exploration: &'a Exploration,
+    /// How successors are found.
+    pub engine: String,
+    pub time: Time,
+    /// What was measured on a GPU, if it was.
+    pub measurements: Option<Measurements>,
+    /// Of several ranks.
+    pub ranks: Option<Numbers>,
+    pub finding: Option<Finding<'a>>,
+    /// Of a product, what was asked and what has come of it.
+    pub conclusion: Option<(&'a Question, Conclusion)>,
+    /// Where states can lead: what was asked, and the answer.
+    pub answer: Option<(&'a Possible, &'a Outcome)>,
+    pub warnings: &'a Warnings,
+    pub recorded: Option<Recorded>,
+    pub exported: Option<Exported>,
+    /// Reason why nothing was exported although `--export` was given.
+    pub not_exported: Option<String>,
+    /// Outputs that could not be written.
+    pub unwritten: Unwritten,
+    /// What `--memory` says.
+    pub memory: Option<u64>,
+    /// The last checkpoint, if checkpoints were asked for.
+    pub checkpoint: Option<Status>,
+    /// States that were known before, of a search that goes on.
+    pub known: Option<u64>,
+}
+
+/// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
+const BASIS: &str = "whole states compared, nothing hashed away";
+
+/// What was found, and how to get there.
+pub struct Finding<'a> {
+    pub found: &'a Found,
+    /// Or why there is none.
+    pub path: Result<Path>,
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Time {
+    /// To read and lower the model.
+    pub parse: Duration,
+    /// To open the device.
+    pub device: Duration,
+    /// That, and to make the table.
+    pub table: Duration,
+    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not
+    /// count.
+    pub compile: Duration,
+    pub explore: Duration,
+    /// To find the path to what was found.
+    pub path: Duration,
+}
+
+impl Report<'_> {
+    fn counts(&self) -> &Counts {
+        &self.exploration.counts
+    }
+
+    fn states_per_second(&self) -> f64 {
+        self.per_second(self.counts().states - self.known.unwrap_or(0))
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.time.explore.as_secs_f64()
+    }
+
+    /// The program's exit code.
+    pub fn exit_code(&self) -> u8 {
+        // After the exploration, too.
+        let of_path = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
+        let of_run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
+        let of_answer = self.answer.and_then(|(_, outcome)| outcome.why.as_ref());
+        let mut errors = [of_path, of_run, of_answer].into_iter().flatten();
+        let is_interrupted =
+            errors.any(|error| error.downcast_ref().is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED));
+        match (&self.finding, self.exploration.end) {
+            (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
+            _ if is_interrupted => exit::INTERRUPTED,
+            _ if self.unwritten.sentence().is_some() => exit::ERROR,
+            (None, _) if self.conclusion.is_some() => {
+                self.conclusion.as_ref().map_or(0, |(_, conclusion)| runs::exit_code(conclusion))
+            }
+            (Some(_), _) => exit::FOUND,
+            (None, end) => match self.answer.map(|(_, outcome)| (outcome.verdict, outcome.has_fault)) {
+                Some((Verdict::Violated, _) | (_, true)) => exit::FOUND,
+                None | Some((Verdict::Holds, _)) if end == End::Complete => 0,
+                _ => exit::INCOMPLETE,
+            },
+        }
+    }
+
+    /// Stores that had to wrap their value, and values of the text that did not fit either.
+    fn overflows(&self) -> u64 {
+        self.counts().overflows + self.warnings.values
+    }
+
+    pub fn json(&self) -> Value {
+        let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
+        let (model, checks) = (self.model, self.checks);
+        let (measured, finding) = (self.measurements.as_ref(), self.finding.as_ref());
+        let mut report = json!({
+            "model": self.model.source.name,
+            "states": counts.states,
+            "transitions": counts.transitions,
+            "deadlocks": counts.deadlocks,
+            "levels": counts.levels,
+            "complete": self.exploration.end == End::Complete,
+            "end": end_word(self.exploration.end),
+            "widest_level": counts.widest_level,
+            "overflows": self.overflows(),
+            "basis": BASIS,
+            "seconds": time.explore.as_secs_f64(),
+            "states_per_second": self.states_per_second(),
+            "seconds_parse": time.parse.as_secs_f64(),
+            "seconds_device": time.device.as_secs_f64(),
+            "seconds_table": time.table.as_secs_f64(),
+            "seconds_compile": time.compile.as_secs_f64(),
+            "seconds_path": time.path.as_secs_f64(),
+            "table": self.spec.to_string(),
+            "device": self.devices(),
+            "engine": self.engine,
+            "ranks": self.ranks.as_ref().map(ranks_json),
+            "words": self.model.layout.words,
+            "slots": stats.slots,
+            "bytes": stats.bytes,
+            "bytes_lists": self.exploration.list_bytes,
+            "bytes_per_state": stats.bytes_per_vector(),
+            "fill": stats.fill(),
+            "nodes": stats.nodes,
+            "compression_ratio": stats.compression_ratio(),
+            "cycles": measured.map(|measured| cycles_json(measured.cycles)),
+            "offered": measured.map(|measured| measured.offered),
+            "offered_per_second": measured.map(|measured| self.per_second(measured.offered)),
+            "table_alone_per_second": measured.and_then(|measured| measured.table_alone.as_ref().ok()),
+            "violation": finding.map(|finding| checks.describe(&finding.found.violation, model)),
+            "state": finding.map(|finding| state_json(model, &finding.found.state)),
+            "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
+            "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
+        });
+        if let Some((question, conclusion)) = &self.conclusion {
+            runs::add_conclusion(&mut report, conclusion, question, model);
+        }
+        if let Some((possible, outcome)) = self.answer {
+            runs::add_outcome(&mut report, possible, outcome);
+        }
+        report["overflows_of_text"] = self.warnings.values.into();
+        report["warnings"] = self.warnings.json();
+        report["warning_count"] = self.warnings.count.into();
+        report["recorded"] = json!(self.recorded.map(|recorded| recorded.vectors));
+        report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
+        report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
+        report["not_exported"] = json!(self.not_exported);
+        report["resumed_states"] = json!(self.known);
+        report["checkpoint"] = json!(self.checkpoint.as_ref().map(checkpoint_json));
+        report["error"] = json!(self.unwritten.sentence());
+        report["exit_code"] = self.exit_code().into();
+        report
+    }
+
+    fn end_text(&self) -> String {
+        let waiting = format!("{} states of the last level and those after it not expanded", HumanCount(self.counts().waiting));
+        match self.exploration.end {
+            End::Complete => "completely".into(),
+            End::Violation | End::Observer => "until something was found".into(),
+            End::States => format!("in part: stopped at --max-states, {waiting}"),
+            End::Levels => "in part: stopped at a level".into(),
+            End::Stopped(Stop::Interrupted) => format!("in part: INTERRUPTED, {waiting}"),
+            End::Stopped(Stop::Time(most)) => format!("in part: stopped after --timeout {} s, {waiting}", most.as_secs_f64()),
+            End::Memory => format!("in part: {}, {waiting}", self.memory_text()),
+        }
+    }
+
+    /// How memory ended: at which limit, and what was needed, as far as the table and the lists tell.
+    fn memory_text(&self) -> String {
+        let Some(limit) = self.memory else { return "no more memory".into() };
+        let at = format!("stopped at --memory {}", HumanBytes(limit));
+        if self.ranks.is_some() {
+            return format!("{at} of each device");
+        }
+        let (stats, lists) = (&self.stats, self.exploration.list_bytes);
+        let taken = stats.bytes + lists;
+        let more = bytes_to_grow(self.spec, self.device.is_gpu(), stats.slots, stats.bytes, 2);
+        if taken > limit {
+            format!("{at}, where the table and lists of states take {}", HumanBytes(taken))
+        } else if taken + more > limit {
+            format!("{at}, where {} are taken and the table needs {} more to grow", HumanBytes(taken), HumanBytes(more))
+        } else {
+            format!("no more memory (--memory {})", HumanBytes(limit))
+        }
+    }
+
+    fn devices(&self) -> String {
+        self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
+    }
+
+    pub fn text(&self) -> String {
+        let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
+        let count = |number| HumanCount(number).to_string();
+        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+        let mut rows = vec![
+            ("model", format!("{} ({} words a state)", self.model.source.name, self.model.layout.words)),
+            ("device", format!("{}, {}", self.devices(), self.engine)),
+            ("table", self.spec.to_string()),
+            ("", String::new()),
+            ("states", count(counts.states)),
+            ("transitions", count(counts.transitions)),
+            ("deadlocks", count(counts.deadlocks)),
+            ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),
+            ("explored", self.end_text()),
+            ("counts are of", BASIS.into()),
+        ];
+        let overflows = [
+            (counts.overflows, "stores had to wrap their value"),
+            (self.warnings.values, "values of the text are not what it says (see the warnings)"),
+        ];
+        let overflows =
+            overflows.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{} {what}", count(*number)));
+        let overflows: Vec<String> = overflows.collect();
+        if !overflows.is_empty() {
+            rows.push(("overflows", overflows.join("; ")));
+        }
+        if let Some(Exported { bytes }) = self.exported {
+            rows.push(("exported", format!("all states and transitions, {}", HumanBytes(bytes))));
+        }
+        if let Some(why) = &self.not_exported {
+            rows.push(("exported", format!("NOTHING: {why}")));
+        }
+        if let Some(why) = self.unwritten.sentence() {
+            rows.push(("NOT written", why));
+        }
+        if let Some(known) = self.known {
+            rows.push(("resumed", format!("with {} states, which are among these", count(known))));
+        }
+        if let Some(status) = &self.checkpoint {
+            rows.push(("checkpoint", checkpoint_text(status)));
+        }
+        if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
+            let more =
+                if left_out == 0 { String::new() } else { format!("; {} more left out (--record-bytes)", count(left_out)) };
+            rows.push(("recorded", format!("{} vectors, {}{more}", count(vectors), HumanBytes(bytes))));
+        }
+        rows.extend([
+            ("", String::new()),
+            (
+                "time",
+                format!(
+                    "parse {}, table {}, compile {}, explore {}",
+                    seconds(time.parse),
+                    seconds(time.table),
+                    seconds(time.compile),
+                    seconds(time.explore)
+                ),
+            ),
+            ("states a second", HumanFloatCount(self.states_per_second().round()).to_string()),
+            (
+                "memory",
+                format!(
+                    "{} of table, {:.1} bytes a state, {:.0} % full; {} of lists of states",
+                    HumanBytes(stats.bytes),
+                    stats.bytes_per_vector(),
+                    100.0 * stats.fill(),
+                    HumanBytes(self.exploration.list_bytes)
+                ),
+            ),
+        ]);
+        if let Some(ranks) = &self.ranks {
+            rows.push(("ranks", ranks_text(ranks)));
+        }
+        if stats.node_slots > 0 {
+            let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
+            rows.push(("compression ratio", text));
+        }
+        if let Some(measured) = &self.measurements {
+            let offered = self.per_second(measured.offered);
+            let count = |number: f64| HumanFloatCount(number.round()).to_string();
+            let alone = match &measured.table_alone {
+                Ok(alone) => format!("{} by the table alone: {:.0} %", count(*alone), 100.0 * offered / alone),
+                Err(why) => format!("by the table alone not measured: {why}"),
+            };
+            rows.push(("cycles", cycles_text(measured.cycles)));
+            rows.push(("offers a second", format!("{}, {alone}", count(offered))));
+        }
+        if let Some((question, conclusion)) = &self.conclusion {
+            rows.push(("", String::new()));
+            rows.extend(runs::rows(conclusion, question));
+        }
+        if let Some((possible, outcome)) = self.answer {
+            rows.push(("", String::new()));
+            rows.extend(runs::rows_of_outcome(possible, outcome));
+        }
+        let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
+        let found = self.finding.as_ref().map(|finding| self.found_text(finding));
+        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
+        lines.chain(found).chain(run).collect()
+    }
+
+    /// The path; or only the state, and why.
+    fn found_text(&self, Finding { found, path }: &Finding) -> String {
+        match path {
+            Ok(path) => format!("\n{}", path.text(self.model, self.checks)),
+            Err(error) => {
+                let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
+                format!("\n{what}\n  in {state}, {} steps from the initial state\nThere is no path: {error:#}\n", found.level)
+            }
+        }
+    }
+}
+
+/// Why nothing was exported, by what the engine says.
+pub fn why_not_exported(exported: Option<&Result<Exported>>) -> Option<String> {
+    match exported {
+        Some(Ok(_)) => None,
+        Some(Err(error)) => Some(format!("{error:#}")),
+        None => Some("not all states and transitions were found".into()),
+    }
+}
+
+fn end_word(end: End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Violation => "found",
+        End::States => "max-states",
+        End::Levels => "levels",
+        End::Memory => "memory",
+        End::Stopped(Stop::Interrupted) => "interrupted",
+        End::Stopped(Stop::Time(_)) => "timeout",
+        End::Observer => "found",
+    }
+}
+
+/// Clock cycles by what they were spent on.
+fn named(cycles: Cycles) -> [(&'static str, u64); 5] {
+    let Cycles { fetching, generating, caching, putting, waiting } = cycles;
+    [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
+}
+
+fn cycles_json(cycles: Cycles) -> Value {
+    named(cycles).into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
+}
+
+/// Shares of the whole.
+fn cycles_text(cycles: Cycles) -> String {
+    let all = named(cycles).iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
+    named(cycles).map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
+}
+
+/// The last checkpoint, as text.
+fn checkpoint_text(Status { path, written, error }: &Status) -> String {
+    let path = path.display();
+    let of = |Written { states, bytes, took }: &Written| {
+        format!("{path}, {} states, {} in {:.2} s", HumanCount(*states), HumanBytes(*bytes), took.as_secs_f64())
+    };
+    match (written, error) {
+        (written, Some(error)) => {
+            let before = written.as_ref().map_or_else(String::new, |written| format!("; before: {}", of(written)));
+            format!("NOT written: {error}{before}")
+        }
+        (Some(written), None) => of(written),
+        (None, None) => "none was due".into(),
+    }
+}
+
+fn checkpoint_json(Status { path, written, error }: &Status) -> Value {
+    json!({
+        "file": path.display().to_string(),
+        "states": written.map(|written| written.states),
+        "bytes": written.map(|written| written.bytes),
+        "seconds": written.map(|written| written.took.as_secs_f64()),
+        "error": error,
+    })
+}
+
+/// Seconds that a rank has waited, on average.
+fn mean_waited(ranks: &Numbers) -> f64 {
+    ranks.waited / ranks.states.len().max(1) as f64
+}
+
+fn ranks_json(ranks: &Numbers) -> Value {
+    json!({
+        "count": ranks.states.len(),
+        "states": ranks.states,
+        "balance": ranks.balance,
+        "bytes_exchanged": ranks.bytes_exchanged,
+        "seconds_waiting": mean_waited(ranks),
+    })
+}
+
+fn ranks_text(ranks: &Numbers) -> String {
+    let [least, most] = [ranks.states.iter().min(), ranks.states.iter().max()].map(|number| number.copied().unwrap_or(0));
+    format!(
+        "{}, with {} to {} states each (the fullest {:.3} times the mean); {} exchanged, {:.2} s of waiting each",
+        ranks.states.len(),
+        HumanCount(least),
+        HumanCount(most),
+        ranks.balance,
+        HumanBytes(ranks.bytes_exchanged),
+        mean_waited(ranks)
+    )
+}

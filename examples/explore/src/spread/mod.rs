@@ -1,0 +1,107 @@
+//! Searches over several ranks, as the program runs them: where the ranks are ([`Seats`]), and what is printed by rank 0.
+
+mod launch;
+mod seats;
+
+pub use seats::{Plan, Seats};
+
+use crate::codegen::on_cpu::Compiled;
+use crate::exploration::{Explorer, Limits};
+use crate::options::{EngineKind, Options};
+use crate::progress::Progress;
+#[cfg(feature = "cuda")]
+use crate::ranks::with_workers;
+use crate::ranks::{Ranks, Table, Worker, on_threads_of};
+use crate::report::Time;
+use crate::successors::Interpreted;
+use crate::switching::Switching;
+use crate::warnings::Warnings;
+use crate::{Ending, Extras, Outputs};
+use anyhow::Result;
+use std::time::Instant;
+use warpset::{Device, Storage};
+
+/// Explores with the tables of this process's ranks, and prints what was found.
+#[allow(clippy::too_many_arguments)] // all that an exploration depends on
+pub fn explore<S: Storage>(
+    tables: Vec<Table<S>>,
+    options: &Options,
+    interpreted: &Interpreted<'_>,
+    warnings: &Warnings,
+    outputs: Outputs,
+    device: &Device,
+    (engine, limits): (EngineKind, Limits),
+    mut time: Time,
+) -> Result<u8> {
+    let task = Task { options, limits, interpreted, warnings, outputs, device };
+    let start = Instant::now();
+    match engine {
+        #[cfg(feature = "cuda")]
+        EngineKind::Gpu => {
+            let progress = Progress::new(options.progress);
+            progress.working("compiling for the GPU");
+            let ranks = with_workers(tables, |table| crate::gpu::OnGpu::new(table.local(), interpreted), interpreted)?;
+            drop(progress);
+            time.compile = start.elapsed();
+            task.with(ranks, &|| "compiled for the GPU".into(), time)
+        }
+        EngineKind::Compiled => {
+            let compiled = crate::compile(options, interpreted)?;
+            time.compile = start.elapsed();
+            task.with(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
+        }
+        EngineKind::Auto => {
+            let source = Switching::new(interpreted);
+            source.during(|| task.with(on_threads_of(tables, &source, interpreted)?, &|| source.engine(), time))
+        }
+        _ => task.with(on_threads_of(tables, interpreted, interpreted)?, &|| "interpreted".into(), time),
+    }
+}
+
+struct Task<'a> {
+    options: &'a Options,
+    /// As of one device.
+    limits: Limits,
+    interpreted: &'a Interpreted<'a>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    device: &'a Device,
+}
+
+impl Task<'_> {
+    fn with<S: Storage, W: Worker<S>>(self, mut ranks: Ranks<S, W>, engine: &dyn Fn() -> String, mut time: Time) -> Result<u8> {
+        let Self { options, limits, interpreted, warnings, outputs, device } = self;
+        // The memory limit is per device.
+        let (own, others) = ranks.devices()?;
+        let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
+        let start = Instant::now();
+        let exploration = {
+            let progress = Progress::new(options.progress);
+            ranks.explore(limits, &|counts| {
+                progress.working(&format!("level {}, {} states", counts.levels, counts.states));
+                true
+            })?
+        };
+        time.explore = start.elapsed();
+        let numbers = ranks.numbers()?;
+        let spec = ranks.spec()?;
+        let engine = format!("{} on {} ranks", engine(), numbers.states.len());
+        let ending = Ending {
+            options,
+            interpreted,
+            conclusion: None,
+            answer: None,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats: numbers.stats.clone(),
+            extras: Extras::default(),
+            ranks: Some(numbers),
+            checkpoints: None,
+            known: None,
+            exploration: &exploration,
+        };
+        ending.report(&mut ranks, None, limits, engine, time)
+    }
+}

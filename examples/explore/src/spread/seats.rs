@@ -1,0 +1,186 @@
+//! Where the ranks are: on which devices, in which processes, and how they are connected.
+
+use super::launch::{Environment, Process, Wanted, process};
+use crate::device::DeviceChoice;
+use crate::first_table::{self, Size};
+use crate::in_process::{OfAnother, devices_of, first_error, on_all};
+use crate::ir::Layout;
+use crate::options::Options;
+use crate::ranks::Table;
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+use warpset::cluster::{Builder, Local, Transport};
+use warpset::{Device, Storage, TableBuilder};
+
+/// Ranks of one process know at once when one is gone. One that is slow is waited for, also if the process was suspended.
+const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Ranks that are processes may be gone without a word. The longest that one works while others wait: it compiles its kernel, or
+/// looks through a level for a path.
+#[cfg(feature = "nccl")]
+const PATIENCE_OF_PROCESSES: Duration = Duration::from_secs(600);
+
+/// Which ranks there are, by the command line and the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// One table, without ranks.
+    Alone,
+    /// So many ranks in this process, or as many as there are devices.
+    Here { ranks: Option<usize> },
+    /// One of several processes.
+    Process(Process),
+}
+
+impl Plan {
+    /// # Errors
+    ///
+    /// What was asked for contradicts itself, or is not in this build.
+    pub fn of(options: &Options, environment: Environment<'_>) -> Result<Self> {
+        let wanted = Wanted { rank: options.rank, ranks: options.ranks, rendezvous: options.rendezvous.clone() };
+        // A build that connects no processes is not stopped by a launcher's environment, which a job's script may have, too.
+        let Some(process) = process(&wanted, environment, cfg!(feature = "nccl"))? else {
+            return Ok(match options.local_ranks {
+                None if !options.device.may_be_several() => Self::Alone,
+                ranks => Self::Here { ranks: ranks.map(usize::from) },
+            });
+        };
+        ensure!(
+            cfg!(feature = "nccl"),
+            "this build connects no processes: rank {} of {} needs the feature `nccl`",
+            process.rank,
+            process.ranks
+        );
+        let is_cpu = matches!(options.device, DeviceChoice::Cpu { .. });
+        ensure!(!is_cpu, "ranks that are processes are connected by NCCL, which is for GPUs: not with --device cpu");
+        ensure!(
+            options.local_ranks.is_none(),
+            "--local-ranks is of one process: this is rank {} of {}",
+            process.rank,
+            process.ranks
+        );
+        ensure!(options.model.as_os_str() != "-", "every process reads the model: not from standard input");
+        let writes = options.emit.is_some() || options.emit_buchi.is_some();
+        ensure!(!writes, "--emit and --emit-buchi are for one process: --ranks 1");
+        Ok(Self::Process(process))
+    }
+
+    /// Whether this process prints, and writes files.
+    pub fn prints(&self) -> bool {
+        !matches!(self, Self::Process(process) if process.rank != 0)
+    }
+}
+
+/// A rank of this process, before it has a table.
+struct Seat {
+    device: Device,
+    connection: Connection,
+    /// Ranks that share the device.
+    sharing: u64,
+}
+
+enum Connection {
+    Local(Local),
+    #[cfg(feature = "nccl")]
+    Nccl(Box<warpset::cluster::Nccl>),
+}
+
+impl Connection {
+    fn transport(&mut self) -> &mut dyn Transport {
+        match self {
+            Self::Local(local) => local,
+            #[cfg(feature = "nccl")]
+            Self::Nccl(nccl) => &mut **nccl,
+        }
+    }
+}
+
+/// The ranks of this process, connected with each other and with those of others.
+pub struct Seats {
+    seats: Vec<Seat>,
+    ranks: u64,
+}
+
+impl Seats {
+    /// Connects the ranks; `None` if there is only one device, and nobody has asked for ranks. Gives the device of the first.
+    pub fn open(plan: &Plan, choice: &DeviceChoice) -> Result<(Device, Option<Self>)> {
+        match plan {
+            Plan::Alone => Ok((choice.open()?, None)),
+            Plan::Here { ranks } => {
+                let devices = choice.open_all()?;
+                let first = devices[0].clone();
+                if ranks.is_none() && devices.len() == 1 {
+                    return Ok((first, None));
+                }
+                Ok((first, Some(Self::here(&devices, ranks.unwrap_or(devices.len()))?)))
+            }
+            Plan::Process(process) => Self::process(process, choice),
+        }
+    }
+
+    /// So many ranks in this process, on these devices: as many on each.
+    pub fn here(devices: &[Device], ranks: usize) -> Result<Self> {
+        let of_ranks = devices_of(devices, ranks)?;
+        let sharing = (ranks / devices.len()) as u64;
+        let seat = |(device, local)| Seat { device, connection: Connection::Local(local), sharing };
+        let seats = of_ranks.into_iter().zip(Local::with_timeout(ranks, PATIENCE)).map(seat).collect();
+        Ok(Self { seats, ranks: ranks as u64 })
+    }
+
+    #[cfg(feature = "nccl")]
+    fn process(process: &Process, choice: &DeviceChoice) -> Result<(Device, Option<Self>)> {
+        use warpset::cluster::{Nccl, Rendezvous};
+        let gpu = super::launch::gpu_of(process, &choice.named_gpus(), Device::gpus()?.len())?;
+        let device = Device::gpu(gpu)?;
+        let meet: Rendezvous = process.rendezvous.parse()?;
+        let meet = process.token.iter().fold(meet, |meet, token| meet.token(token));
+        let nccl = Nccl::connect(&device, process.rank, process.ranks, &meet, PATIENCE_OF_PROCESSES)
+            .with_context(|| format!("rank {} of {}, on GPU {gpu}", process.rank, process.ranks))?;
+        let seat = Seat { device: device.clone(), connection: Connection::Nccl(Box::new(nccl)), sharing: 1 };
+        Ok((device, Some(Self { seats: vec![seat], ranks: process.ranks as u64 })))
+    }
+
+    #[cfg(not(feature = "nccl"))]
+    fn process(process: &Process, _: &DeviceChoice) -> Result<(Device, Option<Self>)> {
+        anyhow::bail!("this build connects no processes: rank {} of {} needs the feature `nccl`", process.rank, process.ranks)
+    }
+
+    /// The size of each rank's table: what the options say for all of them, or the least that is best for one of their devices.
+    pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
+        let ranks = self.ranks;
+        let sizes = on_all(&mut self.seats, |seat| {
+            let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &seat.device, sharing);
+            // All ranks have the slots that one would have, if they have memory for them.
+            let parts = if options.capacity.is_some() { ranks } else { seat.sharing };
+            let own = size(1).and_then(|all| {
+                let fitting = size(seat.sharing)?;
+                Ok(Size { slots: all.slots.div_ceil(parts).min(fitting.slots), ..fitting })
+            });
+            // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them. A rank that has
+            // failed tells 0.
+            let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.saturating_add(1), size.nodes]);
+            let bytes: Vec<u8> = of_rank.iter().flat_map(|number| number.to_le_bytes()).collect();
+            let mut all = vec![0; bytes.len() * ranks as usize];
+            seat.connection.transport().all_gather(&bytes, &mut all)?;
+            own?;
+            let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+            let least = |at: usize| all.chunks_exact(16).map(|of| number(&of[at..at + 8])).min().unwrap_or(0);
+            ensure!(least(0) > 0, OfAnother);
+            Ok(Size { slots: least(0) - 1, nodes: least(8) })
+        });
+        Ok(first_error(sizes)?[0])
+    }
+
+    /// The tables of the ranks of this process, each of so many slots.
+    pub fn build<S: Storage>(self, builder: &TableBuilder<S>, slots: u64) -> Result<Vec<Table<S>>> {
+        let built = on_all(self.seats, |Seat { device, connection, .. }| {
+            let builder = Builder::new(builder.clone().capacity(slots));
+            let built = match connection {
+                Connection::Local(local) => builder.build(&device, local),
+                #[cfg(feature = "nccl")]
+                Connection::Nccl(nccl) => builder.build(&device, *nccl),
+            };
+            built.context("the tables of the ranks cannot be made")
+        });
+        first_error(built)
+    }
+}

@@ -1,0 +1,15 @@
+//! What may be the argument of a kernel of the user's own.
+
+/// Types that a launch may pass to a kernel.
+#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub trait KernelArgument: super::cuda::DeviceRepr {}
+#[cfg(feature = "cuda")]
+impl<T: super::cuda::DeviceRepr> KernelArgument for T {}
+
+/// There are no kernels of the user's own.
+#[cfg(not(feature = "cuda"))]
+#[doc(hidden)]
+pub trait KernelArgument {}
+#[cfg(not(feature = "cuda"))]
+impl<T> KernelArgument for T {}

@@ -1,0 +1,205 @@
+//! The buffers of a GPU for host batches, the *stages*: made when a batch needs them, and kept for later ones.
+
+use super::Gpu;
+use super::memory::{DeviceMemory, PinnedMemory};
+use crate::layout::HostBatch;
+use crate::layout::view::Counts;
+use crate::{Error, Result, Spec};
+use cudarc::driver::{CudaStream, result};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Stages that a batch uses at most.
+const STAGES: usize = 4;
+
+/// Stages of all batches on a GPU, but for the first one of each.
+const MOST_STAGES: usize = 3 * STAGES;
+
+/// Vectors a segment: 16 MiB of them, but no more than two million, whose results take up to twice as much again.
+///
+/// H200, 2^26 vectors of 2 words, outcomes to a new vector, from a slice and from pinned memory (`cargo bench --bench host`):
+/// segments of 4 MiB 2.3 and 4.6 G/s, of 8 MiB 3.3 and 4.7, of 16 MiB 3.5 and 5.5.
+pub(super) fn segment_vectors(width: usize) -> usize {
+    ((16 << 20) / (width * 4)).min(2 << 20)
+}
+
+/// Where memory is short, segments have no fewer vectors than this.
+const FEWEST_VECTORS: usize = 1 << 10;
+
+/// Bytes of a stage that is made for so many, so that batches of similar shapes can use it too. Pinned memory takes the driver
+/// 0.4 ms a MiB, so large stages are not rounded up by much.
+fn rounded(bytes: usize) -> usize {
+    if bytes < 4 << 20 { bytes.next_power_of_two() } else { bytes.next_multiple_of(4 << 20) }
+}
+
+/// The stages of a GPU.
+#[derive(Default)]
+pub(super) struct Stages(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// The largest last.
+    idle: Vec<Stage>,
+    /// Those that batches have taken.
+    taken: usize,
+}
+
+impl Stages {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Gives the memory of idle stages back.
+    pub(super) fn clear(&self) {
+        let idle = std::mem::take(&mut self.lock().idle);
+        drop(idle);
+    }
+}
+
+/// The stages of one batch; given back when dropped.
+pub(super) struct Taken<'a> {
+    gpu: &'a Arc<Gpu>,
+    pool: &'a Stages,
+    pub stages: Vec<Stage>,
+    /// Vectors a segment.
+    pub segment: usize,
+}
+
+impl<'a> Taken<'a> {
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for
+    /// segments of fewer vectors than `segment_vectors`, where there is not the memory.
+    pub(super) fn new(gpu: &'a Arc<Gpu>, pool: &'a Stages, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
+        let mut taken = Self { gpu, pool, stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
+        loop {
+            let bytes = Parts::new(taken.segment, spec, batch).end;
+            let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
+            match taken.take(wanted, bytes) {
+                Ok(()) => return Ok(taken),
+                // Pinned memory or the GPU's.
+                Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
+                    if taken.segment > FEWEST_VECTORS =>
+                {
+                    taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes up to `wanted` stages of this size. The first is made however many there are, so nobody waits; the others only while
+    /// there are fewer than `MOST_STAGES`.
+    fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
+        while self.stages.len() < wanted {
+            // Allocations, and what is freed, wait for the driver: not under the lock.
+            let idle = {
+                let mut kept = self.pool.lock();
+                let idle = kept.idle.pop();
+                if idle.is_none() && kept.taken >= MOST_STAGES && !self.stages.is_empty() {
+                    return Ok(());
+                }
+                kept.taken += 1;
+                idle
+            };
+            // What is too small for this batch makes way for one that is not.
+            let made = match idle.filter(|stage| stage.bytes >= bytes) {
+                Some(stage) => Ok(stage),
+                None => Stage::new(self.gpu, rounded(bytes)),
+            };
+            match made {
+                Ok(stage) => self.stages.push(stage),
+                Err(error) => {
+                    self.pool.lock().taken -= 1;
+                    return if self.stages.is_empty() { Err(error) } else { Ok(()) };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let count = self.stages.len();
+        // What an error has left busy is not for others; its drop waits.
+        self.stages.retain(|stage| stage.busy.is_none());
+        let surplus = {
+            let mut kept = self.pool.lock();
+            kept.taken -= count;
+            kept.idle.append(&mut self.stages);
+            kept.idle.sort_by_key(|stage| stage.bytes);
+            let surplus = (kept.idle.len() + kept.taken).saturating_sub(MOST_STAGES).min(kept.idle.len());
+            kept.idle.drain(..surplus).collect::<Vec<_>>()
+        };
+        drop(surplus);
+    }
+}
+
+/// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    pub vectors: usize,
+    pub parents: usize,
+    pub changed: usize,
+    pub counts: usize,
+    pub outcomes: usize,
+    pub references: usize,
+    pub new_references: usize,
+    pub end: usize,
+}
+
+impl Parts {
+    pub(super) fn new(count: usize, spec: Spec, batch: &HostBatch<'_>) -> Self {
+        let mut end = 0;
+        let mut part = |bytes: usize| {
+            let start = end;
+            end += bytes.next_multiple_of(256);
+            start
+        };
+        let if_wanted = |wanted: bool, bytes| if wanted { count * bytes } else { 0 };
+        let vectors = part(count * spec.width() * 4);
+        let parents = part(if_wanted(batch.parents.is_some(), 8));
+        let changed = part(if_wanted(batch.changed.is_some(), spec.mask_words() * 4));
+        let counts = part(size_of::<Counts>());
+        let outcomes = part(if_wanted(batch.outcomes.is_some(), 1));
+        let references = part(if_wanted(batch.references.is_some(), 8));
+        let new_references = part(if_wanted(batch.new_references.is_some(), 8));
+        Self { vectors, parents, changed, counts, outcomes, references, new_references, end }
+    }
+}
+
+/// Pinned memory, device memory and a stream for one segment at a time.
+pub(super) struct Stage {
+    pub gpu: Arc<Gpu>,
+    pub stream: Arc<CudaStream>,
+    pub pinned: PinnedMemory,
+    pub device: DeviceMemory,
+    bytes: usize,
+    /// The vectors that the stream is at work on.
+    pub busy: Option<Range<usize>>,
+}
+
+impl Stage {
+    fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
+        Ok(Self {
+            gpu: gpu.clone(),
+            stream: gpu.new_stream()?,
+            pinned: PinnedMemory::new(gpu, bytes)?,
+            device: DeviceMemory::new(gpu, bytes as u64)?,
+            bytes,
+            busy: None,
+        })
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
+        // context is lost, and nothing is under way any more.)
+        if self.busy.is_some()
+            && let Ok(_current) = self.gpu.bind()
+        {
+            // SAFETY: the stream is of this context.
+            let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Calls of an indexed table that are under way, and kernels.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// How many are under way, in the low half, and how many ever began, in the high one. In one number: a call that counted in
+    /// one place, and not yet in the other, would be seen by nobody.
+    counts: AtomicU64,
+    /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
+    pub(super) has_kernels: AtomicBool,
+}
+
+/// A call that may get references to rows, or put rows.
+pub(super) struct Call<'a> {
+    pub(super) calls: &'a Calls,
+    /// If it was alone when it began: its number, and how many rows there were.
+    pub(super) alone: Option<(u32, u64)>,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.calls.counts.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    /// Counts a call. Gives its number if it is alone.
+    pub(super) fn begin(&self) -> Option<u32> {
+        let before = self.counts.fetch_add((1 << 32) + 1, Ordering::SeqCst);
+        (before as u32 == 0).then_some((before >> 32) as u32)
+    }
+
+    /// A call that does not close holes itself, and during which nobody does.
+    pub(super) fn overlap(&self) -> Call<'_> {
+        self.begin();
+        Call { calls: self, alone: None }
+    }
+
+    /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
+    pub(super) fn is_last(&self, number: u32) -> bool {
+        (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
+    }
+
+    /// From now on kernels may have references.
+    pub(crate) fn note_kernels(&self) {
+        self.has_kernels.store(true, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_overlap_are_not_alone() {
+        let calls = Calls::default();
+        let first = calls.begin().unwrap();
+        assert!(calls.is_last(first));
+        // The other one has the first one's references, also when it has ended.
+        assert_eq!(calls.begin(), None);
+        drop(Call { calls: &calls, alone: None });
+        assert!(!calls.is_last(first));
+        drop(Call { calls: &calls, alone: None });
+        let next = calls.begin().unwrap();
+        assert!(calls.is_last(next) && next != first);
+        // However many there were.
+        calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
+        let last = calls.begin().unwrap();
+        assert!(last == u32::MAX && calls.is_last(last));
+    }
+}

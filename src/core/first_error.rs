@@ -1,0 +1,24 @@
+//! The error that a batch reports.
+
+use crate::{Error, Result};
+
+/// First error of a batch that wanted more slots.
+#[derive(Default)]
+pub(super) struct FirstError {
+    /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
+    /// are.
+    pub error: Option<Error>,
+}
+
+impl FirstError {
+    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no
+    /// other result mentions those keys.
+    pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        result
+            .map_err(|error| match error {
+                Error::KeysWithoutSlot { .. } => self.error = Some(error),
+                error => drop(self.error.get_or_insert(error)),
+            })
+            .ok()
+    }
+}

@@ -1,0 +1,157 @@
+//! Find-or-put of batches from the host: a request becomes a batch, and the batch is put in parts, between which a table may
+//! grow.
+
+use super::batch::{Batch, Buffers, Results};
+use super::first_error::FirstError;
+use super::request::Request;
+use super::table::{FIND_OR_PUT, RawTable};
+use crate::layout::generation::Generation;
+use crate::layout::{HostBatch, Progress};
+use crate::{Error, Result, Tally};
+
+impl RawTable {
+    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
+    /// nothing is stale that must not be.
+    fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
+        let count = self.count(words)?;
+        let sized = self.sized(FIND_OR_PUT)?;
+        let rows = |what, given: Option<usize>, needed: usize| match given {
+            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
+            _ => Ok(()),
+        };
+        rows("parents", request.parents.map(<[_]>::len), count)?;
+        rows("words of masks of changes", request.changed.map(<[_]>::len), count * sized.spec.mask_words())?;
+        match (request.parents, request.changed) {
+            (Some(parents), Some(_)) => sized.check_references(parents)?,
+            (None, Some(_)) => {
+                return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
+            }
+            // Compared with whatever is there now: a stale one does no harm.
+            (_, None) => {}
+        }
+        Ok(count)
+    }
+
+    /// Whether vectors that a batch finds no slot for are offered again, after a growth or a relocation.
+    fn retries(&self) -> bool {
+        self.options.grows || self.options.is_cuckoo()
+    }
+
+    /// Find-or-put of all vectors of a request, with the results that it asks for.
+    pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
+        let mut own = Buffers::new();
+        let buffers = request.buffers.take().unwrap_or(&mut own);
+        // The results of the batch before: also if this one is refused.
+        buffers.hide();
+        let count = self.validate(words, &request)?;
+        let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
+        let call = self.begin_call(FIND_OR_PUT)?;
+        let mut progress = Progress::new(request.progress.take(), count);
+        let leaves_holes = request.leaves_holes;
+        let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
+        let Put { tally, first_error, mut ended_by, moved, .. } = self.put_batch(batch, &mut progress)?;
+        let offered = tally.offered() as usize;
+        // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
+        // quiet about outcomes.
+        if results.has_references() && self.retries() && moved.offered > 0 {
+            match self.locate(FIND_OR_PUT, &words[..moved.offered * self.width()]) {
+                Ok(now) => results.locate_again(&now, moved.new),
+                Err(error) => ended_by = ended_by.or(Some(error)),
+            }
+        }
+        if let Some(call) = call {
+            // An error leaves holes, and no outcome is less true for that.
+            let (moved, closed) = self.close_holes(call, !leaves_holes);
+            if let Some((closing, generation)) = moved {
+                results.rows_moved(&closing, generation);
+            }
+            ended_by = ended_by.or(closed.err());
+        }
+        results.finish(tally);
+        let (outcomes, references, new_references) = own.into_vectors();
+        let error = match first_error.error {
+            // Nobody is told of these otherwise.
+            Some(keys @ Error::KeysWithoutSlot { .. }) => Some(keys),
+            error => ended_by.or(error),
+        };
+        Ok(Batch { tally, outcomes, references, new_references, stopped: offered < count, error, given: count as u64 })
+    }
+
+    /// Puts the vectors of a batch, in parts if the table may have to grow between them.
+    ///
+    /// # Errors
+    ///
+    /// If nothing has been put. After that, what has been is reported with the error.
+    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
+        let (spec, generation) = {
+            let sized = self.look();
+            (sized.spec, sized.generation)
+        };
+        let count = batch.count(spec);
+        let mut put = Put::new(generation);
+        let mut first = 0;
+        while first < count && !progress.stopped {
+            let left = count - first;
+            let len = if self.options.grows { self.grow_for(left, &mut put.first_error) } else { left };
+            let mut part = batch.part(&(first..first + len), put.tally.new, spec);
+            progress.begin_part(first);
+            let searched = self.ready(FIND_OR_PUT).and_then(|sized| {
+                put.moved_to(sized.generation, first);
+                sized.store.search_batch(part.put_search(), sized.generation.tag(), &mut part, progress)
+            });
+            let retried = searched.and_then(|counts| match counts.tally() {
+                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, &mut put.first_error),
+                of_part => Ok(of_part),
+            });
+            let of_part = match retried {
+                Ok(of_part) => of_part,
+                // That keys are left without a slot, of which nobody is told otherwise, is the more important.
+                Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
+                    // A growth may have come before it.
+                    put.moved_to(self.look().generation, first);
+                    put.ended_by = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            put.tally += of_part;
+            first += of_part.offered() as usize;
+            // Also those that were offered again: another growth may have come between.
+            put.moved_to(self.look().generation, first);
+        }
+        Ok(put)
+    }
+}
+
+/// What putting a batch has come to.
+struct Put {
+    tally: Tally,
+    first_error: FirstError,
+    /// Why not all was offered, if not because the caller wanted so.
+    ended_by: Option<Error>,
+    /// Of which the references of all others are.
+    generation: Generation,
+    moved: Moved,
+}
+
+/// The first vectors of a batch, whose references a growth has made stale.
+#[derive(Default)]
+struct Moved {
+    offered: usize,
+    /// Those of them that were new.
+    new: usize,
+}
+
+impl Put {
+    fn new(generation: Generation) -> Self {
+        Self { tally: Tally::default(), first_error: FirstError::default(), ended_by: None, generation, moved: Moved::default() }
+    }
+
+    /// The table is of this generation when so many have been offered.
+    fn moved_to(&mut self, generation: Generation, offered: usize) {
+        if generation != self.generation {
+            self.generation = generation;
+            self.moved = Moved { offered, new: self.tally.new as usize };
+        }
+    }
+}
