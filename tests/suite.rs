@@ -46,6 +46,8 @@ mod suite {
     pub mod cluster_device;
     #[cfg(feature = "cuda")]
     pub mod device_memory;
+    #[cfg(all(feature = "cuda", target_os = "linux"))]
+    pub mod failing_calls;
     #[cfg(feature = "cuda")]
     pub mod interoperation;
     #[cfg(feature = "cuda")]
@@ -107,6 +109,8 @@ const GPU_MODULES: &[&[Test]] = &[
     suite::cluster_faults::cluster_faults_on_gpu::TESTS,
     suite::device_memory::TESTS,
     suite::device_memory::once::TESTS,
+    #[cfg(target_os = "linux")]
+    suite::failing_calls::TESTS,
     suite::indexed::on_gpu::TESTS,
     suite::interoperation::TESTS,
     suite::values::on_gpu::TESTS,

@@ -23,6 +23,7 @@ const CHOICE: &[&str] = &[
     "bucket::incremental::",
     "bucket::cluster_device::",
     "errors::",
+    "failing_calls::",
     "interoperation::",
 ];
 
@@ -33,6 +34,13 @@ struct Mistake {
     fault: &'static str,
     test: &'static str,
 }
+
+/// Mistakes that only a second device shows: the program sees two.
+const MISTAKES_OF_TWO: &[Mistake] = &[Mistake {
+    what: "a table is made in another device's context",
+    fault: "cuCtxSetCurrent:9=other",
+    test: "interoperation::memory_of_others",
+}];
 
 const MISTAKES: &[Mistake] = &[
     Mistake {
@@ -90,6 +98,13 @@ const MISTAKES: &[Mistake] = &[
         fault: "cuLaunchKernel:1=skipped",
         test: "bucket::growth::grow_moves_every_vector",
     },
+    // A search that never ran counts no vectors, so its caller would offer them again, and no result would be wrong.
+    // `staging::Stage::finish` asserts the count in debug builds.
+    Mistake {
+        what: "the first search is not launched",
+        fault: "cuLaunchKernel:2=skipped",
+        test: "bucket::growth::tables_grow_over_many_batches",
+    },
     Mistake {
         what: "memory is not freed",
         fault: "cuMemFree_v2:1+=skipped",
@@ -115,6 +130,104 @@ const MISTAKES: &[Mistake] = &[
         fault: "cuMemUnmap:1+=skipped",
         test: "indexed::references_are_all_numbers_below_len",
     },
+    Mistake {
+        what: "an event is recorded before the last operation",
+        fault: "cuEventRecord:1+=early",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "events are recorded on another stream",
+        fault: "cuEventRecord:1+=elsewhere",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "another stream waits for an event",
+        fault: "cuStreamWaitEvent:1+=elsewhere",
+        test: "interoperation::buffers_that_are_freed_at_once",
+    },
+    Mistake {
+        what: "kernels run on another stream",
+        fault: "cuLaunchKernel:1+=elsewhere",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake { what: "kernels run twice", fault: "cuLaunchKernel:1+=twice", test: "bucket::growth::grow_moves_every_vector" },
+    Mistake {
+        what: "arguments of kernels are swapped",
+        fault: "cuLaunchKernel:1+=swapped",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "half of the vectors is sent",
+        fault: "cuMemcpyHtoDAsync_v2:1+=half",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "vectors are sent to a wrong place",
+        fault: "cuMemcpyHtoDAsync_v2:1+=shifted",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "results are copied from a wrong place",
+        fault: "cuMemcpyDtoHAsync_v2:1+=shifted",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "vectors are sent on another stream",
+        fault: "cuMemcpyHtoDAsync_v2:1+=elsewhere",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "results are copied on another stream",
+        fault: "cuMemcpyDtoHAsync_v2:1+=elsewhere",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "counts are cleared on another stream",
+        fault: "cuMemsetD8Async:1+=elsewhere",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "half of what is to be cleared is",
+        fault: "cuMemsetD8Async:1+=half",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "device memory has half of its size",
+        fault: "cuMemAlloc_v2:1+=half",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "pinned memory has half of its size",
+        fault: "cuMemHostAlloc:1+=half",
+        test: "bucket::growth::grow_moves_every_vector",
+    },
+    Mistake {
+        what: "memory of a pool has half of its size",
+        fault: "cuMemAllocAsync:1+=half",
+        test: "interoperation::typed_keys_in_device_memory",
+    },
+    Mistake {
+        what: "memory of a pool is allocated on another stream",
+        fault: "cuMemAllocAsync:1+=elsewhere",
+        test: "interoperation::typed_keys_in_device_memory",
+    },
+    Mistake {
+        what: "results are read before they are copied",
+        fault: "cuStreamSynchronize:1+=skipped,cuMemcpyDtoHAsync_v2:1+=late",
+        test: "bucket::results::every_combination_of_results",
+    },
+    Mistake {
+        what: "a stage is used again while its vectors are sent",
+        fault: "cuStreamSynchronize:1+=skipped,cuMemcpyHtoDAsync_v2:1+=late",
+        test: "bucket::results::every_combination_of_results",
+    },
+    Mistake { what: "an allocation is left", fault: "cuMemFree_v2:3=skipped", test: "bucket::growth::grow_moves_every_vector" },
+    Mistake {
+        what: "memory of a pool is left",
+        fault: "cuMemFreeAsync:1+=skipped",
+        test: "interoperation::typed_keys_in_device_memory",
+    },
+    Mistake { what: "pinned memory is left", fault: "cuMemFreeHost:1+=skipped", test: "bucket::growth::grow_moves_every_vector" },
 ];
 
 /// Tests that were run on a simulated device.
@@ -132,7 +245,7 @@ pub fn trials() -> Vec<Trial> {
     }
     let group = |group: &'static str| {
         Trial::test(format!("simulated device::{}", group.trim_end_matches(':')), move || {
-            let output = run(&[&format!("gpu0::{group}")], "");
+            let output = run(1, &[&format!("gpu0::{group}")], "");
             let passed = passed_by(&output).filter(|passed| output.status.success() && *passed > 0);
             let passed = passed.ok_or_else(|| Failed::from(text(&output)))?;
             // Relaxed: a count.
@@ -140,32 +253,40 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    let mistake = |mistake: &'static Mistake| {
+    let mistake = |devices: u32, mistake: &'static Mistake| {
         Trial::test(format!("simulated device::mistakes::{}", mistake.what), move || {
-            let test = format!("gpu0::{}", mistake.test);
+            let test = format!("gpu{}::{}", devices - 1, mistake.test);
             let arguments = [test.as_str(), "--exact"];
             // Those of the choice are run above.
-            if !CHOICE.iter().any(|group| mistake.test.starts_with(group)) {
-                let output = run(&arguments, "");
+            if devices > 1 || !CHOICE.iter().any(|group| mistake.test.starts_with(group)) {
+                let output = run(devices, &arguments, "");
                 if passed_by(&output) != Some(1) {
                     return Err(format!("{test} fails without the mistake: {}", text(&output)).into());
                 }
             }
-            let output = run(&arguments, mistake.fault);
+            let output = run(devices, &arguments, mistake.fault);
             if !output.status.success() {
                 return Ok(());
             }
             Err(format!("{} passes with it: {}", mistake.test, text(&output)).into())
         })
     };
-    CHOICE.iter().copied().map(group).chain(MISTAKES.iter().map(mistake)).collect()
+    let mistakes = [(1, MISTAKES), (2, MISTAKES_OF_TWO)].into_iter();
+    let mistakes = mistakes.flat_map(|(devices, mistakes)| mistakes.iter().map(move |mistake| (devices, mistake)));
+    CHOICE.iter().copied().map(group).chain(mistakes.map(|(devices, each)| mistake(devices, each))).collect()
 }
 
-fn run(arguments: &[&str], fault: &str) -> Output {
+/// Runs this program on simulated devices. It fails if memory is left when it ends, unless frees are refused on purpose.
+fn run(devices: u32, arguments: &[&str], fault: &str) -> Output {
     let program = std::env::current_exe().expect("the path of this program");
+    let leaks = if arguments.iter().any(|argument| argument.contains("failing_calls")) { "0" } else { "fail" };
     let mut command = Command::new(RUN);
     command.arg(program).args(arguments).stdin(Stdio::null());
-    command.env(VARIABLE, "1").env("WARPSET_SIMULATED_FAULT", fault).env("RUST_BACKTRACE", "0");
+    command
+        .env(VARIABLE, devices.to_string())
+        .env("WARPSET_SIMULATED_LEAKS", leaks)
+        .env("WARPSET_SIMULATED_FAULT", fault)
+        .env("RUST_BACKTRACE", "0");
     command.env("WARPSET_TEST_FAST", "1").env_remove("WARPSET_TEST_FULL");
     command.output().unwrap_or_else(|error| panic!("{RUN}: {error}"))
 }

@@ -158,15 +158,19 @@ impl Drop for ReservedMemory {
         // has.
         let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;
+        let mut is_unmapped = true;
         for (handle, bytes) in &self.parts {
             // SAFETY: mapped by `grow`, as a whole, and released once.
             unsafe {
-                let _ = sys::cuMemUnmap(at, *bytes).result();
+                is_unmapped &= sys::cuMemUnmap(at, *bytes).result().is_ok();
                 let _ = sys::cuMemRelease(*handle).result();
             }
             at += *bytes as u64;
         }
-        // SAFETY: reserved by `new`, and nothing is mapped to it any more.
-        let _ = unsafe { sys::cuMemAddressFree(self.address, self.reserved) }.result();
+        // Addresses that memory is still mapped to must not be given back: they stay reserved until the process ends.
+        if is_unmapped {
+            // SAFETY: reserved by `new`, and nothing is mapped to it any more.
+            let _ = unsafe { sys::cuMemAddressFree(self.address, self.reserved) }.result();
+        }
     }
 }

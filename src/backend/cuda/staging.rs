@@ -114,6 +114,8 @@ impl Stage {
         // Until this has returned without an error the stage's memory is the stream's.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
+        // If a kernel did not run, its counts are zeros, and the results are those of an earlier segment.
+        debug_assert_eq!(counts.offered, range.len() as u64, "a search counts each vector of its segment");
         if let Some(new_references) = batch.new_references.as_deref_mut().filter(|_| counts.new_references > 0) {
             let (count, stream) = (counts.new_references as usize, self.stream.cu_stream());
             let to = match pinned.new_references {

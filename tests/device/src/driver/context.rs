@@ -2,6 +2,7 @@
 
 use super::call::{Answer, put};
 use super::device::{self, Device};
+use super::fault::{self, Change};
 use super::handles::{Handles, new_handle};
 use super::stream::{Lazy, Stream};
 use super::{errors, memory, settings};
@@ -239,8 +240,13 @@ functions! {
 
     fn cuCtxSetCurrent(context: CUcontext) {
         device::check_initialised()?;
+        let mut context = context;
         if !context.is_null() {
-            get(context)?;
+            let asked = get(context)?;
+            if fault::change() == Change::Other {
+                let other = CONTEXTS.all().into_iter().find(|other| other.device.ordinal != asked.device.ordinal);
+                context = other.map_or(context, |other| other.handle as CUcontext);
+            }
         }
         STACK.with_borrow_mut(|stack| {
             stack.pop();

@@ -14,6 +14,7 @@ use super::virtual_memory;
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One side of a copy.
 struct Side {
@@ -86,12 +87,20 @@ fn copy(
     let bytes = match fault::change() {
         Change::Short => bytes.saturating_sub(1) as u64,
         Change::Long => bytes as u64 + 1,
+        Change::Half => bytes as u64 / 2,
+        Change::Shifted => bytes.saturating_sub(4) as u64,
         _ => bytes as u64,
     };
     stream.context.check()?;
     if bytes == 0 {
         return Ok(false);
     }
+    let (mut to, mut from) = (to, from);
+    if fault::change() == Change::Shifted {
+        let shifted = if to.1 == Expected::Host { &mut from } else { &mut to };
+        shifted.0 += 4;
+    }
+    let is_late = fault::change() == Change::Late;
     let (to, from) = (Side::new(to.0, bytes, to.1, what)?, Side::new(from.0, bytes, from.1, what)?);
     let waits = to.is_pageable();
     let note = |moment: Moment, clock: &Clock| {
@@ -100,6 +109,16 @@ fn copy(
     };
     let what = format!("{what} of {bytes} bytes from {:#x} to {:#x}", from.address, to.address);
     let (target, source) = (to.address, from.address);
+    if is_late {
+        stream.enqueue(
+            "a delay",
+            |_, _, _| (),
+            || {
+                std::thread::sleep(Duration::from_millis(5));
+                Ok(())
+            },
+        )?;
+    }
     if from.is_pageable() {
         // SAFETY: the caller's: the source is valid for as many bytes.
         let staged = unsafe { std::slice::from_raw_parts(source as *const u8, bytes as usize) }.to_vec();
@@ -142,6 +161,7 @@ fn copy_on_default(to: (u64, Expected), from: (u64, Expected), bytes: usize, wha
 
 fn fill<T: Copy + Send + 'static>(address: u64, value: T, count: usize, stream: &Arc<Stream>, what: &'static str) -> Answer {
     stream.context.check()?;
+    let count = if fault::change() == Change::Half { count / 2 } else { count };
     let bytes = (count * size_of::<T>()) as u64;
     if bytes == 0 {
         return Ok(());

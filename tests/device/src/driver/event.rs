@@ -2,6 +2,7 @@
 
 use super::call::{Answer, put};
 use super::context::{self, Context};
+use super::fault::{self, Change};
 use super::handles::{Handles, new_handle};
 use super::stream::{self, Ticket};
 use cudarc::driver::sys::{CUevent, CUresult, CUstream};
@@ -66,6 +67,11 @@ functions! {
             return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
         }
         stream.context.check()?;
+        if fault::change() == Change::Early {
+            let ticket = stream.early_ticket();
+            *event.recorded.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(ticket);
+            return Ok(());
+        }
         // Also makes sure that the default stream's order is kept.
         stream.enqueue("the record of an event", |_, _, _| (), || Ok(()))?;
         let ticket = stream.ticket();

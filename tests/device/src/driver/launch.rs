@@ -3,6 +3,7 @@
 use super::call::{Answer, put};
 use super::context::{self, Context};
 use super::device::limits;
+use super::fault::{self, Change};
 use super::handles::{Handles, new_handle};
 use super::memory::{self, Kind};
 use super::settings::settings;
@@ -99,6 +100,22 @@ unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Re
     Ok(packed)
 }
 
+/// Swaps the first two arguments of one size that differ: a mistake that tests must find.
+fn swap(kernel: &execution::Function, packed: &mut [u8]) {
+    let argument =
+        |number: usize| kernel.parameter_offsets[number]..kernel.parameter_offsets[number] + kernel.parameter_sizes[number];
+    let count = kernel.parameter_sizes.len();
+    let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| (argument(first), argument(second))));
+    for (first, second) in pairs {
+        if first.len() == second.len() && packed[first.clone()] != packed[second.clone()] {
+            let kept = packed[first.clone()].to_vec();
+            packed.copy_within(second.clone(), first.start);
+            packed[second].copy_from_slice(&kept);
+            return;
+        }
+    }
+}
+
 /// Allocations whose addresses are among the arguments: a number is taken for an address if it lies in one.
 fn mentioned(packed: &[u8]) -> Vec<Arc<memory::Region>> {
     let words = packed.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight bytes")));
@@ -162,7 +179,10 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
     context.check()?;
     check_shape(&function, &shape)?;
     // SAFETY: the caller's.
-    let arguments = unsafe { pack(&function.kernel, parameters) }?;
+    let mut arguments = unsafe { pack(&function.kernel, parameters) }?;
+    if fault::change() == Change::Swapped {
+        swap(&function.kernel, &mut arguments);
+    }
     let name = function.kernel.name.clone();
     let what = format!("the kernel {name} of {:?} blocks of {:?} threads", shape.grid, shape.block);
     let mentioned = mentioned(&arguments);
@@ -202,7 +222,8 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
             }
         })
     };
-    stream.enqueue(what.clone(), note, move || launcher::run(run))?;
+    let times = if fault::change() == Change::Twice { 2 } else { 1 };
+    stream.enqueue(what.clone(), note, move || launcher::run(move || (0..times).try_for_each(|_| run())))?;
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use super::call::put;
 use super::clocks::{self, Clock, Moment};
 use super::context::{self, Context};
-use super::settings::settings;
+use super::fault::{self, Change};
+use super::settings::{Leaks, settings};
 use super::{device, pages, report};
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUpointer_attribute, CUpointer_attribute_enum as Attribute, CUresult};
 use std::backtrace::Backtrace;
@@ -220,6 +221,7 @@ pub fn allocate(
     from: Option<Moment>,
 ) -> Result<Region, CUresult> {
     let on_device = kind != Kind::Pinned;
+    let bytes = if fault::change() == Change::Half { bytes.div_ceil(2) } else { bytes };
     if bytes == 0 {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
@@ -314,7 +316,7 @@ pub fn start() {
     STARTED.call_once(|| {
         pages::start();
         faults::start();
-        if settings().leaks {
+        if settings().leaks != Leaks::Ignored {
             // SAFETY: a function of this library, which is never unloaded.
             unsafe { libc::atexit(report_leaks) };
         }
@@ -331,7 +333,10 @@ extern "C" fn report_leaks() {
     for region in left {
         let _ = write!(text, "\n{}", region.describe());
     }
-    report::remark(&text);
+    match settings().leaks {
+        Leaks::Fatal => report::end(&text),
+        _ => report::remark(&text),
+    }
 }
 
 /// Accesses outside of allocations.

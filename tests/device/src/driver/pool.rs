@@ -5,7 +5,6 @@
 
 use super::call::{Answer, put};
 use super::context;
-use super::fault::{self, Change};
 use super::memory::{self, Kind, Region};
 use super::report;
 use super::stream::{self, Stream};
@@ -57,10 +56,7 @@ functions! {
     }
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
-        let mut stream = stream::of(stream)?;
-        if fault::change() == Change::Elsewhere {
-            stream = stream.context.default_stream();
-        }
+        let stream = stream::of(stream)?;
         if address == 0 {
             return Ok(());
         }

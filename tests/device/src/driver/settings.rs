@@ -10,7 +10,7 @@
 //! | `WARPSET_SIMULATED_PEERS` | 0: no device can access another's memory |
 //! | `WARPSET_SIMULATED_FAULT` | calls that fail, see `fault` |
 //! | `WARPSET_SIMULATED_PROTECT` | 1: the host's code faults when it accesses device memory while nothing runs on any device (slow) |
-//! | `WARPSET_SIMULATED_LEAKS` | 1: allocations that are left at the process's end are listed |
+//! | `WARPSET_SIMULATED_LEAKS` | 1: allocations that are left at the process's end are listed; `fail`: and it ends by `SIGABRT` then |
 //!
 //! For several devices, memory, multiprocessors and compute capability may be lists with commas; the last entry counts for the
 //! devices after it.
@@ -32,7 +32,15 @@ pub struct Settings {
     pub seed: u64,
     pub peers: bool,
     pub protect: bool,
-    pub leaks: bool,
+    pub leaks: Leaks,
+}
+
+/// What is done about allocations that are left when the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaks {
+    Ignored,
+    Listed,
+    Fatal,
 }
 
 /// The settings of this process.
@@ -62,7 +70,12 @@ fn read() -> Settings {
         seed: number("WARPSET_SIMULATED_SEED", 1),
         peers: number("WARPSET_SIMULATED_PEERS", 1) != 0,
         protect: number("WARPSET_SIMULATED_PROTECT", 0) != 0,
-        leaks: number("WARPSET_SIMULATED_LEAKS", 0) != 0,
+        leaks: match text("WARPSET_SIMULATED_LEAKS").as_deref() {
+            None | Some("0") => Leaks::Ignored,
+            Some("1") => Leaks::Listed,
+            Some("fail") => Leaks::Fatal,
+            Some(other) => report::end(&format!("WARPSET_SIMULATED_LEAKS is {other:?}; 0, 1 or fail is understood")),
+        },
     }
 }
 

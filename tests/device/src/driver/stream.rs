@@ -3,6 +3,7 @@
 use super::call::{Answer, put};
 use super::clocks::{self, Clock, Moment};
 use super::context::{self, Context};
+use super::fault::{self, Change};
 use super::handles::{Handles, new_handle};
 use super::settings::settings;
 use super::{event, pages, report};
@@ -94,6 +95,8 @@ struct Queue {
     capture: Capture,
     /// What comes before the next operation.
     clock: Clock,
+    /// What comes before the last one.
+    before_last: Clock,
     /// Number of the last operation.
     last: u64,
 }
@@ -119,6 +122,7 @@ impl Stream {
             ended: false,
             capture: Capture::None,
             clock: Clock::default(),
+            before_last: Clock::default(),
             last: 0,
         };
         // Relaxed: each gets another number, which is all.
@@ -197,6 +201,7 @@ impl Stream {
         self.order_by_default();
         let mut queue = self.lock();
         queue.clock.merge(&clocks::host());
+        queue.before_last = queue.clock.clone();
         queue.last += 1;
         let moment = Moment { stream: self.number, number: queue.last };
         queue.clock.advance(moment);
@@ -218,6 +223,17 @@ impl Stream {
             ticket.pass();
         } else {
             self.push(&mut queue, Step::Pass(ticket.clone()));
+        }
+        ticket
+    }
+
+    /// A ticket for what comes before the last operation: a mistake that tests must find.
+    pub fn early_ticket(self: &Arc<Self>) -> Arc<Ticket> {
+        let mut queue = self.lock();
+        let ticket = Ticket::new(queue.before_last.clone());
+        match queue.steps.iter().rposition(|step| matches!(step, Step::Work(..))) {
+            Some(last) => queue.steps.insert(last, Step::Pass(ticket.clone())),
+            None => ticket.pass(),
         }
         ticket
     }
@@ -317,6 +333,9 @@ fn pause(stream: u64, number: u64) {
 
 /// The stream of a handle: null is the default stream of the current context.
 pub fn of(handle: CUstream) -> Result<Arc<Stream>, CUresult> {
+    if fault::change() == Change::Elsewhere {
+        return Ok(context::current()?.default_stream());
+    }
     match handle as usize {
         0 | 1 => Ok(context::current()?.default_stream()),
         2 => {

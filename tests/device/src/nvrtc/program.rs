@@ -131,17 +131,17 @@ impl Program {
             return Ok((Outcome::Errors, self.log(&output.stderr)));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let flags = self.flags(options);
-        let flag_texts = flags.iter().map(|flag| flag.as_bytes());
-        let key =
-            digest([version.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes(), text.as_bytes()].into_iter().chain(flag_texts));
-        if let Some(object) = cache.and_then(|cache| cache.get(key)) {
-            return Ok((Outcome::Image(image_of(&object)), String::new()));
-        }
         let translated = match translate(&text) {
             Ok(translated) => translated,
             Err(error) => return Ok((Outcome::Errors, self.finished(error))),
         };
+        let flags = self.flags(options);
+        let flag_texts = flags.iter().map(|flag| flag.as_bytes());
+        // The translation, not what it was made from: a change of `translate` alone makes other objects, too.
+        let key = digest([version.as_bytes(), translated.as_bytes()].into_iter().chain(flag_texts));
+        if let Some(object) = cache.and_then(|cache| cache.get(key)) {
+            return Ok((Outcome::Image(image_of(&object)), String::new()));
+        }
         let compile = || {
             scratch.write("program.ii", translated.as_bytes())?;
             let mut command = command();

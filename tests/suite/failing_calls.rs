@@ -1,0 +1,165 @@
+//! Each function of the driver that the library calls fails: on a simulated device (`tests/device`), which can do that.
+//!
+//! `faults` lets the library's own calls fail, at the places that say so in its source. Here the driver itself refuses a call,
+//! so that no place is left out, those inside `cudarc` included.
+
+use crate::common::vectors::distinct;
+use crate::common::{scaled, tests};
+use libloading::os::unix::{Library, RTLD_NOW};
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use warpset::cudarc::driver::DriverError;
+use warpset::gpu::DeviceBatch;
+use warpset::{BucketTable, Device, Error, IndexedTable, Request};
+
+tests![every_function_of_the_driver_fails];
+
+/// Functions that are called in drops, which return nothing, and two whose failure has an answer of its own: a thread whose
+/// context cannot be asked for counts as one without, and memory of which the driver says nothing counts as pageable.
+const MADE_GOOD: &[&str] = &[
+    "cuCtxGetCurrent",
+    "cuPointerGetAttribute",
+    "cuMemAddressFree",
+    "cuMemRelease",
+    "cuMemUnmap",
+    "cuMemFree_v2",
+    "cuMemFreeHost",
+    "cuMemFreeAsync",
+    "cuEventDestroy_v2",
+    "cuStreamDestroy_v2",
+    "cuModuleUnload",
+    "cuDevicePrimaryCtxRelease_v2",
+];
+
+/// The library and its tests call at least as many functions of the driver.
+const FEWEST: usize = 30;
+
+/// Functions of the simulated driver that NVIDIA's does not have.
+struct Faults {
+    library: Library,
+}
+
+impl Faults {
+    /// `None` if the driver is NVIDIA's.
+    fn find() -> Option<Self> {
+        // SAFETY: the driver, which is loaded already.
+        let library = unsafe { Library::open(Some("libcuda.so.1"), RTLD_NOW) }.ok()?;
+        // SAFETY: only looked for.
+        unsafe { library.get::<unsafe extern "C" fn(*const c_char) -> i32>(b"warpset_device_fail\0") }.ok()?;
+        Some(Self { library })
+    }
+
+    /// Sets which calls fail, and counts calls from 1 again.
+    fn set(&self, plans: &str) {
+        let plans = CString::new(plans).unwrap();
+        // SAFETY: the function has this type (`tests/device/src/driver/fault.rs`); the text ends in zero.
+        let status = unsafe {
+            let set = self.library.get::<unsafe extern "C" fn(*const c_char) -> i32>(b"warpset_device_fail\0").unwrap();
+            set(plans.as_ptr())
+        };
+        assert_eq!(status, 0, "{plans:?}");
+    }
+
+    fn calls(&self, function: &str) -> u64 {
+        let function = CString::new(function).unwrap();
+        // SAFETY: as above.
+        unsafe {
+            let calls = self.library.get::<unsafe extern "C" fn(*const c_char) -> u64>(b"warpset_device_calls\0").unwrap();
+            calls(function.as_ptr())
+        }
+    }
+}
+
+/// What failed: a call of the library, or one of `cudarc` by this test.
+#[derive(Debug)]
+#[allow(dead_code)] // printed
+enum Failed {
+    Library(Error),
+    Driver(DriverError),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<DriverError> for Failed {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// Tables that grow, batches from the host and in device memory, and everything that reads. Panics if a result is wrong.
+fn work(ordinal: usize) -> Result<(), Failed> {
+    let device = Device::gpu(ordinal)?;
+    let words = distinct(3, 0, scaled(4000, 1000));
+    let count = words.len() as u64 / 3;
+    let rows = IndexedTable::builder(3).capacity(100).grows(true).build(&device)?;
+    let table = BucketTable::builder(3).capacity(100).grows(true).build(&device)?;
+    let everything = Request::new().outcomes(true).references(true).new_references(true);
+    let batch = rows.find_or_put_many(&words)?;
+    if let Some(error) = batch.error {
+        return Err(error.into());
+    }
+    assert_eq!((batch.tally.new, rows.len()?), (count, count), "rows");
+    let batch = table.find_or_put_many_with(&words, everything)?;
+    if let Some(error) = batch.error {
+        return Err(error.into());
+    }
+    assert_eq!((batch.tally.new, table.len()?), (count, count), "vectors");
+    let references: Vec<_> = batch.references.iter().flatten().copied().collect();
+    assert!(table.get_many(&references)? == words, "references are to other vectors");
+    assert!(table.contains_many(&words)?.iter().all(|stored| *stored), "something is lost");
+    assert_eq!(table.stats()?.stored, count, "statistics");
+    assert_eq!(table.iter().collect::<Result<Vec<_>, _>>()?.len() as u64, count, "iteration");
+    let context = device.cuda_context().expect("a GPU");
+    let (stream, other) = (context.new_stream()?, context.new_stream()?);
+    let vectors = other.clone_htod(&words)?;
+    let mut outcomes = other.alloc_zeros::<u8>(count as usize)?;
+    table.find_or_put_device(&stream, DeviceBatch::new(&vectors, count as usize).outcomes(&mut outcomes))?;
+    assert!(other.clone_dtoh(&outcomes)?.iter().all(|outcome| *outcome == 2), "all were stored before");
+    drop((vectors, outcomes));
+    stream.synchronize()?;
+    table.clear()?;
+    assert_eq!(table.len()?, 0, "after clearing");
+    // What a drop or a call of `cudarc` has recorded in place of returning it.
+    context.check_err()?;
+    Ok(())
+}
+
+/// Fails the first, the middle and the last call of each function that is called.
+fn every_function_of_the_driver_fails(device: &Device) {
+    // A real driver fails nothing on request.
+    let Some(faults) = Faults::find() else { return };
+    let ordinal = device.cuda_context().expect("registered for GPUs").ordinal();
+    let mut names: Vec<&str> = include_str!("../device/functions.txt").lines().collect();
+    work(ordinal).expect("without faults, and all kernels are compiled");
+    faults.set("");
+    work(ordinal).expect("without faults");
+    names.retain(|name| faults.calls(name) > 0);
+    assert!(names.len() >= FEWEST, "{} functions are called: {names:?}", names.len());
+    let mut unnoticed = Vec::new();
+    for name in &names {
+        faults.set("");
+        work(ordinal).unwrap_or_else(|error| panic!("without faults, after those before {name}: {error:?}"));
+        let calls = faults.calls(name);
+        let mut errors = 0;
+        for call in [1, calls.div_ceil(2), calls] {
+            // Once: a driver whose waits fail again and again has lost the context, and then nothing is under way.
+            faults.set(&format!("{name}:{call}=unknown"));
+            let result = catch_unwind(AssertUnwindSafe(|| work(ordinal)));
+            let failed = faults.calls(name) >= call;
+            faults.set("");
+            // What a drop has recorded is told to whoever comes next.
+            let _ = device.cuda_context().expect("a GPU").check_err();
+            let result = result.unwrap_or_else(|_| panic!("{name}: a wrong result, or a panic, when call {call} fails"));
+            errors += usize::from(failed && result.is_err());
+        }
+        if errors == 0 {
+            unnoticed.push(*name);
+        }
+    }
+    unnoticed.retain(|name| !MADE_GOOD.contains(name));
+    assert!(unnoticed.is_empty(), "no call returns an error when these fail: {unnoticed:?}");
+}
