@@ -1,6 +1,6 @@
 //! Concurrent hash sets on the GPU, and on CPU threads, for fixed-width vectors of 32-bit words.
 //!
-//! They have one operation, *find-or-put*: look for a vector in the set, and store it if it is not there. Of all calls that offer
+//! Their one operation is *find-or-put*: look for a vector in the set, and store it if it is not there. Of all calls that offer
 //! equal vectors, exactly one gets [`New`](Outcome::New), the others [`Seen`](Outcome::Seen). Vectors have 1 to 256 words, and
 //! every bit pattern is legal.
 //!
@@ -105,9 +105,9 @@ pub use table::{
     VectorTable, Words,
 };
 
-// Pictures: a chapter ends with the paths of its pictures, for readers of the repository. rustdoc cannot show these files. It is
-// given NAME.link before the chapter, which defines the same name as the picture itself, and the first definition counts.
-// benches/plots/plots.py makes both.
+// Pictures: a chapter ends with link definitions that name its picture files, for readers of the repository. rustdoc cannot show
+// these files. So NAME.link is included before the chapter: it defines the name NAME as a data URI of the picture, and of two
+// definitions the first one counts. benches/plots/plots.py writes both.
 #[cfg_attr(doc, doc = include_str!("docs/pictures/trees.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/throughput.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/widths.link"))]

@@ -1,9 +1,11 @@
 //! Making a cluster's tables.
 
+use super::buffers::bytes_a_vector;
+use super::engine::DeviceRounds;
 use super::engine::Engine;
 use super::link::{Link, agree};
 use super::owners;
-use super::partition::{Partition, bytes_a_vector};
+use super::owners::Owners;
 use super::record::{Operation, Record};
 use super::table::Table;
 use super::transport::Transport;
@@ -142,16 +144,15 @@ impl<S: Storage, K: Key> Builder<S, K> {
         config.check(&configs, self.shares == Shares::Equal)?;
         let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
         let weights: Vec<u64> = configs.iter().map(|config| config.slots).collect();
-        let made = Partition::new(device, width, ranks, round as usize, self.deduplicate).and_then(|mut partition| {
-            partition.set_owners(configs[0].seed, owners::bounds(&weights), self.hash_mask).map(|()| partition)
-        });
+        let owners = Owners { seed: configs[0].seed, bounds: owners::bounds(&weights), hash_mask: self.hash_mask };
+        let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicate, owners);
         // The same seed on all ranks from now on.
         let config = Config { seed: configs[0].seed, round, ..config };
         let record = link.record().failed(made.as_ref().err());
         let records = link.tell(Operation::Build, record)?;
         let failed = made.as_ref().err().cloned();
         agree(&records, failed)?;
-        Ok(Table { engine: Engine { link, partition: made? }, config, local: built? })
+        Ok(Table { engine: Engine { link, device: made? }, config, local: built? })
     }
 }
 

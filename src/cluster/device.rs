@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::engine::{Answers, DeviceResults, Offer};
-use super::partition::{Fresh, Input};
+use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
 use crate::gpu::{Buffer, BufferMut, check_buffer};

@@ -1,27 +1,62 @@
-//! The rounds of an operation, for keys of any kind: see the documentation of the module.
+//! Rounds of an operation on all ranks, for words of any keys ("What a find-or-put of a batch does" in the module's
+//! documentation).
+//!
+//! An [`Engine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of rounds,
+//! [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round goes
+//! `Partition::sort`, `Partition::rows`, `Link::tell`, `Link::exchange` of the runs, `check_runs`, `Puts::search`,
+//! `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
+//! describe what a round does (plan.rs); messages.rs says where messages lie and stamps them.
 //!
 //! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
 //! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
 //! 2^27 vectors. Now they put 31.2 and 16.6 G/s by NCCL (benches/README.md). The filter is a choice (`Builder::deduplicate`), for
 //! slow links.
 
+use super::buffers::{Buffers, stream_of};
 use super::link::{Link, agree};
-use super::partition::{Asked, Fresh, Input, Output, Partition, Rows, Sender};
+use super::messages::{Messages, check_replies, check_runs};
+use super::owners::Owners;
+use super::partition::Partition;
+use super::plan::{Asked, Fresh, Input, Output, RoundPart, Rows, Sender};
+use super::puts::Puts;
 use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
+use crate::core::relocation::another_pass_helps;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
 use crate::layout::Search;
 use crate::layout::limits::MAX_CAPACITY;
+use crate::layout::rank::Stream;
 use crate::layout::size::{MAX_NODES, Size};
-use crate::{Error, Outcome, Result, Tally};
+use crate::{Device, Error, Outcome, Result, Tally};
 
-/// A relocation of keys that lets fewer than one of so many in that were rejected is the last one for a batch.
-const RELOCATE_FOR_ONE_IN: u64 = 64;
-
-/// What a rank has of the cluster besides its table. Dropped in this order: nobody may copy from memory that is gone.
+/// A rank's part of the cluster besides its table. Dropped in this order: no rank may copy from memory that is gone.
 pub(super) struct Engine {
     pub link: Link,
+    pub device: DeviceRounds,
+}
+
+/// What a rank has on its device for rounds: their buffers, the sorting and collecting of vectors, and the puts in between.
+pub(super) struct DeviceRounds {
+    pub buffers: Buffers,
     pub partition: Partition,
+    pub puts: Puts,
+}
+
+impl DeviceRounds {
+    /// Allocates everything for rounds of at most `most` vectors.
+    pub(super) fn new(
+        device: &Device,
+        width: usize,
+        ranks: usize,
+        most: usize,
+        deduplicates: bool,
+        owners: Owners,
+    ) -> Result<Self> {
+        let buffers = Buffers::new(device, width, ranks, most, deduplicates)?;
+        let partition = Partition::new(&buffers, deduplicates, owners)?;
+        let puts = Puts::new(&buffers)?;
+        Ok(Self { buffers, partition, puts })
+    }
 }
 
 /// What a rank offers.
@@ -72,38 +107,6 @@ pub(super) struct DeviceResults {
     pub stored: u64,
 }
 
-/// A part of a rank's batch, which is sent in one round.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    round: usize,
-    first: usize,
-    len: usize,
-    /// Of the batch.
-    end: usize,
-}
-
-/// A batch is cut into so many parts at least, of so many vectors at least: one is sorted and sent while another is put.
-const PARTS: usize = 4;
-const PART: usize = 1 << 22;
-
-impl Part {
-    /// The part of the first round, of at most `most` vectors.
-    fn first(end: usize, most: usize) -> Self {
-        Self::from(0, 0, end, most)
-    }
-
-    /// That of the next one.
-    fn next(&self, most: usize) -> Self {
-        Self::from(self.round + 1, self.first + self.len, self.end, most)
-    }
-
-    /// What is left is divided evenly.
-    fn from(round: usize, first: usize, end: usize, most: usize) -> Self {
-        let (left, parts) = (end - first, PARTS.min(end / PART).saturating_sub(round));
-        Self { round, first, len: left.div_ceil(parts.max(left.div_ceil(most)).max(1)), end }
-    }
-}
-
 /// The value; an error is kept, unless there is one.
 fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
@@ -147,8 +150,8 @@ impl Engine {
         struct Settled<'a>(&'a mut Engine);
         impl Drop for Settled<'_> {
             fn drop(&mut self) {
-                // An error that there is says more than this one.
-                let _ = self.0.partition.rank.synchronize();
+                // Keep the original error.
+                let _ = self.0.device.buffers.device.synchronize();
             }
         }
         let settled = Settled(self);
@@ -166,7 +169,7 @@ impl Engine {
             return error;
         }
         // If that cannot be read, the device fails: the error that there is says more.
-        match self.partition.answered() {
+        match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
                 // Gives what it was given.
                 let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
@@ -179,17 +182,21 @@ impl Engine {
     fn all_rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
         let asked = self.asked(offer);
         let mut failed = offer.refused.clone();
-        failed = failed.or(self.partition.begin(asked).err());
+        let DeviceRounds { buffers, partition, puts } = &mut self.device;
+        partition.begin(asked);
+        failed = failed.or(puts.begin(buffers, asked.fresh).err());
         // Nothing is compiled while ranks wait for each other's messages.
-        failed = failed.or(raw.prepare(offer.search, self.partition.ranks > 1).err());
+        failed = failed.or(raw.prepare(offer.search, self.link.ranks() > 1).err());
         let count = offer.input.count(raw.width());
-        let mut part = Part::first(if failed.is_some() { 0 } else { count }, self.partition.round);
+        let most = self.device.buffers.most;
+        let mut part = RoundPart::first(if failed.is_some() { 0 } else { count }, most);
         let (mut copies, mut under_way) = ([0; 2], None);
         self.sort(raw, offer, &part, &mut failed);
         loop {
             let mut record = self.numbers(raw, offer, &mut failed);
             if failed.is_none() {
-                record.rows = keep(self.partition.rows(part.round), &mut failed).unwrap_or(record.rows);
+                let DeviceRounds { buffers, partition, .. } = &mut self.device;
+                record.rows = keep(partition.rows(buffers, part.round), &mut failed).unwrap_or(record.rows);
             }
             let has_more = failed.is_none() && part.first + part.len < part.end;
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
@@ -213,7 +220,7 @@ impl Engine {
                 of: records.into_iter().map(|record| record.rows).collect(),
                 sequence,
             };
-            let next = part.next(self.partition.round);
+            let next = part.next(most);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
             // The round before: its replies cross while the table works on this one.
             if let Some((part, rows)) = under_way.replace((part, rows)) {
@@ -228,7 +235,7 @@ impl Engine {
             part = next;
         }
         let mut record = self.numbers(raw, offer, &mut failed);
-        if let Some((answered, fresh, wrong)) = keep(self.partition.answered(), &mut failed) {
+        if let Some((answered, fresh, wrong)) = keep(self.device.puts.answered(&self.device.buffers), &mut failed) {
             self.link.unless_ended(wrong.map_or(Ok(()), Err))?;
             record.answered = answered;
             if let Some(device) = &mut answers.device {
@@ -245,7 +252,7 @@ impl Engine {
 
     /// What is asked for in all rounds. With a filter, outcomes are needed to know those of vectors that others represent.
     fn asked(&self, offer: &Offer<'_>) -> Asked {
-        let outcomes = offer.outcomes || offer.references || self.partition.deduplicates();
+        let outcomes = offer.outcomes || offer.references || self.device.partition.deduplicates();
         let wants = Wants { outcomes, references: offer.references };
         Asked { wants, owners: offer.owners, fresh: offer.fresh }
     }
@@ -254,7 +261,7 @@ impl Engine {
     /// is stored on a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
-            || (offer.fresh == Fresh::Host && !self.partition.rank.is_host())
+            || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
     }
 
     /// This rank's record; with the numbers of its table where room may be made by them.
@@ -265,10 +272,11 @@ impl Engine {
     }
 
     /// Begins to sort a part of the batch by owner.
-    fn sort(&mut self, raw: &RawTable, offer: &Offer<'_>, part: &Part, failed: &mut Option<Error>) {
+    fn sort(&mut self, raw: &RawTable, offer: &Offer<'_>, part: &RoundPart, failed: &mut Option<Error>) {
         let input = offer.input.part(part.first, if failed.is_some() { 0 } else { part.len }, raw.width());
         let sender = self.next_sender();
-        keep(self.partition.sort(part.round, input, sender), failed);
+        let DeviceRounds { buffers, partition, .. } = &mut self.device;
+        keep(partition.sort(buffers, part.round, input, sender), failed);
     }
 
     /// What the runs of the next record's round tell.
@@ -282,40 +290,42 @@ impl Engine {
         &mut self,
         raw: &RawTable,
         offer: &Offer<'_>,
-        (part, rows): (&Part, &Rows),
-        next: Option<&Part>,
+        (part, rows): (&RoundPart, &Rows),
+        next: Option<&RoundPart>,
         fresh: &mut Vec<u64>,
         failed: &mut Option<Error>,
     ) -> Result<()> {
         let sender = self.next_sender();
-        let Self { link, partition } = self;
-        let mut search = |partition: &mut Partition, rank: usize, failed: &mut Option<Error>| {
+        let wrong = self.device.puts.wrong(&self.device.buffers);
+        let Self { link, device: DeviceRounds { buffers, partition, puts } } = self;
+        let mut search = |buffers: &Buffers, rank: usize, failed: &mut Option<Error>| {
             if failed.is_none() {
-                keep(partition.search(raw, offer.search, (part.round, rows, rank), next.is_none(), fresh), failed);
+                keep(puts.search(buffers, raw, offer.search, (part.round, rows, rank), next.is_none(), fresh), failed);
             }
         };
         // What was promised to the others cannot be kept after an error from here on: then the connection ends.
-        let regions = partition.runs(part.round, rows);
+        let regions = Messages::new(buffers, part.round, rows).runs();
         // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
         let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
             if !may_wait {
-                search(partition, rows.own, failed);
+                search(buffers, rows.own, failed);
             }
             if let (Some(next), None) = (next, &failed) {
                 let input = offer.input.part(next.first, next.len, raw.width());
-                keep(partition.sort(next.round, input, sender), failed);
+                keep(partition.sort(buffers, next.round, input, sender), failed);
             }
         };
-        // SAFETY: the regions are parts of the partition's memory of this round, which stays. Meanwhile the own run is read,
+        // SAFETY: the regions are parts of the buffers of this round, which stay. Meanwhile the own run is read,
         // which is sent to nobody; the answers to it are written, which is another memory; and so is the next round's.
         unsafe { link.exchange(&regions, meanwhile)? };
-        let checked = partition.check_runs(part.round, rows);
+        let checked = check_runs(buffers, part.round, rows, wrong);
         link.unless_ended(checked)?;
-        (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(partition, rank, failed));
-        let ended = partition.end_searches(part.round);
+        (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(buffers, rank, failed));
+        // What is done with the answers comes after the searches.
+        let ended = buffers.device.order(stream_of(part.round), Stream::Puts);
         link.unless_ended(ended)?;
-        let [sent, received] = partition.exchanged(part.round, rows);
+        let [sent, received] = Messages::new(buffers, part.round, rows).exchanged();
         link.traffic.rounds += 1;
         link.traffic.offered += part.len as u64;
         link.traffic.sent += (0..rows.ranks()).filter(|rank| *rank != rows.own).map(|rank| rows.to(rank)).sum::<u64>();
@@ -329,21 +339,21 @@ impl Engine {
     fn end(
         &mut self,
         offer: &Offer<'_>,
-        (part, rows): (&Part, &Rows),
+        (part, rows): (&RoundPart, &Rows),
         answers: &mut Answers,
         copies: &mut [u64; 2],
         failed: &mut Option<Error>,
     ) -> Result<()> {
-        let Self { link, partition } = self;
+        let Self { link, device: DeviceRounds { buffers, partition, puts } } = self;
         if rows.are_answered() {
             // SAFETY: as in `put`; nothing is done meanwhile.
-            unsafe { link.exchange(&partition.replies(part.round, rows), || ())? };
-            let checked = partition.check_replies(part.round, rows);
+            unsafe { link.exchange(&Messages::new(buffers, part.round, rows).replies(), || ())? };
+            let checked = check_replies(buffers, part.round, rows);
             link.unless_ended(checked)?;
         }
-        keep(partition.take_fresh(&mut answers.fresh), failed);
+        keep(puts.take_fresh(buffers, &mut answers.fresh), failed);
         // Of another rank's failure this one hears with the next record.
-        let collected = partition.collect(part.round, offer.search, answers.output(part.first, part.len));
+        let collected = partition.collect(buffers, part.round, offer.search, answers.output(part.first, part.len));
         let [hits, rejected] = keep(collected, failed).unwrap_or_default();
         *copies = [copies[0] + hits, copies[1] + rejected];
         Ok(())
@@ -358,7 +368,7 @@ impl Engine {
         let (mut before, mut relocated) = (u64::MAX, 0);
         while answers.total.full > 0 {
             let rejected = answers.total.full;
-            let relocation_helps = before == u64::MAX || before - rejected > before / RELOCATE_FOR_ONE_IN || relocated > before;
+            let relocation_helps = before == u64::MAX || another_pass_helps(before, before - rejected, relocated);
             let Some(room) = room_for_rejected(&records, raw, answers, relocation_helps) else { break };
             before = rejected;
             relocated = self.make_room(raw, room, answers)?;

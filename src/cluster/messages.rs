@@ -1,32 +1,34 @@
-//! The messages of a round: runs to their owners, replies to whoever has sent the runs. Each begins and ends with a stamp.
+//! Messages of a round: runs to their owners, and replies to the ranks that sent the runs. Each begins and ends with a stamp.
 
+use super::buffers::{Buffers, stream_of};
 use super::layout::starts;
-use super::partition::{Partition, RoundMemory, Rows, Sender, place_of, stream_of};
+use super::plan::{Rows, Sender};
+use super::record::Wants;
 use super::transport::Region;
 use super::view::{TRAILER_BYTES, message_bytes, reply_content};
 use crate::backend::RankMemory;
 use crate::layout::rank::{Kernel, LINE_BYTES, Stamp, StampView, Stream};
 use crate::{Error, Result};
 
-/// What every stamp begins with.
+/// First word of every stamp.
 const MAGIC: u64 = 0x7761_7270_7365_7422;
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Run = 1,
     Reply = 2,
 }
 
-/// Which way it goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Out,
     In,
 }
 
-/// All messages of a kind that go one way, by the other rank: how long they are, and where they are in which memory.
-struct Messages<'a> {
+/// Lengths and places of all messages of a kind that go one way, by the other rank.
+struct Places<'a> {
     kind: Kind,
     way: Way,
     bytes: Vec<u64>,
@@ -34,182 +36,65 @@ struct Messages<'a> {
     memory: &'a RankMemory,
 }
 
-impl Partition {
-    fn run_bytes(&self, rows: u64) -> u64 {
-        message_bytes(4 * self.width as u64 * rows)
+/// Bytes of a run of so many rows of `width` words.
+fn run_bytes(width: usize, rows: u64) -> u64 {
+    message_bytes(4 * width as u64 * rows)
+}
+
+/// Stamps of the runs that are being sorted, whose lengths are not known yet: `rows` is their capacity.
+pub(super) fn run_stamps(buffers: &Buffers, round: usize) -> Vec<Stamp> {
+    let memory = buffers.of(round);
+    let (layout, sender) = (&memory.layout, memory.sender);
+    let stamp = |rank: usize| Stamp {
+        magic: MAGIC,
+        sequence: sender.sequence,
+        kind: Kind::Run as u32,
+        from: sender.rank as u32,
+        to: rank as u32,
+        width: buffers.width as u32,
+        rows: layout.capacities[rank],
+        bytes: 0,
+        at: memory.send.address + layout.runs[rank],
+    };
+    (0..buffers.ranks).filter(|rank| *rank != sender.rank).map(stamp).collect()
+}
+
+/// The messages of one round, in its buffers.
+pub(super) struct Messages<'a> {
+    buffers: &'a Buffers,
+    round: usize,
+    rows: &'a Rows,
+}
+
+impl<'a> Messages<'a> {
+    pub(super) fn new(buffers: &'a Buffers, round: usize, rows: &'a Rows) -> Self {
+        Self { buffers, round, rows }
     }
 
-    /// Bytes of the runs from each rank. What a rank has for itself goes nowhere.
-    fn received_bytes(&self, rows: &Rows) -> Vec<u64> {
-        (0..self.ranks).map(|rank| if rank == rows.own { 0 } else { self.run_bytes(rows.from(rank)) }).collect()
-    }
-
-    /// Bytes of the replies to each rank's run.
-    fn reply_bytes(rows: &Rows) -> Vec<u64> {
-        let bytes = |rank: usize| message_bytes(reply_content(rows.from(rank), rows.wants[rank]));
-        (0..rows.ranks()).map(|rank| if rank == rows.own { 0 } else { bytes(rank) }).collect()
-    }
-
-    fn messages<'a>(&self, memory: &'a RoundMemory, rows: &Rows, kind: Kind, way: Way) -> Messages<'a> {
-        let to_others = |bytes: &dyn Fn(u64) -> u64| -> Vec<u64> {
-            (0..self.ranks).map(|rank| if rank == rows.own { 0 } else { bytes(rows.to(rank)) }).collect()
-        };
-        let (bytes, starts, memory) = match (kind, way) {
-            (Kind::Run, Way::Out) => (to_others(&|count| self.run_bytes(count)), memory.layout.runs.clone(), &memory.send),
-            (Kind::Run, Way::In) => {
-                let bytes = self.received_bytes(rows);
-                let starts = starts(bytes.iter().copied());
-                (bytes, starts, &memory.receive)
-            }
-            (Kind::Reply, Way::Out) => {
-                let bytes = Self::reply_bytes(rows);
-                let starts = starts(bytes.iter().copied());
-                (bytes, starts, &memory.replies_out)
-            }
-            (Kind::Reply, Way::In) => {
-                let bytes = to_others(&|count| message_bytes(reply_content(count, rows.wants[rows.own])));
-                (bytes, memory.layout.answers.clone(), &memory.replies_in)
-            }
-        };
-        // A rank without vectors has laid out nothing, and sends nothing.
-        let starts = if starts.is_empty() { vec![0; self.ranks] } else { starts };
-        Messages { kind, way, bytes, starts, memory }
-    }
-
-    fn stamps(&self, messages: &Messages<'_>, rows: &Rows) -> impl Iterator<Item = Stamp> {
-        let stamp = |rank: usize| {
-            let is_out = messages.way == Way::Out;
-            let (from, to) = if is_out { (rows.own, rank) } else { (rank, rows.own) };
-            Stamp {
-                magic: MAGIC,
-                sequence: rows.sequence,
-                kind: messages.kind as u32,
-                from: from as u32,
-                to: to as u32,
-                width: self.width as u32,
-                rows: if (messages.kind == Kind::Run) == is_out { rows.to(rank) } else { rows.from(rank) },
-                bytes: messages.bytes[rank],
-                at: messages.memory.address + messages.starts[rank],
-            }
-        };
-        let all: Vec<Stamp> = (0..self.ranks).map(stamp).filter(|stamp| stamp.bytes > 0).collect();
-        all.into_iter()
-    }
-
-    fn regions(&self, round: usize, messages: &Messages<'_>) -> Vec<Region> {
-        let region = |rank: usize| match messages.bytes[rank] {
-            0 => Region::empty(),
-            bytes => Region::of(&*self.rank, stream_of(round), messages.memory, messages.starts[rank], bytes),
-        };
-        (0..self.ranks).map(region).collect()
-    }
-
-    /// The stamps of the runs that are sorted now, whose lengths are not known yet: `rows` is what they have room for.
-    pub(super) fn stamps_of_runs(&self, round: usize) -> Vec<Stamp> {
-        let RoundMemory { layout, sender, send, .. } = &self.memory[place_of(round)];
-        let stamp = |rank: usize| Stamp {
-            magic: MAGIC,
-            sequence: sender.sequence,
-            kind: Kind::Run as u32,
-            from: sender.rank as u32,
-            to: rank as u32,
-            width: self.width as u32,
-            rows: layout.capacities[rank],
-            bytes: 0,
-            at: send.address + layout.runs[rank],
-        };
-        (0..self.ranks).filter(|rank| *rank != sender.rank).map(stamp).collect()
-    }
-
-    /// Where each run is to be sent from, and where those of others go to.
-    pub(super) fn runs(&self, round: usize, rows: &Rows) -> (Vec<Region>, Vec<Region>) {
-        let memory = &self.memory[place_of(round)];
-        let sender = Sender { rank: rows.own, sequence: rows.sequence };
-        assert_eq!(memory.sender, sender, "runs are stamped as they are announced");
-        let [send, receive] = [Way::Out, Way::In].map(|way| self.regions(round, &self.messages(memory, rows, Kind::Run, way)));
+    /// Memory that each run is sent from, and memory that the runs of the other ranks go to.
+    pub(super) fn runs(&self) -> (Vec<Region>, Vec<Region>) {
+        let sender = Sender { rank: self.rows.own, sequence: self.rows.sequence };
+        assert_eq!(self.buffers.of(self.round).sender, sender, "runs are stamped as they are announced");
+        let [send, receive] = [Way::Out, Way::In].map(|way| self.regions(&self.places(Kind::Run, way)));
         (send, receive)
     }
 
-    /// An error unless the runs that came are those that are due. Stamps the replies that are to be made to them. On a GPU, where
-    /// none are, this waits for nothing: it is enqueued, and puts of others' runs do nothing if it finds another message. That is
-    /// told by `answered`.
-    pub(super) fn check_runs(&mut self, round: usize, rows: &Rows) -> Result<()> {
-        if !self.rank.is_host() && !rows.are_answered() {
-            return self.check_runs_enqueued(round, rows);
-        }
-        let replies = self.messages(&self.memory[place_of(round)], rows, Kind::Reply, Way::Out);
-        let replies: Vec<Stamp> = self.stamps(&replies, rows).collect();
-        self.check(round, rows, Kind::Run, &replies)
-    }
-
-    /// Where each reply is to be sent from, and where those to this rank go to.
-    pub(super) fn replies(&self, round: usize, rows: &Rows) -> (Vec<Region>, Vec<Region>) {
-        let memory = &self.memory[place_of(round)];
-        let [out, back] = [Way::Out, Way::In].map(|way| self.regions(round, &self.messages(memory, rows, Kind::Reply, way)));
+    /// Memory that each reply is sent from, and memory that the replies to this rank go to.
+    pub(super) fn replies(&self) -> (Vec<Region>, Vec<Region>) {
+        let [out, back] = [Way::Out, Way::In].map(|way| self.regions(&self.places(Kind::Reply, way)));
         (out, back)
     }
 
-    /// An error unless the replies that came are those that are due.
-    pub(super) fn check_replies(&mut self, round: usize, rows: &Rows) -> Result<()> {
-        self.check(round, rows, Kind::Reply, &[])
-    }
-
-    fn check_runs_enqueued(&mut self, round: usize, rows: &Rows) -> Result<()> {
-        let runs = self.messages(&self.memory[place_of(round)], rows, Kind::Run, Way::In);
-        let stamps: Vec<Stamp> = self.stamps(&runs, rows).collect();
-        if stamps.is_empty() {
-            return Ok(());
-        }
-        let (stream, wrong) = (Stream::Puts, self.wrong());
-        self.rank.order(stream, stream_of(round))?;
-        let memory = &mut self.memory[place_of(round)];
-        self.rank.write(stream, &mut memory.stamps, 0, &stamps)?;
-        let view = StampView { stamps: memory.stamps.address, count: stamps.len() as u64, wrong, ..StampView::default() };
-        // SAFETY: as in `check`.
-        unsafe { self.rank.stamps(stream, Kernel::CheckStamps, &view) }
-    }
-
-    /// An error unless each message that came is the one that is due. Writes other stamps meanwhile, of messages that this rank
-    /// sends.
-    fn check(&mut self, round: usize, rows: &Rows, kind: Kind, own: &[Stamp]) -> Result<()> {
-        let stream = stream_of(round);
-        let messages = self.messages(&self.memory[place_of(round)], rows, kind, Way::In);
-        let stamps: Vec<Stamp> = self.stamps(&messages, rows).collect();
-        if stamps.is_empty() {
-            return Ok(());
-        }
-        let memory = &mut self.memory[place_of(round)];
-        let words = [&[0u64], bytemuck::cast_slice(&stamps), bytemuck::cast_slice(own)].concat();
-        self.rank.write(stream, &mut memory.stamps, 0, &words)?;
-        let wrong = memory.stamps.address;
-        let due = StampView { stamps: wrong + 8, count: stamps.len() as u64, wrong, ..StampView::default() };
-        let own_at = due.stamps + size_of_val(&stamps[..]) as u64;
-        let own = StampView { stamps: own_at, count: own.len() as u64, ..StampView::default() };
-        // SAFETY: each message is within its memory: so many bytes from `at` on, a line and a trailer at least.
-        unsafe {
-            self.rank.stamps(stream, Kernel::CheckStamps, &due)?;
-            if own.count > 0 {
-                self.rank.stamps(stream, Kernel::WriteStamps, &own)?;
-            }
-        }
-        let mut wrong = [0u64];
-        self.rank.read(stream, &memory.stamps, 0, &mut wrong)?;
-        match wrong[0] {
-            0 => Ok(()),
-            number => Err(another_message(number)),
-        }
-    }
-
-    /// Where the run of a rank is that is to be put, and where the answers to it go.
-    pub(super) fn run_of(&self, round: usize, rows: &Rows, rank: usize) -> Run {
-        let memory = &self.memory[place_of(round)];
+    /// Addresses of a rank's run, which is to be put, and of the answers to it.
+    pub(super) fn run_of(&self, rank: usize) -> Run {
+        let (memory, rows) = (self.buffers.of(self.round), self.rows);
         let count = rows.from(rank);
         let (vectors, answers) = if rank == rows.own {
             // The answers are made where those of others come to.
             let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
             (memory.send.address + run, memory.replies_in.address + answers)
         } else {
-            let [run, reply] = [self.received_bytes(rows), Self::reply_bytes(rows)].map(|bytes| starts(bytes.into_iter())[rank]);
+            let [run, reply] = [self.received_bytes(), self.reply_bytes()].map(|bytes| starts(bytes.into_iter())[rank]);
             (memory.receive.address + run, memory.replies_out.address + reply)
         };
         let (wants, outcomes) = (rows.wants[rank], answers + LINE_BYTES);
@@ -225,21 +110,147 @@ impl Partition {
         }
     }
 
-    /// Bytes of the messages of a round to other ranks, and from them.
-    pub(super) fn exchanged(&self, round: usize, rows: &Rows) -> [u64; 2] {
-        let memory = &self.memory[place_of(round)];
-        let bytes = |kind, way| self.messages(memory, rows, kind, way).bytes.iter().sum::<u64>();
+    /// Bytes of the round's messages to other ranks, and from them.
+    pub(super) fn exchanged(&self) -> [u64; 2] {
+        let bytes = |kind, way| self.places(kind, way).bytes.iter().sum::<u64>();
         [Way::Out, Way::In].map(|way| bytes(Kind::Run, way) + bytes(Kind::Reply, way))
+    }
+
+    /// Bytes of the runs from each rank. A rank's own run goes nowhere.
+    fn received_bytes(&self) -> Vec<u64> {
+        let (rows, width) = (self.rows, self.buffers.width);
+        (0..self.buffers.ranks).map(|rank| if rank == rows.own { 0 } else { run_bytes(width, rows.from(rank)) }).collect()
+    }
+
+    /// Bytes of the replies to each rank's run.
+    fn reply_bytes(&self) -> Vec<u64> {
+        let rows = self.rows;
+        let bytes = |rank: usize| message_bytes(reply_content(rows.from(rank), rows.wants[rank]));
+        (0..rows.ranks()).map(|rank| if rank == rows.own { 0 } else { bytes(rank) }).collect()
+    }
+
+    fn places(&self, kind: Kind, way: Way) -> Places<'a> {
+        let (memory, rows, width, ranks) = (self.buffers.of(self.round), self.rows, self.buffers.width, self.buffers.ranks);
+        let to_others = |bytes: &dyn Fn(u64) -> u64| -> Vec<u64> {
+            (0..ranks).map(|rank| if rank == rows.own { 0 } else { bytes(rows.to(rank)) }).collect()
+        };
+        let (bytes, starts, memory) = match (kind, way) {
+            (Kind::Run, Way::Out) => (to_others(&|count| run_bytes(width, count)), memory.layout.runs.clone(), &memory.send),
+            (Kind::Run, Way::In) => {
+                let bytes = self.received_bytes();
+                let starts = starts(bytes.iter().copied());
+                (bytes, starts, &memory.receive)
+            }
+            (Kind::Reply, Way::Out) => {
+                let bytes = self.reply_bytes();
+                let starts = starts(bytes.iter().copied());
+                (bytes, starts, &memory.replies_out)
+            }
+            (Kind::Reply, Way::In) => {
+                let bytes = to_others(&|count| message_bytes(reply_content(count, rows.wants[rows.own])));
+                (bytes, memory.layout.answers.clone(), &memory.replies_in)
+            }
+        };
+        // A rank without vectors has laid out nothing, and sends nothing.
+        let starts = if starts.is_empty() { vec![0; ranks] } else { starts };
+        Places { kind, way, bytes, starts, memory }
+    }
+
+    fn stamps(&self, places: &Places<'_>) -> Vec<Stamp> {
+        let rows = self.rows;
+        let stamp = |rank: usize| {
+            let is_out = places.way == Way::Out;
+            let (from, to) = if is_out { (rows.own, rank) } else { (rank, rows.own) };
+            Stamp {
+                magic: MAGIC,
+                sequence: rows.sequence,
+                kind: places.kind as u32,
+                from: from as u32,
+                to: to as u32,
+                width: self.buffers.width as u32,
+                rows: if (places.kind == Kind::Run) == is_out { rows.to(rank) } else { rows.from(rank) },
+                bytes: places.bytes[rank],
+                at: places.memory.address + places.starts[rank],
+            }
+        };
+        (0..self.buffers.ranks).map(stamp).filter(|stamp| stamp.bytes > 0).collect()
+    }
+
+    fn regions(&self, places: &Places<'_>) -> Vec<Region> {
+        let (device, stream) = (&*self.buffers.device, stream_of(self.round));
+        let region = |rank: usize| match places.bytes[rank] {
+            0 => Region::empty(),
+            bytes => Region::of(device, stream, places.memory, places.starts[rank], bytes),
+        };
+        (0..self.buffers.ranks).map(region).collect()
     }
 }
 
-/// What a kernel has found: the number of a rank, and 1.
+/// Returns an error unless the runs that came are the expected ones. Stamps the replies to them. On a GPU, if no replies are
+/// wanted, the check is enqueued: puts of other ranks' runs do nothing if it finds a wrong message, whose number it writes to
+/// device memory at `wrong`.
+pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong: u64) -> Result<()> {
+    let messages = Messages::new(buffers, round, rows);
+    if buffers.device.is_host() || rows.are_answered() {
+        let replies = messages.stamps(&messages.places(Kind::Reply, Way::Out));
+        return check(buffers, round, rows, Kind::Run, &replies);
+    }
+    let stamps = messages.stamps(&messages.places(Kind::Run, Way::In));
+    if stamps.is_empty() {
+        return Ok(());
+    }
+    let stream = Stream::Puts;
+    let (device, memory) = buffers.split(round);
+    device.order(stream, stream_of(round))?;
+    device.write(stream, &mut memory.stamps, 0, &stamps)?;
+    let view = StampView { stamps: memory.stamps.address, count: stamps.len() as u64, wrong, ..StampView::default() };
+    // SAFETY: as in `check`.
+    unsafe { device.stamps(stream, Kernel::CheckStamps, &view) }
+}
+
+/// Returns an error unless the replies that came are the expected ones.
+pub(super) fn check_replies(buffers: &mut Buffers, round: usize, rows: &Rows) -> Result<()> {
+    check(buffers, round, rows, Kind::Reply, &[])
+}
+
+/// Returns an error unless each message that came is the expected one. Writes the stamps `own`, of messages that this rank sends,
+/// by the same copy.
+fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: Kind, own: &[Stamp]) -> Result<()> {
+    let stream = stream_of(round);
+    let messages = Messages::new(buffers, round, rows);
+    let stamps = messages.stamps(&messages.places(kind, Way::In));
+    if stamps.is_empty() {
+        return Ok(());
+    }
+    let (device, memory) = buffers.split(round);
+    let words = [&[0u64], bytemuck::cast_slice(&stamps), bytemuck::cast_slice(own)].concat();
+    device.write(stream, &mut memory.stamps, 0, &words)?;
+    let wrong = memory.stamps.address;
+    let due = StampView { stamps: wrong + 8, count: stamps.len() as u64, wrong, ..StampView::default() };
+    let own_at = due.stamps + size_of_val(&stamps[..]) as u64;
+    let own = StampView { stamps: own_at, count: own.len() as u64, ..StampView::default() };
+    // SAFETY: each message is within its memory: as many bytes as its stamp says from `at` on, at least a line and a trailer.
+    unsafe {
+        device.stamps(stream, Kernel::CheckStamps, &due)?;
+        if own.count > 0 {
+            device.stamps(stream, Kernel::WriteStamps, &own)?;
+        }
+    }
+    let mut wrong = [0u64];
+    device.read(stream, &memory.stamps, 0, &mut wrong)?;
+    match wrong[0] {
+        0 => Ok(()),
+        number => Err(another_message(number)),
+    }
+}
+
+/// Error for what a kernel has found: a rank's number plus 1.
 pub(super) fn another_message(number: u64) -> Error {
     let reason = "has sent another message than the one that is due, or a part of it".into();
     Error::Connection { rank: number as usize - 1, reason }
 }
 
-/// A run that is to be put: addresses in the rank's memory, 0 for what is not wanted.
+/// A run that is to be put: addresses in device memory, 0 for answers that are not wanted.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub count: u64,
@@ -248,6 +259,6 @@ pub(super) struct Run {
     pub references: u64,
 }
 
-const OUTCOMES_ONLY: super::record::Wants = super::record::Wants { outcomes: true, references: false };
+const OUTCOMES_ONLY: Wants = Wants { outcomes: true, references: false };
 
 const _: () = assert!(size_of::<Stamp>() as u64 <= LINE_BYTES && TRAILER_BYTES == 16);

@@ -118,6 +118,7 @@
 //! the connection during a batch, any part of the batch may be stored, and nobody was told `New` for it.
 
 mod batch;
+mod buffers;
 mod builder;
 #[cfg(feature = "cuda")]
 mod device;
@@ -131,6 +132,7 @@ mod messages;
 mod nccl;
 mod owners;
 mod partition;
+mod plan;
 mod puts;
 mod record;
 mod rendezvous;

@@ -3,7 +3,17 @@
 use crate::layout::options::SeedPair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// The seeds of the hash that tells the owner of a vector of so many words, made from one number that all ranks have.
+/// Division of all hashes among the ranks, the same on all of them.
+pub(super) struct Owners {
+    /// Number from which the seeds of the owners' hash are made.
+    pub seed: u64,
+    /// Least hash that each rank owns.
+    pub bounds: Vec<u64>,
+    /// All ones; tests clear bits to force collisions.
+    pub hash_mask: u64,
+}
+
+/// Seeds of the hash that chooses the owner of a vector of at most `width` words, made from one number that all ranks have.
 pub(super) fn seeds(seed: u64, width: usize) -> Vec<SeedPair> {
     let mut random = StdRng::seed_from_u64(seed);
     (0..=width).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect()

@@ -1,9 +1,10 @@
-//! What a rank's own table does with the runs of a round.
+//! Puts and lookups of the runs of a round in the rank's own table.
 
-use super::messages::{Run, another_message};
-use super::partition::{Fresh, Partition, Rows, stream_of};
+use super::buffers::{Buffers, stream_of};
+use super::messages::{Messages, Run, another_message};
+use super::plan::{Fresh, Rows};
 use super::record::Answered;
-use crate::backend::{Launch, Waves};
+use crate::backend::{Launch, RankMemory, Waves};
 use crate::core::table::RawTable;
 use crate::layout::HostBatch;
 use crate::layout::Search;
@@ -11,12 +12,47 @@ use crate::layout::rank::Stream;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result};
 
-impl Partition {
-    /// Searches for the rows of a rank's run, or puts them, and makes the answers that are wanted. On the host, references of the
-    /// new ones are added to `fresh`. On a GPU it is enqueued: what it needs is there. `is_last`: no other round is sorted
-    /// meanwhile.
+/// Results of an operation in the rank's own table.
+pub(super) struct Puts {
+    /// In device memory: the counts of each rank's rows in this operation, then the number of a wrong message if checks of runs
+    /// are enqueued.
+    answered: RankMemory,
+    /// On a GPU, if references of new vectors are wanted: rank whose rows were put last. The next references follow its own.
+    last_put: Option<usize>,
+    /// On a GPU: references of vectors that are new here, for the host; `None` until the host asks for them.
+    fresh_memory: Option<RankMemory>,
+    /// Destination of the references of new vectors in this operation.
+    fresh: Fresh,
+}
+
+impl Puts {
+    pub(super) fn new(buffers: &Buffers) -> Result<Self> {
+        let answered = buffers.device.allocate(buffers.ranks as u64 * size_of::<Counts>() as u64 + 8)?;
+        Ok(Self { answered, last_put: None, fresh_memory: None, fresh: Fresh::Unwanted })
+    }
+
+    /// Begins an operation.
+    pub(super) fn begin(&mut self, buffers: &Buffers, fresh: Fresh) -> Result<()> {
+        self.fresh = fresh;
+        self.last_put = None;
+        if fresh == Fresh::Host && !buffers.device.is_host() && self.fresh_memory.is_none() {
+            // As many as all ranks may send in a round.
+            self.fresh_memory = Some(buffers.device.allocate(8 * buffers.ranks as u64 * buffers.most as u64)?);
+        }
+        let bytes = (buffers.ranks * size_of::<Counts>()) as u64 + 8;
+        buffers.device.fill(Stream::Puts, &mut self.answered, bytes, 0)
+    }
+
+    /// Address of the number of a wrong message.
+    pub(super) fn wrong(&self, buffers: &Buffers) -> u64 {
+        self.answered.address + (buffers.ranks * size_of::<Counts>()) as u64
+    }
+
+    /// Searches for the rows of a rank's run, or puts them, and makes the answers that are wanted. On the host, the references of
+    /// new vectors are added to `fresh`. On a GPU the search is enqueued. `is_last`: no other round is sorted meanwhile.
     pub(super) fn search(
         &mut self,
+        buffers: &Buffers,
         raw: &RawTable,
         search: Search,
         (round, rows, rank): (usize, &Rows, usize),
@@ -26,34 +62,37 @@ impl Partition {
         if rows.from(rank) == 0 {
             return Ok(());
         }
-        let run = self.run_of(round, rows, rank);
-        if self.rank.is_host() {
-            return self.search_here(raw, search, run, rank, fresh);
+        let run = Messages::new(buffers, round, rows).run_of(rank);
+        if buffers.device.is_host() {
+            return self.search_here(buffers, raw, search, run, rank, fresh);
         }
-        self.rank.order(Stream::Puts, stream_of(round))?;
+        buffers.device.order(Stream::Puts, stream_of(round))?;
         let waves = if is_last { Waves::One } else { Waves::BesideOthers };
-        let refused = (rank != rows.own).then(|| self.wrong());
-        self.search_on_gpu(raw, search, Launch { waves, refused, ..Launch::default() }, run, rank)
+        let refused = (rank != rows.own).then(|| self.wrong(buffers));
+        self.search_on_gpu(buffers, raw, search, Launch { waves, refused, ..Launch::default() }, run, rank)
     }
 
-    /// After the searches of a round: what is done with their answers comes after them.
-    pub(super) fn end_searches(&mut self, round: usize) -> Result<()> {
-        self.rank.order(stream_of(round), Stream::Puts)
-    }
-
-    fn search_here(&mut self, raw: &RawTable, search: Search, run: Run, rank: usize, fresh: &mut Vec<u64>) -> Result<()> {
+    fn search_here(
+        &mut self,
+        buffers: &Buffers,
+        raw: &RawTable,
+        search: Search,
+        run: Run,
+        rank: usize,
+        fresh: &mut Vec<u64>,
+    ) -> Result<()> {
         let count = run.count as usize;
         // SAFETY: the run and the answers have room for `count` rows (messages.rs has laid them out by the same numbers), in
         // memory that this rank alone uses: an exchange that may be under way writes to and reads other messages. They are
         // aligned to lines, and any bits are words, bytes and numbers.
         let (vectors, outcomes, references) = unsafe {
             (
-                std::slice::from_raw_parts(run.vectors as *const u32, count * self.width),
+                std::slice::from_raw_parts(run.vectors as *const u32, count * buffers.width),
                 (run.outcomes != 0).then(|| std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count)),
                 (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
             )
         };
-        let wanted = search == Search::FindOrPut && self.asked.fresh == Fresh::Host;
+        let wanted = search == Search::FindOrPut && self.fresh == Fresh::Host;
         let before = fresh.len();
         fresh.resize(before + if wanted { count } else { 0 }, 0);
         let mut batch =
@@ -62,25 +101,35 @@ impl Partition {
         let new = counts.as_ref().map_or(0, |counts| counts.new_references);
         fresh.truncate(before + new as usize);
         let (at, mut sum) = (rank as u64 * size_of::<Counts>() as u64, [Counts::default()]);
-        self.rank.read(Stream::Puts, &self.answered, at, &mut sum)?;
+        buffers.device.read(Stream::Puts, &self.answered, at, &mut sum)?;
         sum[0] += counts?;
-        self.rank.write(Stream::Puts, &mut self.answered, at, &sum)
+        buffers.device.write(Stream::Puts, &mut self.answered, at, &sum)
     }
 
-    fn search_on_gpu(&mut self, raw: &RawTable, search: Search, launch: Launch, run: Run, rank: usize) -> Result<()> {
-        let (new_references, new_capacity) = match self.asked.fresh {
+    fn search_on_gpu(
+        &mut self,
+        buffers: &Buffers,
+        raw: &RawTable,
+        search: Search,
+        launch: Launch,
+        run: Run,
+        rank: usize,
+    ) -> Result<()> {
+        let (new_references, new_capacity) = match self.fresh {
             _ if search == Search::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
             Fresh::Gpu { address, capacity } => (address, capacity),
             // Allocated by `begin`.
-            Fresh::Host => (self.fresh.as_ref().map_or(0, |memory| memory.address), self.ranks as u64 * self.round as u64),
+            Fresh::Host => {
+                (self.fresh_memory.as_ref().map_or(0, |memory| memory.address), buffers.ranks as u64 * buffers.most as u64)
+            }
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
             // Behind those of the run before.
             if let Some(last) = self.last_put.filter(|last| *last != rank) {
                 let [from, to] = [last, rank].map(|rank| counts_of(rank) + NEW_REFERENCES_AT);
-                self.rank.copy_number(Stream::Puts, &mut self.answered, from, to)?;
+                buffers.device.copy_number(Stream::Puts, &mut self.answered, from, to)?;
             }
             self.last_put = Some(rank);
         }
@@ -97,17 +146,16 @@ impl Partition {
         };
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
         // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
-        unsafe { raw.enqueue_once((&*self.rank, Stream::Puts), search, &batch, launch) }
+        unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch) }
     }
 
-    /// What has become of the rows of each rank since the operation has begun; and how many references of new ones there are, if
-    /// they are wanted in the memory of the GPU; and whether a message was another than the one that was due. All that was begun
-    /// has ended then.
-    pub(super) fn answered(&mut self) -> Result<(Vec<Answered>, u64, Option<Error>)> {
-        let mut words = vec![0u64; self.ranks * size_of::<Counts>() / 8 + 1];
+    /// Waits for everything that was begun. Returns the counts of each rank's rows since the operation began, the number of
+    /// references of new vectors if they are wanted in device memory, and an error if a message was a wrong one.
+    pub(super) fn answered(&mut self, buffers: &Buffers) -> Result<(Vec<Answered>, u64, Option<Error>)> {
+        let mut words = vec![0u64; buffers.ranks * size_of::<Counts>() / 8 + 1];
         // Most of what is under way is over when this is read: one wait, and not one for each stream.
-        let read = self.rank.read(Stream::Puts, &self.answered, 0, &mut words);
-        self.rank.synchronize()?;
+        let read = buffers.device.read(Stream::Puts, &self.answered, 0, &mut words);
+        buffers.device.synchronize()?;
         read?;
         let (wrong, counts) = words.split_last().expect("one besides the counts");
         let wrong = (*wrong != 0).then(|| another_message(*wrong));
@@ -116,17 +164,17 @@ impl Partition {
         Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh, wrong))
     }
 
-    /// Adds the references of what the round has stored to `fresh`, if they are wanted there and are not yet. All puts of the
-    /// round were begun, and none of another.
-    pub(super) fn take_fresh(&mut self, fresh: &mut Vec<u64>) -> Result<()> {
-        if let (Some(last), Some(memory), Fresh::Host) = (self.last_put, &self.fresh, self.asked.fresh) {
+    /// Adds the references of vectors that the round has stored to `fresh`, if they are wanted there and still on the GPU. All
+    /// puts of the round were begun, and none of another round.
+    pub(super) fn take_fresh(&mut self, buffers: &Buffers, fresh: &mut Vec<u64>) -> Result<()> {
+        if let (Some(last), Some(memory), Fresh::Host) = (self.last_put, &self.fresh_memory, self.fresh) {
             let at = last as u64 * size_of::<Counts>() as u64 + NEW_REFERENCES_AT;
             let mut count = [0u64];
-            self.rank.read(Stream::Puts, &self.answered, at, &mut count)?;
+            buffers.device.read(Stream::Puts, &self.answered, at, &mut count)?;
             let before = fresh.len();
             fresh.resize(before + count[0] as usize, 0);
-            self.rank.read(Stream::Puts, memory, 0, &mut fresh[before..])?;
-            self.rank.write(Stream::Puts, &mut self.answered, at, &[0u64])?;
+            buffers.device.read(Stream::Puts, memory, 0, &mut fresh[before..])?;
+            buffers.device.write(Stream::Puts, &mut self.answered, at, &[0u64])?;
         }
         Ok(())
     }

@@ -21,10 +21,11 @@
 
 use super::batch::Reference;
 use super::builder::{Builder, Config, Shares};
+use super::engine::DeviceRounds;
 use super::engine::Engine;
 use super::link::{Link, agree};
+use super::owners::Owners;
 use super::owners::check_bounds;
-use super::partition::Partition;
 use super::record::Operation;
 use super::table::Table;
 use super::transport::Transport;
@@ -130,7 +131,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let records = self.engine.link.tell(Operation::Save, record)?;
         agree(&records, held)?;
         let Config { seed, hash_mask, shares, .. } = self.config;
-        let bounds = self.engine.partition.bounds().to_vec();
+        let bounds = self.engine.device.partition.bounds().to_vec();
         let head = Head { rank: self.rank() as u64, save: records[0].head.values[0], seed, hash_mask, shares, bounds };
         let refused = |error: std::io::Error| Error::Io { doing: "writing a rank's part", at: 0, reason: error.to_string() };
         let saved = to.write_all(&head.to_bytes()).map_err(refused).and_then(|()| self.local.save(to));
@@ -211,13 +212,11 @@ impl<S: Storage, K: Key> Builder<S, K> {
         // Slots differ where devices do.
         config.check(&configs, false)?;
         let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
-        let made = Partition::new(device, width, ranks, round as usize, self.deduplicates()).and_then(|mut partition| {
-            partition.set_owners(head.seed, head.bounds.clone(), head.hash_mask)?;
-            Ok(partition)
-        });
+        let owners = Owners { seed: head.seed, bounds: head.bounds.clone(), hash_mask: head.hash_mask };
+        let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicates(), owners);
         let record = link.record().failed(made.as_ref().err());
         let records = link.tell(Operation::Load, record)?;
         agree(&records, made.as_ref().err().cloned())?;
-        Ok(Table { engine: Engine { link, partition: made? }, config: Config { round, ..config }, local: loaded? })
+        Ok(Table { engine: Engine { link, device: made? }, config: Config { round, ..config }, local: loaded? })
     }
 }

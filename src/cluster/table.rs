@@ -4,7 +4,7 @@ use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
 use super::engine::{Answers, Engine, Offer, sums};
 use super::link::{Link, agree};
-use super::partition::{Fresh, Input};
+use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation, Record};
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;

@@ -1,7 +1,7 @@
 //! Of what no batch from the host does: it wants outcomes.
 
 use super::engine::{Answers, Offer};
-use super::partition::{Fresh, Input};
+use super::plan::{Fresh, Input};
 use super::record::Operation;
 use super::{Builder, Local};
 use crate::layout::Search;

@@ -9,7 +9,7 @@ pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
 mod put;
-mod relocation;
+pub(crate) mod relocation;
 pub(crate) mod request;
 pub(crate) mod stats;
 pub(crate) mod table;

@@ -14,9 +14,15 @@ const RELOCATE_FOR_ONE_IN: u64 = 64;
 /// Slots, at least, whose keys growth offers between two passes of relocation.
 const LEAST_SLOTS: u64 = 1 << 12;
 
-/// Whether a pass that has freed or filled `slots` of `of` slots makes hardly any difference.
-fn is_little(slots: u64, of: u64) -> bool {
-    slots <= of / RELOCATE_FOR_ONE_IN
+/// Whether `part` is at most 1/64 of `whole`.
+fn is_little(part: u64, whole: u64) -> bool {
+    part <= whole / RELOCATE_FOR_ONE_IN
+}
+
+/// Whether another pass may help keys without a slot: the last one found slots for more than 1/64 of the `wanted` keys, or
+/// relocated more keys than wanted slots. One table asks it about itself, a cluster about the sums over its ranks.
+pub(crate) fn another_pass_helps(wanted: u64, found: u64, relocated: u64) -> bool {
+    !is_little(found, wanted) || relocated > wanted
 }
 
 impl Sized {
@@ -48,7 +54,7 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
             };
             let still = put()?.full;
             let found = wanted.saturating_sub(still);
-            if is_little(relocated + found, stash) && is_little(found, wanted) && relocated <= wanted {
+            if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
                 return Ok(false);
             }
             wanted = still;
@@ -97,7 +103,7 @@ impl RawTable {
             let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
-            if is_little(freed, self.look().stash_slots()) && is_little(wanted - tally.full, wanted) && relocated <= wanted {
+            if is_little(freed, self.look().stash_slots()) && !another_pass_helps(wanted, wanted - tally.full, relocated) {
                 break;
             }
         }

@@ -1,0 +1,110 @@
+//! Device memory of a rank's rounds, and the device that it belongs to.
+
+use super::layout::Layout;
+use super::plan::Sender;
+use super::view::CURSOR_STEP;
+use crate::backend::{Rank, RankMemory};
+use crate::layout::rank::{LINE_BYTES, ROUNDS, Stamp, Stream};
+use crate::{Device, Result};
+
+/// Buffers of the rounds that may be under way at once.
+pub(super) struct Buffers {
+    /// The rank's device, with a stream for each of these rounds and one for puts.
+    pub device: Box<dyn Rank>,
+    /// Words of a vector.
+    pub width: usize,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Most vectors of a round.
+    pub most: usize,
+    rounds: Vec<RoundBuffers>,
+}
+
+/// Buffers of one round.
+pub(super) struct RoundBuffers {
+    /// Runs that this rank sends, its own one included.
+    pub send: RankMemory,
+    /// Runs of other ranks.
+    pub receive: RankMemory,
+    /// Replies to the runs of other ranks.
+    pub replies_out: RankMemory,
+    /// Replies to this rank's runs, its own answers included.
+    pub replies_in: RankMemory,
+    /// Place of each vector's answer.
+    pub places: RankMemory,
+    /// Representative of each vector among equal ones; `None` unless equal vectors are looked for.
+    pub representatives: Option<RankMemory>,
+    /// What a round begins with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and answers,
+    /// by rank; the stamps of the runs.
+    pub counters: RankMemory,
+    /// Number of a wrong message, then the stamps that messages must have.
+    pub stamps: RankMemory,
+    /// Address of the round's vectors.
+    pub vectors: u64,
+    /// Number of the round's vectors.
+    pub count: u64,
+    /// Places of its runs and answers.
+    pub layout: Layout,
+    /// Origin of its runs.
+    pub sender: Sender,
+}
+
+impl Buffers {
+    /// Allocates the buffers for rounds of at most `most` vectors.
+    pub(super) fn new(device: &Device, width: usize, ranks: usize, most: usize, deduplicates: bool) -> Result<Self> {
+        let device = device.machine.new_rank()?;
+        let (n, r, row) = (ranks as u64, most as u64, 4 * width as u64);
+        // Lines of each message besides its rows.
+        let extra = 4 * LINE_BYTES * n;
+        let [send, replies_in] = Layout::most_bytes(r, n, row);
+        let round = || -> Result<RoundBuffers> {
+            Ok(RoundBuffers {
+                send: device.allocate(send)?,
+                receive: device.allocate((n - 1) * r * row + extra)?,
+                replies_out: device.allocate((n - 1) * r * 9 + extra)?,
+                replies_in: device.allocate(replies_in)?,
+                places: device.allocate(4 * r)?,
+                representatives: deduplicates.then(|| device.allocate(4 * r)).transpose()?,
+                counters: device.allocate(layout_at(n) + n * (3 * 8 + size_of::<Stamp>() as u64))?,
+                stamps: device.allocate(8 + 2 * n * size_of::<Stamp>() as u64)?,
+                vectors: 0,
+                count: 0,
+                layout: Layout::default(),
+                sender: Sender::default(),
+            })
+        };
+        let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<_>>()?;
+        Ok(Self { device, width, ranks, most, rounds })
+    }
+
+    /// Buffers of a round.
+    pub(super) fn of(&self, round: usize) -> &RoundBuffers {
+        &self.rounds[place_of(round)]
+    }
+
+    /// The device, and the buffers of a round.
+    pub(super) fn split(&mut self, round: usize) -> (&dyn Rank, &mut RoundBuffers) {
+        (&*self.device, &mut self.rounds[place_of(round)])
+    }
+}
+
+/// Byte of the counters at which capacities, runs and answers begin, behind the cursors of so many ranks and the totals.
+pub(super) fn layout_at(ranks: u64) -> u64 {
+    8 * (ranks * CURSOR_STEP + 2)
+}
+
+fn place_of(round: usize) -> usize {
+    round % ROUNDS
+}
+
+/// Stream of a round.
+pub(super) fn stream_of(round: usize) -> Stream {
+    Stream::Round(place_of(round))
+}
+
+/// Bytes that all buffers take for each vector of a round, as [`Buffers::new`] and `Partition::new` allocate them.
+pub(super) fn bytes_a_vector(width: usize, ranks: usize, deduplicates: bool) -> usize {
+    let row = 4 * width;
+    let filter = if deduplicates { 16 + 4 * ROUNDS } else { 0 };
+    ROUNDS * (ranks * (row + 9) + (row + 9) / 16 + 5) + filter + row + 13
+}
