@@ -51,8 +51,14 @@ impl Texts {
         self.ends.clear();
     }
 
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Whether there are no texts.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
     /// All of them, in the order of their numbers.

@@ -33,7 +33,7 @@ pub enum Formula {
 }
 
 impl Formula {
-    pub fn not(self) -> Self {
+    pub fn negated(self) -> Self {
         Self::Not(Box::new(self))
     }
 
@@ -72,7 +72,7 @@ impl Formula {
         match self {
             Self::Constant(truth) => Self::Constant(*truth),
             Self::Proposition(number) => of(*number),
-            Self::Not(inner) => inner.with(of).not(),
+            Self::Not(inner) => inner.with(of).negated(),
             Self::And(pair) => Self::And(both(pair)),
             Self::Or(pair) => Self::Or(both(pair)),
             Self::Next(inner) => inner.with(of).next(),
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         }
         let right = self.deeper(Self::equivalence)?;
         self.ensure_fits([&left, &right])?;
-        Ok(left.clone().and(right.clone()).or(left.not().and(right.not())))
+        Ok(left.clone().and(right.clone()).or(left.negated().and(right.negated())))
     }
 
     fn implication(&mut self) -> Parsed<Formula> {
@@ -263,7 +263,7 @@ impl<'a> Parser<'a> {
         }
         let right = self.deeper(Self::implication)?;
         self.ensure_fits([&left, &right])?;
-        Ok(left.not().or(right))
+        Ok(left.negated().or(right))
     }
 
     fn disjunction(&mut self) -> Parsed<Formula> {
@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
         }
         for operator in operators.bytes().rev() {
             formula = match operator {
-                b'!' => formula.not(),
+                b'!' => formula.negated(),
                 b'G' => formula.globally(),
                 b'F' => formula.finally(),
                 _ => formula.next(),

@@ -30,7 +30,7 @@ pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result
         Expression::Constant(value) => Formula::Constant(value != 0),
         _ => Formula::Proposition(number),
     });
-    let buchi = translate(&formula.not()).context("--ltl")?;
+    let buchi = translate(&formula.negated()).context("--ltl")?;
     let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
     set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
 }

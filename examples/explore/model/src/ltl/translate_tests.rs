@@ -27,7 +27,7 @@ fn formulas(has_next: bool) -> impl Strategy<Value = Formula> {
     leaf.prop_recursive(4, 10, 2, move |inner| {
         let pair = || (inner.clone(), inner.clone());
         prop_oneof![
-            2 => inner.clone().prop_map(Formula::not),
+            2 => inner.clone().prop_map(Formula::negated),
             2 => pair().prop_map(|(a, b)| a.and(b)),
             2 => pair().prop_map(|(a, b)| a.or(b)),
             2 => inner.clone().prop_map(move |a| if has_next { a.next() } else { a.finally().globally() }),
@@ -212,7 +212,7 @@ proptest! {
             prop_assert_eq!(other.meets(&Other::of_word(&word)), holds(&formula, &word)[0], "{:?}\n{:?}", word, buchi);
         }
         // Every word satisfies the formula or its negation, and none both.
-        let negated = translate(&formula.clone().not()).unwrap();
+        let negated = translate(&formula.clone().negated()).unwrap();
         prop_assert!(!other.meets(&Other::of(&negated)));
         // What is written is read.
         let states = (0..buchi.accepting.len()).map(|at| format!("a \"{at}\\")).collect();
@@ -352,7 +352,7 @@ fn read_prefix<'a>(words: &mut impl Iterator<Item = &'a str>) -> Formula {
     match words.next().unwrap() {
         "t" => Formula::Constant(true),
         "f" => Formula::Constant(false),
-        "!" => read_prefix(words).not(),
+        "!" => read_prefix(words).negated(),
         "&" => {
             let left = read_prefix(words);
             left.and(read_prefix(words))
@@ -396,7 +396,7 @@ fn read_lbt(text: &str) -> Option<Other> {
 
 /// Neither of both accepts a word of the other's negation; on words they agree.
 fn compare(formula: &Formula, translator: &dyn Fn(&Formula) -> Option<Other>, words: &[Word]) -> bool {
-    let negated = formula.clone().not();
+    let negated = formula.clone().negated();
     let (Some(theirs), Some(their_negation)) = (translator(formula), translator(&negated)) else { return false };
     let ours = translate(formula).unwrap();
     let (ours, our_negation) = (Other::of(&ours), Other::of(&translate(&negated).unwrap()));
