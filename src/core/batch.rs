@@ -32,8 +32,8 @@ pub struct Batch {
     /// What went wrong after something was put. One of these:
     ///
     /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](crate::Table::relocate), did
-    /// not: out of memory, say. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if there were
-    /// none;
+    ///   not: out of memory, for example. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if
+    ///   there were none;
     /// - why the batch has [`stopped`](Self::stopped);
     /// - why the batch could not find its vectors again after it had made the table grow. References are stale then.
     pub error: Option<Error>,

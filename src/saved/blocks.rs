@@ -5,8 +5,6 @@ use crate::{Error, FileFault, Result, faults};
 use crc32fast::Hasher;
 use std::io::{ErrorKind, Read, Write};
 
-/// Bytes that have a checksum of their own; the last block of a part has fewer.
-
 /// Bytes of a checksum.
 pub(super) const CHECKSUM: u64 = 4;
 

@@ -173,6 +173,9 @@ fn main() {
     build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti").opt_level(1).debug(true);
     // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
+    // The library's tables for threads have the same functions for another platform. A program may link both, and a linker keeps
+    // one definition of each inline function: so these are in a namespace of their own.
+    build.define("warpset", "warpset_simulated");
     let mut bindings = String::new();
     let specs = specs();
     for kind in ["bucket", "tree", "compact", "tree_compact", "strategy", "indexed"] {

@@ -20,6 +20,7 @@ tests![
     batches_are_not_captured,
     errors_of_others_are_theirs,
     calls_leave_the_current_context,
+    stages_that_are_replaced_leave_the_current_context,
     kernels_compiled_twice_leave_the_current_context,
     tables_dropped_while_streams_work,
 ];
@@ -80,6 +81,22 @@ fn calls_leave_the_current_context(device: &Device) {
     };
     let own = context(device).cu_ctx() as usize;
     std::thread::scope(|scope| scope.spawn(|| [0, own].into_iter().for_each(run)).join().unwrap());
+}
+
+/// A batch that finds only a stage that is too small frees it, and leaves the context that was current.
+fn stages_that_are_replaced_leave_the_current_context(device: &Device) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let table = table(device, 4);
+            for count in [10, 100, 1000, 3000] {
+                table.find_or_put_many(&distinct(4, 0, count)).unwrap().complete(&table).unwrap();
+                let mut current = std::ptr::null_mut();
+                // SAFETY: a pointer to write to.
+                unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
+                assert!(current.is_null(), "a context is current after a batch of {count} vectors");
+            }
+        });
+    });
 }
 
 /// Threads that compile the kernels of one spec at once keep only the first ones. Unloading the others leaves no context behind.

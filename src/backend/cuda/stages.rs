@@ -1,11 +1,12 @@
 //! The buffers of a GPU for host batches, the *stages*: made when a batch needs them, and kept for later ones.
 
-use super::Gpu;
 use super::memory::{DeviceMemory, PinnedMemory};
+use super::{Current, Gpu};
 use crate::layout::HostBatch;
 use crate::layout::view::Counts;
 use crate::{Error, Result, Spec};
 use cudarc::driver::{CudaStream, result};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -170,7 +171,8 @@ impl Parts {
 /// Pinned memory, device memory and a stream for one segment at a time.
 pub(super) struct Stage {
     pub gpu: Arc<Gpu>,
-    pub stream: Arc<CudaStream>,
+    /// Dropped by hand, with the GPU's context current for that time only.
+    pub stream: ManuallyDrop<Arc<CudaStream>>,
     pub pinned: PinnedMemory,
     pub device: DeviceMemory,
     bytes: usize,
@@ -182,7 +184,7 @@ impl Stage {
     fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         Ok(Self {
             gpu: gpu.clone(),
-            stream: gpu.new_stream()?,
+            stream: ManuallyDrop::new(gpu.new_stream()?),
             pinned: PinnedMemory::new(gpu, bytes)?,
             device: DeviceMemory::new(gpu, bytes as u64)?,
             bytes,
@@ -195,11 +197,15 @@ impl Drop for Stage {
     fn drop(&mut self) {
         // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
         // context is lost, and nothing is under way any more.)
+        let callers = Current::keep();
         if self.busy.is_some()
             && let Ok(_current) = self.gpu.bind()
         {
             // SAFETY: the stream is of this context.
             let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
         }
+        // SAFETY: the stream is not used again. Its destructor makes its context current and leaves it so; `callers` undoes that.
+        unsafe { ManuallyDrop::drop(&mut self.stream) };
+        drop(callers);
     }
 }
