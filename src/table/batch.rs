@@ -16,9 +16,10 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is [`Outcome::Full`]. All others that
-    /// were offered are stored; whether there are others, [`stopped`](Self::stopped) says. If none was rejected and there are,
-    /// [`Stopped`](Error::Stopped): all that were offered are stored.
+    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is
+    /// [`Outcome::Full`](crate::Outcome::Full). All others that were offered are stored; whether there are others,
+    /// [`stopped`](Self::stopped) says. If none was rejected and there are, [`Stopped`](Error::Stopped): all that were offered
+    /// are stored.
     pub fn complete<K: Key, S: Storage>(&self, table: &Table<K, S>) -> Result<Tally> {
         let tally = self.tally;
         if tally.full == 0 {
