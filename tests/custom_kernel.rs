@@ -1,6 +1,11 @@
 //! The example `custom_kernel`, run as a stranger runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
+/// The example's source, for its unit tests. With `test = true` Cargo would run them, and would not build the program.
+#[allow(dead_code)]
+#[path = "../examples/custom_kernel/main.rs"]
+mod example;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

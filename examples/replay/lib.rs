@@ -1,0 +1,186 @@
+//! Find-or-puts the vectors of a NumPy file, or random ones, into a table, and reports what became of them, how fast, and in how
+//! much memory.
+//!
+//! ```text
+//! cargo run --release --example replay                      # a million random vectors on the best device
+//! cargo run --release --example replay -- states.npz --verify
+//! cargo run --release --example replay -- --help
+//! ```
+
+mod floor;
+mod input;
+mod npy;
+#[cfg(feature = "cuda")]
+mod on_gpu;
+mod options;
+mod progress;
+mod random;
+mod ranks;
+mod report;
+mod table;
+mod vectors;
+mod verify;
+
+use anyhow::Result;
+use memory::Room;
+use options::{Options, Roots, TableKind};
+use program::Ended;
+use progress::Progress;
+use report::{Measured, Pass, Report};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Instant;
+use table::Kind;
+use vectors::Vectors;
+use warpset::{
+    Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
+};
+use warpset_support::{device, exit, in_process, memory, npy_header, numbers, program, stopping};
+
+/// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
+const WARM_UP: usize = 4096;
+
+/// Runs the program on the arguments of the command line and returns its exit code.
+pub fn main() -> ExitCode {
+    program::run(|arguments| Options::parse_checked(arguments), replay, program::sentence)
+}
+
+/// Replays, prints what came of it, and gives the exit code.
+fn replay(options: &Options) -> Result<u8> {
+    // There is nothing to be reported before the end.
+    stopping::watch(options.timeout, options.json, "before the end")?;
+    let devices = options.device.open_all()?;
+    let vectors = input(options)?;
+    match (options.table, options.roots) {
+        (TableKind::Bucket, _) => replay_on::<Bucket>(&devices, options, &vectors),
+        (TableKind::Tree, Roots::Plain) => replay_on::<Tree>(&devices, options, &vectors),
+        (TableKind::Tree, Roots::Compact) => replay_on::<CompactTree>(&devices, options, &vectors),
+        (TableKind::Indexed, _) => replay_on::<Indexed>(&devices, options, &vectors),
+        (TableKind::Root, _) => replay_on::<Root>(&devices, options, &vectors),
+    }
+}
+
+/// Into one table, or into one that is spread over ranks, if there are several devices or ranks are asked for.
+fn replay_on<S: Kind>(devices: &[Device], options: &Options, vectors: &Vectors) -> Result<u8> {
+    match (devices, options.local_ranks) {
+        ([device], None) => replay_into(&table::make::<S>(options, vectors, device)?, options, vectors),
+        (_, ranks) => ranks::replay::<S>(devices, ranks.map_or(devices.len(), usize::from), options, vectors),
+    }
+}
+
+fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<u8> {
+    ensure_room(options, table.slots(), vectors)?;
+    warm_up(table, vectors)?;
+    let (first, batch) = pass(table, vectors, options.verify)?;
+    // Before another pass makes the table grow: a vector may be new to it, as far as the table knows before it is offered.
+    let mut verification = options.verify.then(|| verify::difference(|| verify::verify(vectors, &batch, table))).transpose()?;
+    let mut passes = vec![first];
+    for _ in 1..options.repeat {
+        passes.push(pass(table, vectors, false)?.0);
+    }
+    if let Some(Ok(())) = verification {
+        verification = Some(verify::difference(|| verify::verify_later(&passes, table.len()?))?);
+    }
+    let measured = match options.measures_floor(vectors.count()) {
+        true => measure(options, table, vectors, &batch)?,
+        false => Measured::default(),
+    };
+    let verified = verification.as_ref().map(Result::is_ok);
+    let failure = failure(verification, batch.complete(table).err());
+    let report = Report {
+        vectors,
+        kind: options.table,
+        device: table.device(),
+        spec: table.spec(),
+        stats: table.stats()?,
+        passes,
+        measured,
+        ranks: None,
+        verified,
+        failure: failure.as_ref().map(|ended| (ended.why.as_str(), ended.code)),
+    };
+    tell(options, &report, failure.as_ref())
+}
+
+/// Prints what came of it; gives the exit code.
+fn tell(options: &Options, report: &Report<'_>, failure: Option<&Ended>) -> Result<u8> {
+    program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+    if let Some(ended) = failure {
+        program::print_error(&format!("error: {ended}\n"));
+    }
+    Ok(failure.map_or(0, |ended| ended.code))
+}
+
+/// What is wrong with a replay that was done to its end: the table differs from the reference set, or was too full.
+fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ended> {
+    if let Some(Err(difference)) = verification {
+        return Some(Ended { code: exit::FOUND, why: format!("{difference:#}") });
+    }
+    let error = full?;
+    let why = table::advice(&error).map_or_else(|| error.to_string(), |advice| format!("{advice}: {error}"));
+    let code = if matches!(error, Error::TableFull { .. }) { exit::INCOMPLETE } else { exit::ERROR };
+    Some(Ended { code, why })
+}
+
+/// An error if there is no memory for what a pass gives, and a verification holds.
+fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
+    let count = vectors.count() as u64;
+    let mut bytes = count * size_of::<Outcome>() as u64;
+    if options.verify {
+        let stored = vectors.most_distinct().min(count);
+        bytes += count * size_of::<Option<Reference>>() as u64 + verify::bytes_for(stored);
+    }
+    let what = if options.verify { "outcomes, references and the reference set" } else { "outcomes" };
+    Room::of(options.memory).ensure(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes)
+}
+
+fn input(options: &Options) -> Result<Vectors> {
+    match &options.file {
+        Some(path) => input::read(path, options.array.as_deref(), options.memory),
+        None => random::generate(&random::Parameters {
+            width: options.width,
+            count: options.count,
+            duplication: options.duplication,
+            internal_duplication: options.internal_duplication,
+            seed: options.seed,
+            memory: options.memory,
+        }),
+    }
+}
+
+fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
+    let words = &vectors.words[..vectors.count().min(WARM_UP) * vectors.width];
+    let _ = table.find_or_put_many(words)?; // full or not: it is cleared next
+    Ok(table.clear()?)
+}
+
+/// Offers all vectors once.
+fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool) -> Result<(Pass, Batch)> {
+    let progress = Progress::new("find-or-put", vectors.count() as u64);
+    let mut report = |done, _| {
+        progress.set(done);
+        ControlFlow::Continue(())
+    };
+    let request = Request::new().outcomes(true).references(references).progress(&mut report);
+    let start = Instant::now();
+    let batch = table.find_or_put_many_with(&vectors.words, request)?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((Pass { seconds, tally: batch.tally }, batch))
+}
+
+/// The rate on the GPU alone and the link's, if it is one, and the placement floor.
+fn measure<S: Kind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
+    #[cfg(feature = "cuda")]
+    if table.device().is_gpu() {
+        let reported = size_of::<Outcome>() + if options.verify { size_of::<Reference>() } else { 0 };
+        let rates = on_gpu::measure(table, vectors, reported)?;
+        return Ok(rates.map_or_else(Measured::default, |rates| Measured {
+            gpu_gops: Some(rates.gops),
+            floor_gops: rates.floor_gops,
+            link_gops: Some(rates.link_gops),
+        }));
+    }
+    let memory = options.memory.unwrap_or_else(memory::free_memory);
+    let floor_gops = floor::placement_floor_gops(table, vectors, batch, options.device.threads(), memory)?;
+    Ok(Measured { floor_gops, ..Measured::default() })
+}
